@@ -1,0 +1,103 @@
+package perdure
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/perdure/perdure/history"
+)
+
+// DefaultQueue is the worker queue of activities registered without OnQueue.
+const DefaultQueue = "default"
+
+// Activity is a registered activity, as a dispatcher runs it.
+type Activity struct {
+	Name, Queue string
+	// Run decodes the input, runs the function and encodes its result. A panic is a failure of history.TypePanic whose
+	// message ends with the stack. A function that calls runtime.Goexit ends the calling goroutine.
+	Run func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure)
+}
+
+// ActivityOption is an option of AddActivity and DefineActivity.
+type ActivityOption interface{ applyToActivity(a *Activity) }
+
+type queueOption string
+
+func (q queueOption) applyToActivity(a *Activity) { a.Queue = string(q) }
+
+// OnQueue sends an activity to a worker queue of its own, instead of DefaultQueue. An empty name panics.
+func OnQueue(name string) ActivityOption {
+	mustName("OnQueue", name)
+	return queueOption(name)
+}
+
+// AddActivity registers an activity: a function, or a method of a value that holds what it needs. It panics when the name is
+// empty or taken, or fn is nil.
+//
+// fn may run more than once for one call of it (a worker crashed, a message came twice), so it should bear repetition. Its
+// ctx ends when the activity is cancelled or the worker must give it up; context.Cause is then a *CancelledError.
+func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption) {
+	a := newActivity(name, opts)
+	if fn == nil {
+		panic("perdure: activity " + name + ": nil function")
+	}
+	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
+		return runActivity(ctx, name, fn, input)
+	}
+	r.addActivity(a)
+	r.nameFunction(reflect.ValueOf(fn).Pointer(), name)
+}
+
+func newActivity(name string, opts []ActivityOption) Activity {
+	mustName("activity", name)
+	a := Activity{Name: name, Queue: DefaultQueue}
+	for _, opt := range opts {
+		opt.applyToActivity(&a)
+	}
+	return a
+}
+
+func runActivity[In, Out any](ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage) (out json.RawMessage, f *history.Failure) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, f = nil, &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Sprint(r)) + "\n\n" + bounded(string(debug.Stack()))}
+		}
+	}()
+	var in In
+	if err := decode(payload{input, activity, name}, doc, &in); err != nil {
+		return nil, failureOf(err)
+	}
+	v, err := fn(ctx, in)
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	out, err = encode(payload{result, activity, name}, v)
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	return out, nil
+}
+
+// ActivityRef stands for an activity of given types without its implementation, for programs that only call it. It is made by
+// DefineActivity.
+type ActivityRef[In, Out any] struct{ name, queue string }
+
+// DefineActivity makes a reference to the activity of that name. Share it between the program that runs the activity and
+// those that call it. An empty name panics.
+func DefineActivity[In, Out any](name string, opts ...ActivityOption) ActivityRef[In, Out] {
+	a := newActivity(name, opts)
+	return ActivityRef[In, Out]{name: a.Name, queue: a.Queue}
+}
+
+// Register is AddActivity with the name and options of the reference.
+func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In) (Out, error)) {
+	AddActivity(r, a.name, fn, OnQueue(a.queue))
+}
+
+// Call is CallActivity with the name and options of the reference.
+func (a ActivityRef[In, Out]) Call(ctx *OrchestrationContext, in In, opts ...ActivityCallOption) *Future[Out] {
+	return callActivity[Out](ctx, a.name, a.queue, in, opts)
+}

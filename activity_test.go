@@ -1,0 +1,53 @@
+package perdure_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+func TestActivityRuns(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "inc", inc)
+	a, ok := r.Activity("inc")
+	if !ok || a.Name != "inc" {
+		t.Fatalf("%+v", a)
+	}
+	if out, f := a.Run(t.Context(), json.RawMessage("41")); f != nil || string(out) != "42" {
+		t.Errorf("%s, %+v", out, f)
+	}
+}
+
+func TestActivityThatPanics(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic("boom") })
+	a, _ := r.Activity("a")
+	out, f := a.Run(t.Context(), json.RawMessage("1"))
+	if out != nil || f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n\n") || !strings.Contains(f.Message, "activity_test.go") {
+		t.Errorf("%s, %+v", out, f)
+	}
+}
+
+func TestActivityInfo(t *testing.T) {
+	t.Parallel()
+	if got := perdure.ActivityInfoFrom(t.Context()); got != (perdure.ActivityInfo{}) {
+		t.Errorf("outside a worker: %+v", got)
+	}
+	want := perdure.ActivityInfo{InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, AttemptCount: 2, Queue: "q"}
+	var got perdure.ActivityInfo
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "a", func(ctx context.Context, _ int) (int, error) {
+		got = perdure.ActivityInfoFrom(ctx)
+		return 0, nil
+	})
+	a, _ := r.Activity("a")
+	if _, f := a.Run(perdure.ContextWithActivityInfo(t.Context(), want), nil); f != nil || got != want {
+		t.Errorf("%+v, %+v", got, f)
+	}
+}

@@ -1,0 +1,97 @@
+package perdure
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// ActivityCallOption is an option of a call of an activity.
+type ActivityCallOption interface{ applyToActivityCall(c *replay.ActivityCall) }
+
+type startToClose time.Duration
+
+func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
+
+// WithStartToClose limits how long an attempt of an activity may run once a worker has begun it; then its context ends and
+// the attempt fails with a *TimeoutError. Durations are rounded up to whole milliseconds; zero and negative ones count as one.
+func WithStartToClose(d time.Duration) ActivityCallOption {
+	return startToClose(max(d, time.Millisecond))
+}
+
+// CallActivity schedules an activity and returns the future of its result. fn only says which one: it is the function, or
+// the method of any value of the type, even nil, that was registered. What cannot be told apart (closures, one function
+// under several names, methods through an interface) stops the turn with an error that says so: use CallActivityByName or
+// DefineActivity.
+//
+// The activity runs at least once. Its failure is an *ActivityError. An input that does not encode, or of more than
+// MaxPayloadBytes, fails the future, and nothing is scheduled.
+func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption) *Future[Out] {
+	a, why := ctx.registry.activityOf(fn)
+	if why != "" {
+		ctx.replay.Refuse(why)
+	}
+	return callActivity[Out](ctx, a.Name, a.Queue, in, opts)
+}
+
+// CallActivityByName is CallActivity for an activity that this program need not know. It goes to the queue it is
+// registered with, or else to DefaultQueue.
+func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption) *Future[Out] {
+	mustName("activity", name)
+	queue := DefaultQueue
+	if a, ok := ctx.registry.Activity(name); ok {
+		queue = a.Queue
+	}
+	return callActivity[Out](ctx, name, queue, in, opts)
+}
+
+func callActivity[Out any](ctx *OrchestrationContext, name, queue string, in any, opts []ActivityCallOption) *Future[Out] {
+	doc, err := encode(payload{input, activity, name}, in)
+	if err != nil {
+		return failed[Out](ctx, name, err)
+	}
+	call := replay.ActivityCall{Name: name, Queue: queue, Input: doc}
+	for _, opt := range opts {
+		opt.applyToActivityCall(&call)
+	}
+	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
+}
+
+// failed is a future of something that was never scheduled.
+func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T] {
+	return &Future[T]{task: ctx.replay.Settled(name, failureOf(err)), err: err, loaded: true}
+}
+
+// CreateTimer returns a future that settles once d has passed since ctx.Now, with the time it was due. A zero or negative
+// d settles it at once, and nothing is recorded. It may be years: the clock is read again when it is due, so it is never
+// early, and about a second late.
+func CreateTimer(ctx *OrchestrationContext, d time.Duration) *Future[time.Time] {
+	if d <= 0 {
+		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
+	}
+	t := ctx.replay.CreateTimer(d)
+	return &Future[time.Time]{task: t, value: t.FireAt()}
+}
+
+// Sleep waits until d has passed; zero and negative durations do not wait. The error is that of a cancelled wait.
+func Sleep(ctx *OrchestrationContext, d time.Duration) error {
+	_, err := CreateTimer(ctx, d).Await(ctx)
+	return err
+}
+
+// errorOf is what a task failed with, as its awaiter sees it; nil when it did not fail.
+func errorOf(t *replay.Task) error {
+	f := t.Failure()
+	switch {
+	case f == nil:
+		return nil
+	case t.IsCancelled():
+		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
+	case t.Kind() == history.TimerCreated:
+		return &timerError{id: t.ID(), message: f.Message}
+	default:
+		return newActivityError(t.Name(), t.ID(), f)
+	}
+}

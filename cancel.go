@@ -1,0 +1,70 @@
+package perdure
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+)
+
+// CancelReason says why something was cancelled. The strings are part of the format of histories: they never change.
+type CancelReason string
+
+// The reasons that history holds.
+const (
+	// ReasonRequested: Future.Cancel, or somebody asked for it from outside; the message is theirs.
+	ReasonRequested CancelReason = "requested"
+	// ReasonSelectLoser: another future of a Select was first.
+	ReasonSelectLoser CancelReason = "select_loser"
+	// ReasonDroppedFuture: the scope that it belonged to was left.
+	ReasonDroppedFuture CancelReason = "dropped_future"
+	// ReasonTimeout: the scope that it belonged to, or the attempt, ran out of time.
+	ReasonTimeout CancelReason = "timeout"
+	// The orchestration ended while it was outstanding.
+	ReasonOrchestrationCompleted      CancelReason = "orchestration_terminal_completed"
+	ReasonOrchestrationFailed         CancelReason = "orchestration_terminal_failed"
+	ReasonOrchestrationCancelled      CancelReason = "orchestration_terminal_cancelled"
+	ReasonOrchestrationTerminated     CancelReason = "orchestration_terminal_terminated"
+	ReasonOrchestrationContinuedAsNew CancelReason = "orchestration_terminal_continued_as_new"
+	// ReasonParentCancelled: the orchestration that called this one was cancelled.
+	ReasonParentCancelled CancelReason = "parent_cancelled"
+	// ReasonInstanceDeleted: the instance was deleted by force.
+	ReasonInstanceDeleted CancelReason = "instance_deleted"
+)
+
+// The reasons that only an activity sees, in its context; its worker can go on with it no longer.
+const (
+	// ReasonLockLost: another worker may have the activity now.
+	ReasonLockLost CancelReason = "lock_lost"
+	// ReasonDeadline: the function's invocation is about to end.
+	ReasonDeadline CancelReason = "deadline"
+	// ReasonShutdown: the worker is being stopped.
+	ReasonShutdown CancelReason = "shutdown"
+)
+
+// CancelledError says that something was cancelled: as the error of a future, and as context.Cause in an activity.
+// errors.Is finds context.DeadlineExceeded in it when the reason is ReasonTimeout, else context.Canceled.
+type CancelledError struct {
+	Reason CancelReason
+	// Message is the text of whoever cancelled; it may be empty.
+	Message string
+}
+
+// Error implements error.
+func (e *CancelledError) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("cancelled (%s)", e.Reason)
+	}
+	return fmt.Sprintf("cancelled (%s): %s", e.Reason, e.Message)
+}
+
+// Is makes it a context.DeadlineExceeded or context.Canceled.
+func (e *CancelledError) Is(target error) bool {
+	if e.Reason == ReasonTimeout {
+		return target == context.DeadlineExceeded
+	}
+	return target == context.Canceled
+}
+
+// ErrorType names the error where it travels.
+func (e *CancelledError) ErrorType() string { return history.TypeCancelled }

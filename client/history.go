@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// HistoryOption is an option of History.
+type HistoryOption func(*historyOptions)
+
+type historyOptions struct {
+	executionID string
+	after       int64
+}
+
+// WithExecution selects an execution of the instance. Without it, that is the current one.
+func WithExecution(executionID string) HistoryOption {
+	return func(o *historyOptions) { o.executionID = executionID }
+}
+
+// After leaves out the events up to and including the one with this id.
+func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
+
+// History goes through the events of an instance's execution in order, strongly consistent. It ends with the first error:
+// ErrNotFound when there is no such instance, or it has no such execution.
+func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
+	var o historyOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return func(yield func(history.Event, error) bool) {
+		executionID, err := c.executionOf(ctx, instanceID, o)
+		if err != nil {
+			yield(history.Event{}, fmt.Errorf("client: history: %w", err))
+			return
+		}
+		for e, err := range c.provider.ReadHistory(ctx, executionID, o.after) {
+			if err != nil {
+				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// executionOf knows one execution of an instance, its current one: a provider cannot tell whose execution an id names, and
+// another instance's history must not be handed out under this one's id.
+func (c *Client) executionOf(ctx context.Context, instanceID string, o historyOptions) (string, error) {
+	if o.after < 0 {
+		return "", &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
+	}
+	in, err := c.readInstance(ctx, instanceID)
+	if err != nil {
+		return "", err
+	}
+	if o.executionID != "" && o.executionID != in.ExecutionID {
+		return "", fmt.Errorf("instance %q: execution %q: %w", instanceID, o.executionID, ErrNotFound)
+	}
+	return in.ExecutionID, nil
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// MaxPage is the largest page of a list.
+const MaxPage = 1000
+
+// Query selects instances, newest first. Zero fields select all. Limit is the size of a page (0 is 100, at most MaxPage);
+// Cursor is the NextCursor of an earlier page of the same query.
+type Query = provider.Query
+
+// Page is one page of a list.
+type Page struct {
+	Instances  []Status
+	NextCursor string // empty: no more
+}
+
+// List goes through all instances that q selects, page by page, from an index that may be a second behind. It ends with the
+// first error. The statuses hold no Output and no Failure.
+func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
+		for {
+			page, err := c.ListPage(ctx, q)
+			if err != nil {
+				yield(Status{}, err)
+				return
+			}
+			for _, s := range page.Instances {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if q.Cursor = page.NextCursor; q.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// ListPage is one page of List. A cursor of another query, or of nowhere, is a *provider.FieldError.
+func (c *Client) ListPage(ctx context.Context, q Query) (Page, error) {
+	if err := checkQuery(q); err != nil {
+		return Page{}, fmt.Errorf("client: list: %w", err)
+	}
+	found, err := c.provider.ListInstances(ctx, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("client: list: %w", err)
+	}
+	page := Page{Instances: make([]Status, len(found.Instances)), NextCursor: found.NextCursor}
+	for i, in := range found.Instances {
+		page.Instances[i] = statusOf(in)
+	}
+	return page, nil
+}
+
+func checkQuery(q Query) error {
+	switch q.Status {
+	case "", StatusPending, StatusRunning, StatusCompleted, StatusFailed:
+	default:
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s and %s",
+			q.Status, StatusPending, StatusRunning, StatusCompleted, StatusFailed)}
+	}
+	if q.Limit < 0 || q.Limit > MaxPage {
+		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, q.Limit)}
+	}
+	return checkText("name", q.Name, 0, MaxOrchestrationBytes)
+}

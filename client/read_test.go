@@ -1,0 +1,190 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestStatusOfNobody(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) || !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("Status: %v", err)
+	}
+	var field *provider.FieldError
+	if _, err := c.Status(t.Context(), "a\x00"); !errors.As(err, &field) || field.Field != "instanceId" {
+		t.Errorf("Status of a bad id: %v", err)
+	}
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	status := func() client.Status {
+		t.Helper()
+		s, err := c.Status(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if _, err := client.Result[int](status()); err == nil {
+		t.Error("a result of an instance that is not over")
+	}
+	p.Append("one", completed("7"))
+	if n, err := client.Result[int](status()); n != 7 || err != nil {
+		t.Errorf("Result = %d, %v", n, err)
+	}
+	if _, err := client.Result[[]string](status()); err == nil {
+		t.Error("7 is a []string")
+	}
+	for s, err := range c.List(t.Context(), client.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Result[int](s); err == nil {
+			t.Error("a list knows a result")
+		}
+	}
+}
+
+func TestResultOfAFailure(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{
+		Type: "OrderError", Message: "no stock", Cause: &history.Failure{Type: history.TypeTimeout, Message: "warehouse"},
+	}})
+	s, err := c.Wait(t.Context(), "one")
+	if err != nil || s.Status != client.StatusFailed {
+		t.Fatalf("Wait = %+v, %v", s, err)
+	}
+	_, err = client.Result[string](s)
+	var failed *client.OrchestrationError
+	if !errors.As(err, &failed) || failed.InstanceID != "one" || failed.Failure.Type != "OrderError" {
+		t.Errorf("Result: %v", err)
+	}
+	var timeout *perdure.TimeoutError
+	if !errors.As(err, &timeout) || timeout.Message != "warehouse" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Result: %v is no timeout", err)
+	}
+	if want := `orchestration "hello" (instance "one"): OrderError: no stock`; err.Error() != want {
+		t.Errorf("got %s\nwant %s", err, want)
+	}
+}
+
+func ids[T any](t *testing.T, seq iter.Seq2[T, error], id func(T) string) string {
+	t.Helper()
+	var all strings.Builder
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(id(v) + " ")
+	}
+	return all.String()
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", history.Event{Kind: history.TurnStarted}, completed("1"))
+	event := func(e history.Event) string { return strconv.FormatInt(e.ID, 10) }
+	if got := ids(t, c.History(t.Context(), "one"), event); got != "1 2 3 " {
+		t.Errorf("all: %s", got)
+	}
+	if got := ids(t, c.History(t.Context(), "one", client.WithExecution("x1"), client.After(2)), event); got != "3 " {
+		t.Errorf("after 2: %s", got)
+	}
+}
+
+func TestHistoryRefuses(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	mustStart(t, c, "one")
+	mustStart(t, c, "two")
+	var field *provider.FieldError
+	for name, tt := range map[string]struct {
+		id  string
+		opt client.HistoryOption
+		is  func(error) bool
+	}{
+		"unknown instance":        {"nobody", client.After(0), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"another's execution":     {"one", client.WithExecution("x2"), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"after a negative number": {"one", client.After(-1), func(err error) bool { return errors.As(err, &field) && field.Field == "after" }},
+	} {
+		seen := 0
+		for e, err := range c.History(t.Context(), tt.id, tt.opt) {
+			if seen++; !tt.is(err) {
+				t.Errorf("%s: %v, %v", name, e, err)
+			}
+		}
+		if seen != 1 {
+			t.Errorf("%s: %d events and errors", name, seen)
+		}
+	}
+}
+
+func TestListGoesThroughAllPages(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	for i := range 25 {
+		mustStart(t, c, fmt.Sprintf("i%02d", i))
+	}
+	p.Append("i07", completed("1"))
+	id := func(s client.Status) string { return s.InstanceID }
+	seen := map[string]bool{}
+	for s, err := range c.List(t.Context(), client.Query{Limit: 10}) {
+		if err != nil || seen[s.InstanceID] {
+			t.Fatalf("%s twice, %v", s.InstanceID, err)
+		}
+		seen[s.InstanceID] = true
+	}
+	if len(seen) != 25 {
+		t.Errorf("%d of 25", len(seen))
+	}
+	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusCompleted}), id); got != "i07 " {
+		t.Errorf("completed: %s", got)
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	for i := range 3 {
+		mustStart(t, c, strconv.Itoa(i))
+	}
+	page, err := c.ListPage(t.Context(), client.Query{Limit: 1})
+	if err != nil || page.NextCursor == "" {
+		t.Fatalf("first page: %+v, %v", page, err)
+	}
+	for want, q := range map[string]client.Query{
+		"status": {Status: "running"},
+		"limit":  {Limit: 1001},
+		"cursor": {Name: "hello", Cursor: page.NextCursor},
+	} {
+		var field *provider.FieldError
+		if _, err := c.ListPage(t.Context(), q); !errors.As(err, &field) || field.Field != want {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	down := errors.New("down")
+	p.FailWith(down)
+	for _, err := range c.List(t.Context(), client.Query{}) {
+		if !errors.Is(err, down) {
+			t.Errorf("List: %v", err)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+// OrchestrationError is the failure of an orchestration, as Result returns it. errors.As finds a *perdure.TimeoutError,
+// *perdure.CancelledError or *perdure.PayloadTooLargeError in it where that was at the bottom of the failure.
+type OrchestrationError struct {
+	InstanceID    string
+	Orchestration string
+	// Failure holds the type, message and causes of the error that the orchestration returned.
+	Failure history.Failure
+}
+
+// Error implements error.
+func (e *OrchestrationError) Error() string {
+	if e.Failure.Type == history.TypeError {
+		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Failure.Message)
+	}
+	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Failure.Type, e.Failure.Message)
+}
+
+// Unwrap returns the engine's own error that the orchestration failed with, if it was one. Causes are looked through as
+// those of an activity's failure are.
+func (e *OrchestrationError) Unwrap() error {
+	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap() //nolint:wrapcheck // it is unwrapping
+}
+
+// Result is the output of a completed orchestration as a T, or the *OrchestrationError of a failed one. It wants a Status
+// from Status or Wait of an instance that is over; any other, and an output that does not fit T, is an error too.
+func Result[T any](s Status) (T, error) {
+	var out T
+	switch {
+	case !s.Status.Terminal():
+		return out, fmt.Errorf("client: result: instance %q is not over, but %s", s.InstanceID, s.Status)
+	case s.Failure != nil:
+		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
+	case s.Output == nil:
+		return out, fmt.Errorf("client: result: the status of instance %q came without it: read it with Status or Wait, not List", s.InstanceID)
+	}
+	if err := json.Unmarshal(s.Output, &out); err != nil {
+		return out, fmt.Errorf("client: result: instance %q: the output does not fit %T: %w", s.InstanceID, out, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// StartOption is an option of Start.
+type StartOption func(*startOptions)
+
+// startOptions holds pointers where an empty value is not the same as none.
+type startOptions struct {
+	instanceID     *string
+	idempotencyKey *string
+	version        string
+	tags           map[string]string
+}
+
+// WithInstanceID sets the id of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. Without it the id
+// is a new ULID, or derives from the idempotency key.
+func WithInstanceID(id string) StartOption { return func(o *startOptions) { o.instanceID = &id } }
+
+// WithVersion asks for a version of the orchestration, of at most 64 bytes. Empty is the highest that is registered when
+// the first turn runs.
+func WithVersion(version string) StartOption { return func(o *startOptions) { o.version = version } }
+
+// WithIdempotencyKey makes repeated starts of an orchestration with the same key one start: the first one counts, whatever
+// input the later ones bring (R10). The key has 1 to 256 bytes; two orchestrations may use the same one.
+func WithIdempotencyKey(key string) StartOption {
+	return func(o *startOptions) { o.idempotencyKey = &key }
+}
+
+// WithTags labels the instance: at most 16 tags, a key of 1 to 64 bytes and a value of at most 256 bytes each.
+func WithTags(tags map[string]string) StartOption {
+	tags = maps.Clone(tags)
+	return func(o *startOptions) { o.tags = tags }
+}
+
+// Start creates an instance of the orchestration and returns its id. The input is encoded as JSON, a json.RawMessage is
+// taken as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever becomes of ctx.
+//
+// An error that came after the input was found good returns the id too: where provider.Error says Retryable, the instance
+// may have been started. Only with an idempotency key is it safe to call again.
+func (c *Client) Start(ctx context.Context, orchestration string, input any, opts ...StartOption) (instanceID string, err error) {
+	var o startOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.check(orchestration); err != nil {
+		return "", fmt.Errorf("client: start: %w", err)
+	}
+	payload, err := encodeInput(input)
+	if err != nil {
+		return "", fmt.Errorf("client: start %q: %w", orchestration, err)
+	}
+	s := provider.Start{
+		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
+		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
+	}
+	if _, err := c.provider.StartOrchestration(ctx, s); err != nil {
+		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)
+	}
+	return s.InstanceID, nil
+}
+
+func (c *Client) instanceIDFor(orchestration string, o startOptions) string {
+	switch {
+	case o.instanceID != nil:
+		return *o.instanceID
+	case o.idempotencyKey != nil:
+		return digest("instance", orchestration, *o.idempotencyKey)
+	default:
+		return ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String()
+	}
+}
+
+// startIDFor tells a repeated start from another one (R10). The orchestration is part of it, so that a key that was used for
+// another orchestration is no repetition.
+func startIDFor(orchestration string, o startOptions) string {
+	if o.idempotencyKey != nil {
+		return digest("start", orchestration, *o.idempotencyKey)
+	}
+	return rand.Text()
+}
+
+// digest is a name made of parts: the same parts, the same name.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}

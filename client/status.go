@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// RuntimeStatus is where an instance is in its life. Terminal reports whether it is over.
+type RuntimeStatus = provider.RuntimeStatus
+
+// The statuses of an instance.
+const (
+	StatusPending   = provider.StatusPending   // started, and no turn has run
+	StatusRunning   = provider.StatusRunning   // at least one turn has run; usually it waits for something
+	StatusCompleted = provider.StatusCompleted // ended with an output
+	StatusFailed    = provider.StatusFailed    // ended with an error
+)
+
+// Status is how an instance stands. Its JSON is that of the HTTP API.
+type Status struct {
+	InstanceID    string            `json:"instanceId"`
+	ExecutionID   string            `json:"executionId"`
+	Orchestration string            `json:"orchestration"`
+	Version       string            `json:"version"` // empty until the first turn when none was asked for
+	Status        RuntimeStatus     `json:"status"`
+	CreatedAt     time.Time         `json:"createdAt"`
+	UpdatedAt     time.Time         `json:"updatedAt"` // of the last change of Status or CustomStatus
+	Tags          map[string]string `json:"tags"`
+	CustomStatus  json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
+
+	// Output is what a completed orchestration returned, Failure is why a failed one failed. List leaves both nil.
+	Output  json.RawMessage  `json:"output,omitempty"`
+	Failure *history.Failure `json:"failure,omitempty"`
+}
+
+// Status reads how an instance stands, strongly consistent, and the result when it is over. ErrNotFound when there is none.
+func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
+	in, err := c.readInstance(ctx, instanceID)
+	if err != nil {
+		return Status{}, fmt.Errorf("client: status: %w", err)
+	}
+	s, err := c.withResult(ctx, in)
+	if err != nil {
+		return Status{}, fmt.Errorf("client: status: %w", err)
+	}
+	return s, nil
+}
+
+func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	if err := checkInstanceID(instanceID); err != nil {
+		return provider.Instance{}, err
+	}
+	return c.provider.ReadInstance(ctx, instanceID)
+}
+
+// withResult adds how the instance ended, if it has: that is in its history alone.
+func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
+	s := statusOf(in)
+	if !s.Status.Terminal() {
+		return s, nil
+	}
+	end, err := c.provider.ReadEnd(ctx, in.ExecutionID)
+	if err != nil {
+		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
+	}
+	s.Failure = end.Error
+	if end.Output == nil {
+		return s, nil
+	}
+	doc, inline := end.Output.Document()
+	if !inline {
+		return s, fmt.Errorf("instance %q: the output lies outside of the history, where this release cannot read it", in.InstanceID)
+	}
+	s.Output = doc
+	return s, nil
+}
+
+func statusOf(in provider.Instance) Status {
+	s := Status{
+		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Orchestration: in.Name, Version: in.Version, Status: in.Status,
+		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Tags: in.Tags, CustomStatus: in.CustomStatus,
+	}
+	if s.Tags == nil {
+		s.Tags = map[string]string{} // in JSON {}, not null
+	}
+	return s
+}

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Wait looks soon at first, since many orchestrations are over in moments, and then less and less often.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// waiter is what a provider may implement to spare Wait the polling: WaitInstance returns the instance once it is over, an
+// error that is ErrNotFound when there is none, and the last it knows of the instance with ctx's error when ctx ends first.
+type waiter interface {
+	WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error)
+}
+
+// Wait returns how the instance ended, as soon as it is over. When ctx ends first, it returns ctx's error, and how the
+// instance stood at the last look. A failed orchestration is no error of Wait: Result makes it one.
+func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
+	in, err := c.waitInstance(ctx, instanceID)
+	if err != nil {
+		return statusOf(in), fmt.Errorf("client: wait: %w", waitError(ctx, instanceID, err))
+	}
+	s, err := c.withResult(ctx, in)
+	if err != nil {
+		return s, fmt.Errorf("client: wait: %w", waitError(ctx, instanceID, err))
+	}
+	return s, nil
+}
+
+func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	if w, ok := c.provider.(waiter); ok {
+		if err := checkInstanceID(instanceID); err != nil {
+			return provider.Instance{}, err
+		}
+		return w.WaitInstance(ctx, instanceID)
+	}
+	return c.poll(ctx, instanceID)
+}
+
+func (c *Client) poll(ctx context.Context, instanceID string) (provider.Instance, error) {
+	var last provider.Instance
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		in, err := c.readInstance(ctx, instanceID)
+		if err != nil {
+			return last, err
+		}
+		if in.Status.Terminal() {
+			return in, nil
+		}
+		last = in
+		// Jitter: those that wait for the same moment do not look at the same moment.
+		if err := c.sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+			return last, err
+		}
+	}
+}
+
+// waitError is ctx's error once ctx has ended, in whatever call that was noticed.
+func waitError(ctx context.Context, instanceID string, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("instance %q: %w", instanceID, ended)
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+func mustStart(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func completed(output string) history.Event {
+	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.Inline([]byte(output))}
+}
+
+func TestWaitReturnsTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := fakeprovider.New(time.Now, "hello")
+		c := client.New(p)
+		mustStart(t, c, "one")
+		time.AfterFunc(time.Minute, func() { p.Append("one", completed(`{"ref":"a"}`)) })
+		from := time.Now()
+		s, err := c.Wait(t.Context(), "one")
+		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `{"ref":"a"}` {
+			t.Fatalf("Wait = %+v, %v", s, err)
+		}
+		if late := time.Since(from) - time.Minute; late > time.Second {
+			t.Errorf("noticed %s after the end", late)
+		}
+	})
+}
+
+// The pauses double from 20 ms to 1 s, each shortened by up to a half.
+func TestWaitBacksOff(t *testing.T) {
+	t.Parallel()
+	var pauses []time.Duration
+	enough := errors.New("enough")
+	p := fakeprovider.New(time.Now, "hello")
+	c := client.New(p, client.WithSleep(func(_ context.Context, d time.Duration) error {
+		if pauses = append(pauses, d); len(pauses) == 10 {
+			return enough
+		}
+		return nil
+	}))
+	mustStart(t, c, "one")
+	if _, err := c.Wait(t.Context(), "one"); !errors.Is(err, enough) {
+		t.Fatalf("Wait: %v", err)
+	}
+	for i, pause := range pauses {
+		longest := min(20*time.Millisecond<<i, time.Second)
+		if pause < longest/2 || pause > longest {
+			t.Errorf("pause %d is %s, want %s to %s", i, pause, longest/2, longest)
+		}
+	}
+	if tail := slices.Compact(pauses[6:]); len(tail) == 1 {
+		t.Errorf("no jitter: %v", pauses)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := fakeprovider.New(time.Now, "hello")
+		c := client.New(p)
+		mustStart(t, c, "one")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		from := time.Now()
+		s, err := c.Wait(ctx, "one")
+		if !errors.Is(err, context.DeadlineExceeded) || s.InstanceID != "one" || s.Status != client.StatusPending {
+			t.Errorf("Wait = %+v, %v", s, err)
+		}
+		if took := time.Since(from); took != 5*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestWaitForNobody(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	if _, err := c.Wait(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("Wait: %v", err)
+	}
+	var field *provider.FieldError
+	if _, err := c.Wait(t.Context(), ""); !errors.As(err, &field) || field.Field != "instanceId" {
+		t.Errorf("Wait for no id: %v", err)
+	}
+}
+
+// waiting is a provider that tells by itself when an instance is over.
+type waiting struct{ *fakeprovider.Provider }
+
+func (w waiting) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	w.Append(instanceID, completed("1"))
+	return w.ReadInstance(ctx, instanceID)
+}
+
+func TestWaitLeavesItToTheProvider(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	s, err := client.New(waiting{p}).Wait(t.Context(), "one")
+	if err != nil || s.Status != client.StatusCompleted || p.Reads() != 1 {
+		t.Errorf("Wait = %+v, %v after %d reads", s, err, p.Reads())
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+// openError says that the hub itself could not be opened.
+type openError struct{ cause error }
+
+// Error implements error.
+func (e *openError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *openError) Unwrap() error { return e.cause }
+
+// advise puts an error in one sentence and says what to do next.
+func advise(err error, hub string) string {
+	var (
+		unopened *openError
+		field    *provider.FieldError
+		failed   *provider.Error
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.As(err, &unopened) && errors.Is(err, provider.ErrNotFound):
+		return fmt.Sprintf("no hub %q in this account and region: name yours with --hub or PERDURE_HUB, and check AWS_PROFILE and AWS_REGION", hub)
+	case errors.As(err, &unopened):
+		return fmt.Sprintf("hub %q cannot be opened (%v): check AWS credentials, AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL", hub, err)
+	case errors.As(err, &field):
+		return field.Error()
+	case errors.Is(err, client.ErrUnknownOrchestration):
+		return fmt.Sprintf("no build deployed to hub %q knows this orchestration in this version: check the spelling, or deploy it; one deployed just now is known within moments", hub)
+	case errors.Is(err, client.ErrAlreadyExists):
+		return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id", hub)
+	case errors.Is(err, client.ErrNotFound):
+		return fmt.Sprintf("no such instance in hub %q: perdure list shows those there are", hub)
+	case errors.As(err, &failed) && failed.Retryable:
+		return err.Error() + ": try again"
+	default:
+		return err.Error()
+	}
+}
+
+func oneLine(s string) string { return clean(strings.Join(strings.Fields(s), " ")) }

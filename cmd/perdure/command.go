@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+// command is one call of the tool: what it is connected to, and the flags that all verbs have.
+type command struct {
+	open   func(ctx context.Context, hub string) (*client.Client, error)
+	getenv func(string) string
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+
+	hub  string
+	json bool
+}
+
+// The exit codes of wait, and of start --wait. Every other verb has the first two.
+const (
+	exitCompleted = 0
+	exitError     = 1
+	exitFailed    = 2
+	exitCancelled = 3
+	exitTimeout   = 4
+)
+
+// exit ends the tool with a code. The text, if any, goes to stderr: what is wrong, and what to do next.
+type exit struct {
+	code int
+	text string
+}
+
+// Error implements error.
+func (e *exit) Error() string { return e.text }
+
+func (c *command) run(ctx context.Context, args []string) int {
+	root := c.root() //nolint:contextcheck // cobra hands ctx to the verb
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitCompleted
+	}
+	code, text := exitError, advise(err, c.hub)
+	if e, ok := errors.AsType[*exit](err); ok {
+		code, text = e.code, e.text
+	}
+	if text != "" {
+		fmt.Fprintln(c.err, "perdure: "+oneLine(text))
+	}
+	return code
+}
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "perdure", Short: "Start durable orchestrations and see how they stand",
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "perdure"), "name of the task hub (PERDURE_HUB)")
+	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
+	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.listVerb(), c.historyVerb())
+	return root
+}
+
+// verb makes a command of a function that is given the hub's client.
+func (c *command) verb(use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, argument) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := c.open(cmd.Context(), c.hub)
+			if err != nil {
+				return &openError{err}
+			}
+			if argument == "" {
+				return run(cmd.Context(), cl, "")
+			}
+			return run(cmd.Context(), cl, args[0])
+		},
+	}
+}
+
+// checkArgs wants one argument where it has a name, and none otherwise.
+func checkArgs(cmd *cobra.Command, args []string, argument string) error {
+	switch {
+	case argument == "" && len(args) > 0:
+		return fmt.Errorf("%q is one argument too many: see %s --help", args[0], cmd.CommandPath())
+	case argument != "" && len(args) == 0:
+		return fmt.Errorf("%s is missing: %s", argument, cmd.UseLine())
+	case len(args) > 1:
+		return fmt.Errorf("%q is one argument too many: see %s --help", args[1], cmd.CommandPath())
+	default:
+		return nil
+	}
+}
+
+// printJSON prints what the HTTP API answers.
+func (c *command) printJSON(body any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(body); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
+// print writes text to stdout. A full disk or closed pipe must not look like success.
+func (c *command) print(text string) error {
+	if _, err := io.WriteString(c.out, text); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
+
+// tool is the command line over a hub in memory.
+type tool struct {
+	*fakeprovider.Provider
+
+	t         *testing.T
+	out, err  bytes.Buffer
+	in        string
+	env       map[string]string
+	openedHub string
+	openError error
+}
+
+func setup(t *testing.T) *tool {
+	t.Helper()
+	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil"), t: t, env: map[string]string{}}
+}
+
+// run returns the exit code, and leaves what was printed in out and err.
+func (h *tool) run(ctx context.Context, args ...string) int {
+	h.out.Reset()
+	h.err.Reset()
+	open := func(_ context.Context, hub string) (*client.Client, error) {
+		h.openedHub = hub
+		return client.New(h.Provider), h.openError
+	}
+	c := &command{open: open, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err}
+	return c.run(ctx, args)
+}
+
+func (h *tool) mustRun(args ...string) string {
+	h.t.Helper()
+	if code := h.run(h.t.Context(), args...); code != 0 {
+		h.t.Fatalf("perdure %s: exit %d: %s", strings.Join(args, " "), code, h.err.String())
+	}
+	return h.out.String()
+}
+
+// wantError runs what must fail with one line on stderr, and nothing on stdout.
+func (h *tool) wantError(code int, tells string, args ...string) {
+	h.t.Helper()
+	got := h.run(h.t.Context(), args...)
+	if text := h.err.String(); got != code || !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tells) || strings.Count(text, "\n") != 1 || h.out.Len() > 0 {
+		h.t.Errorf("perdure %s: exit %d, want %d; stderr %q wants %q; stdout %q", strings.Join(args, " "), got, code, text, tells, h.out.String())
+	}
+}
+
+func (h *tool) wantGolden(name string) {
+	h.t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, h.out.Bytes(), 0o644); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if got := h.out.String(); got != string(want) {
+		h.t.Errorf("printed\n%s\n%s holds\n%s", got, file, want)
+	}
+}
+
+func at(after time.Duration, e history.Event) history.Event {
+	e.Time = began.Add(after)
+	return e
+}
+
+func completed(output string) history.Event {
+	return at(4100*time.Millisecond, history.Event{Kind: history.OrchestrationCompleted, Output: history.Inline([]byte(output))})
+}
+
+func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	if h.mustRun("list"); h.openedHub != "perdure" {
+		t.Errorf("by default, hub %q", h.openedHub)
+	}
+	h.env["PERDURE_HUB"] = "staging"
+	if h.mustRun("list"); h.openedHub != "staging" {
+		t.Errorf("with PERDURE_HUB, hub %q", h.openedHub)
+	}
+	if h.mustRun("list", "--hub", "mine"); h.openedHub != "mine" {
+		t.Errorf("with --hub, hub %q", h.openedHub)
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	throttled := &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: errors.New("slow\ndown\x1b[2J")}
+	for tells, tt := range map[string]struct {
+		args       []string
+		open, fail error
+	}{
+		`no hub "perdure" in this account and region`: {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
+		"check AWS credentials":                       {args: []string{"list"}, open: errors.New("no\ncredentials")},
+		"perdure list shows":                          {args: []string{"status", "nobody"}},
+		"perdure list shows ":                         {args: []string{"wait", "nobody"}},
+		"perdure list shows those":                    {args: []string{"history", "nobody"}},
+		"check the spelling":                          {args: []string{"start", "nobody"}},
+		"try again":                                   {args: []string{"status", "x"}, fail: throttled},
+		"ID is missing: perdure status ID":            {args: []string{"status"}},
+		"one argument too many":                       {args: []string{"list", "x"}},
+		`"y" is one argument too many`:                {args: []string{"status", "x", "y"}},
+		"unknown flag: --bad: see perdure wait":       {args: []string{"wait", "x", "--bad"}},
+		"unknown command":                             {args: []string{"frobnicate"}},
+		"--limit must be 1 to 1000":                   {args: []string{"list", "--limit", "0"}},
+		"limit must be 1 to 1000":                     {args: []string{"list", "--limit", "1001"}},
+		"status \"done\" is none of":                  {args: []string{"list", "--status", "done"}},
+		"input is not valid JSON":                     {args: []string{"start", "hello", "--input", "{"}},
+		"input is not valid JSON ":                    {args: []string{"start", "hello", "--input", ""}},
+		"no-such-file":                                {args: []string{"start", "hello", "--input", "@no-such-file"}},
+		"instanceId must be 1 to":                     {args: []string{"start", "hello", "--id", ""}},
+		`--tag "k" is not KEY=VALUE`:                  {args: []string{"start", "hello", "--tag", "k"}},
+		`--tag "k" is given more than once`:           {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
+	} {
+		t.Run(tells, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.openError = tt.open
+			h.FailWith(tt.fail)
+			h.wantError(exitError, strings.TrimSpace(tells), tt.args...)
+			if strings.Contains(h.err.String(), "\x1b") {
+				t.Errorf("an escape sequence reaches the terminal: %q", h.err.String())
+			}
+		})
+	}
+}
+
+// What is printed into a closed pipe is not printed.
+func TestPrintErrorsFail(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
+		h := setup(t)
+		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
+		c := &command{open: open, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
+		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {
+			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
+		}
+	}
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// order is a history with everything a reader meets: two activities and a timer, a failure, a payload that is too long for
+// its line, and one that would like to write to the terminal.
+func order(t *testing.T) *tool {
+	t.Helper()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--input", `{"order": 7, "items": ["a", "b"]}`)
+	due := began.Add(time.Hour)
+	ms := time.Millisecond
+	h.Append("order-7",
+		at(120*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Input: history.Payload(`{"amount":12}`)}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "pack", Queue: "default", Input: history.Payload(`"` + strings.Repeat("long ", 40) + `"`)}),
+		at(120*ms, history.Event{Kind: history.TimerCreated, FireAt: &due}),
+		at(1200*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(1200*ms, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Inline([]byte(`{"ref":"r-1"}`))}),
+		at(65*time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(65*time.Second, history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Attempt: 3, Error: &history.Failure{
+			Type: "PackError", Message: "belt\nstopped\x1b[2J", Cause: &history.Failure{Type: history.TypeTimeout, Message: "60s"},
+		}}),
+		at(65*time.Second, history.Event{Kind: history.ActivityScheduled, Name: "refund", Queue: "payments", Input: history.Payload(`{"amount":12}`)}),
+	)
+	return h
+}
+
+func TestHistoryOfARunningInstance(t *testing.T) {
+	t.Parallel()
+	h := order(t)
+	h.Append("order-7",
+		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &began}),
+		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &began}),
+		at(66*time.Second, history.Event{Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 12}}, Reason: "select_loser"}),
+	)
+	h.mustRun("history", "order-7")
+	h.wantGolden("history-running.golden")
+}
+
+func TestHistoryOfAnEndedInstance(t *testing.T) {
+	t.Parallel()
+	h := order(t)
+	h.Append("order-7",
+		at(25*time.Hour, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(25*time.Hour, history.Event{Kind: history.ActivityCompleted, SourceEventID: 10, Attempt: 1, Result: history.Payload(`null`)}),
+		at(25*time.Hour, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 10, Last: 10}}, Reason: "select_loser"}),
+		at(25*time.Hour, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(`"refunded"`)}),
+	)
+	h.mustRun("history", "order-7")
+	h.wantGolden("history-ended.golden")
+}
+
+func TestHistoryDocument(t *testing.T) {
+	t.Parallel()
+	h := order(t)
+	var doc struct {
+		Format     string `json:"format"`
+		InstanceID string `json:"instanceId"`
+		Name       string `json:"name"`
+		Executions []struct {
+			ExecutionID string          `json:"executionId"`
+			Number      int             `json:"number"`
+			Events      json.RawMessage `json:"events"`
+		} `json:"executions"`
+	}
+	if err := json.Unmarshal([]byte(h.mustRun("history", "order-7", "--json")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Format != "perdure.history/1" || doc.InstanceID != "order-7" || doc.Name != "fulfil" || len(doc.Executions) != 1 {
+		t.Fatalf("document %+v", doc)
+	}
+	x := doc.Executions[0]
+	events, err := history.Decode(x.Events)
+	if err != nil || x.ExecutionID != "x1" || x.Number != 1 || len(events) != 10 {
+		t.Errorf("execution %s number %d of %d events: %v", x.ExecutionID, x.Number, len(events), err)
+	}
+	if result, ok := events[6].Result.Document(); !ok || string(result) != `{"ref":"r-1"}` {
+		t.Errorf("result %s", result)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0ms", 0: "0ms", 999 * time.Millisecond: "999ms", 1250 * time.Millisecond: "1.25s", 12345 * time.Millisecond: "12.3s",
+		59*time.Minute + 5*time.Second: "59m05s", 3*time.Hour + 4*time.Minute: "3h04m", 49 * time.Hour: "2d01h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%d: %s, want %s", d, got, want)
+		}
+	}
+}

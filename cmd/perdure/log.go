@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/history"
+)
+
+const longestDetail = 72
+
+// eventLog answers, of an event, what lies in other events of the same history.
+type eventLog struct {
+	byID    map[int64]*history.Event
+	settled map[int64]bool
+	over    bool
+}
+
+func newLog(events []history.Event) *eventLog {
+	l := &eventLog{byID: map[int64]*history.Event{}, settled: map[int64]bool{}}
+	for i := range events {
+		e := &events[i]
+		l.byID[e.ID] = e
+		l.over = l.over || e.Kind.Terminal()
+		if e.Kind != history.ActivityRetryScheduled {
+			l.settled[e.SourceEventID] = true
+			for _, r := range e.SourceEventIDs {
+				for id := r.First; id <= r.Last; id++ {
+					l.settled[id] = true
+				}
+			}
+		}
+	}
+	return l
+}
+
+// took is the time from schedule to end on the event that ends something, and … on the schedule of what has not ended.
+func (l *eventLog) took(e *history.Event) string {
+	if from := l.byID[e.SourceEventID]; from != nil {
+		return span(e.Time.Sub(from.Time))
+	}
+	if (e.Kind == history.ActivityScheduled || e.Kind == history.TimerCreated) && !l.over && !l.settled[e.ID] {
+		return "…"
+	}
+	return ""
+}
+
+// name is the event's own, or that of what it is about.
+func (l *eventLog) name(e *history.Event) string {
+	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
+		return from.Name
+	}
+	return e.Name
+}
+
+// detail is what a reader looks for first in an event of the kind: where it came from, then what it carries.
+func (l *eventLog) detail(e *history.Event) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.SourceEventID != 0 {
+		add("of #%d", e.SourceEventID)
+	}
+	for _, r := range e.SourceEventIDs {
+		add("of #%d to #%d", r.First, r.Last)
+	}
+	if e.Version != "" {
+		add("version %s", e.Version)
+	}
+	if e.BuildID != "" {
+		add("build %s", e.BuildID)
+	}
+	if e.Attempt > 1 {
+		add("attempt %d", e.Attempt)
+	}
+	if e.FireAt != nil {
+		add("due %s", moment(*e.FireAt))
+	}
+	if e.Reason != "" {
+		add("%s", e.Reason)
+	}
+	by := ""
+	for f := e.Error; f != nil; f, by = f.Cause, "caused by " {
+		add("%s%s", by, failureText(f))
+	}
+	if p := payloadOf(e); p != nil {
+		add("%s", p)
+	}
+	return strings.Join(parts, " ")
+}
+
+// payloadOf is the one payload that an event of any kind has.
+func payloadOf(e *history.Event) []byte {
+	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
+		if doc, inline := p.Document(); inline && doc != nil {
+			return doc
+		} else if ref, ok := p.Reference(); ok {
+			return fmt.Appendf(nil, "%d bytes at %s", ref.Bytes, ref.Ref)
+		}
+	}
+	return nil
+}

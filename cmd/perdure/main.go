@@ -1,0 +1,33 @@
+// Command perdure starts orchestrations of a task hub and shows how they stand. It needs the hub's name and AWS credentials.
+//
+//	perdure start fulfil --input '{"order": 1}'
+//	perdure wait 01K0…
+//	perdure history 01K0…
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := &command{open: openHub, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	return c.run(ctx, os.Args[1:])
+}
+
+func openHub(ctx context.Context, hub string) (*client.Client, error) {
+	p, err := dynamo.Open(ctx, hub)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(p), nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/provider"
+)
+
+type startFlags struct {
+	input   string
+	id      string
+	version string
+	tags    []string
+	wait    bool
+}
+
+func (c *command) startVerb() *cobra.Command {
+	var f startFlags
+	var cmd *cobra.Command
+	cmd = c.verb("start NAME", "Start an instance of an orchestration and print its id", "NAME",
+		func(ctx context.Context, cl *client.Client, name string) error {
+			return c.start(ctx, cl, name, f, cmd.Flags().Changed("id"))
+		})
+	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
+	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
+	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and exit as perdure wait does")
+	return cmd
+}
+
+func (c *command) start(ctx context.Context, cl *client.Client, name string, f startFlags, withID bool) error {
+	input, err := c.readInput(f.input)
+	if err != nil {
+		return err
+	}
+	tags, err := parseTags(f.tags)
+	if err != nil {
+		return err
+	}
+	opts := []client.StartOption{client.WithVersion(f.version), client.WithTags(tags)}
+	if withID {
+		opts = append(opts, client.WithInstanceID(f.id))
+	}
+	id, err := cl.Start(ctx, name, input, opts...)
+	if err != nil {
+		return err
+	}
+	if f.wait {
+		return c.startedAndWait(ctx, cl, id)
+	}
+	if c.json {
+		return c.printJSON(httpapi.NewStarted(id))
+	}
+	return c.print(clean(id) + "\n")
+}
+
+// startedAndWait tells the id at once: who gives up waiting needs it. With --json, stdout is for the result alone.
+func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id string) error {
+	if c.json {
+		fmt.Fprintln(c.err, clean(id))
+	} else if err := c.print(clean(id) + "\n"); err != nil {
+		return err
+	}
+	return c.wait(ctx, cl, id, 0)
+}
+
+// readInput reads one byte more than is allowed, so that too much is seen as such.
+func (c *command) readInput(from string) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(from, "@")
+	source := c.in
+	switch {
+	case isFile:
+		f, err := os.Open(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return nil, fmt.Errorf("--input: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // nothing was written
+		source = f
+	case from != "-":
+		return json.RawMessage(from), nil
+	}
+	doc, err := io.ReadAll(io.LimitReader(source, client.MaxInputBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("--input: %w", err)
+	}
+	return doc, nil
+}
+
+func parseTags(tags []string) (map[string]string, error) {
+	parsed := map[string]string{}
+	for _, tag := range tags {
+		key, value, ok := strings.Cut(tag, "=")
+		if !ok {
+			return nil, &provider.FieldError{Field: "--tag", Problem: fmt.Sprintf("%q is not KEY=VALUE", tag)}
+		}
+		if _, twice := parsed[key]; twice {
+			return nil, &provider.FieldError{Field: "--tag", Problem: fmt.Sprintf("%q is given more than once", key)}
+		}
+		parsed[key] = value
+	}
+	return parsed, nil
+}

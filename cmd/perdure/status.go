@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+func (c *command) statusVerb() *cobra.Command {
+	return c.verb("status ID", "Show how an instance stands", "ID", func(ctx context.Context, cl *client.Client, id string) error {
+		s, err := cl.Status(ctx, id)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(s)
+		}
+		return c.print(describe(s))
+	})
+}
+
+// describe is a status as a block of lines, each with its label.
+func describe(s client.Status) string {
+	var b strings.Builder
+	line := func(label, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-13s  %s\n", label, clean(value))
+		}
+	}
+	line("Instance", s.InstanceID)
+	line("Orchestration", strings.TrimSpace(s.Orchestration+" "+s.Version))
+	line("Status", standing(s))
+	line("Execution", s.ExecutionID)
+	line("Started", moment(s.CreatedAt))
+	line("Updated", moment(s.UpdatedAt))
+	line("Tags", tagList(s.Tags))
+	line("Custom status", string(s.CustomStatus))
+	line("Output", string(s.Output))
+	label := "Failure"
+	for f := s.Failure; f != nil; f = f.Cause {
+		for text := range strings.SplitSeq(strings.TrimRight(failureText(f), "\n"), "\n") {
+			line(label, strings.ReplaceAll(text, "\t", "    "))
+			label = ""
+		}
+		label = "  caused by"
+	}
+	return b.String()
+}
+
+// standing is the status, and of an instance that is over how long it took.
+func standing(s client.Status) string {
+	if s.Status.Terminal() {
+		return fmt.Sprintf("%s after %s", s.Status, span(s.UpdatedAt.Sub(s.CreatedAt)))
+	}
+	return string(s.Status)
+}
+
+func failureText(f *history.Failure) string { return f.Type + ": " + f.Message }
+
+func tagList(tags map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, key+"="+tags[key])
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+func TestStartPrintsTheID(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	if _, err := ulid.ParseStrict(strings.TrimSpace(h.mustRun("start", "hello"))); err != nil {
+		t.Errorf("printed %q: %v", h.out.String(), err)
+	}
+	if got := h.mustRun("start", "hello", "--id", "one"); got != "one\n" {
+		t.Errorf("printed %q", got)
+	}
+	h.wantError(exitError, "is in use", "start", "hello", "--id", "one")
+	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history"}}` + "\n"
+	if got := h.mustRun("start", "hello", "--id", "a/b", "--json"); got != want {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestStartInput(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input.json")
+	if err := os.WriteFile(file, []byte(`{"from":"file"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]string{`{"n":1}`: `{"n":1}`, "@" + file: `{"from":"file"}`, "-": `{"from":"stdin"}`, "null": "null"} {
+		h := setup(t)
+		h.in = `{"from":"stdin"}`
+		h.mustRun("start", "hello", "--id", "one", "--input", flag, "--version", "1.0.0", "--tag", "a=b=c", "--tag", "d=")
+		for e, err := range client.New(h.Provider).History(t.Context(), "one") {
+			if err != nil || string(e.Input) != want || e.Version != "1.0.0" || e.Tags["a"] != "b=c" || len(e.Tags) != 2 {
+				t.Errorf("%s: %s %s %v, %v", flag, e.Input, e.Version, e.Tags, err)
+			}
+		}
+	}
+}
+
+func TestStartRefusesTooMuchInput(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.in = `"` + strings.Repeat("x", 1<<20) + `"`
+	h.wantError(exitError, "payload too large", "start", "hello", "--input", "-")
+}
+
+func TestWaitExitCodes(t *testing.T) {
+	t.Parallel()
+	for want, end := range map[int]history.Event{
+		exitCompleted: completed(`{"ok":true}`),
+		exitFailed:    at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}),
+	} {
+		h := setup(t)
+		h.mustRun("start", "hello", "--id", "one")
+		h.Append("one", end)
+		if code := h.run(t.Context(), "wait", "one"); code != want || h.err.Len() > 0 {
+			t.Errorf("%s: exit %d, want %d: %s", end.Kind, code, want, h.err.String())
+		}
+	}
+	for s, want := range map[client.RuntimeStatus]int{"Cancelled": exitCancelled, "Terminated": exitCancelled, "Running": exitError} {
+		if got := exitCode(s); got != want {
+			t.Errorf("%s: exit %d, want %d", s, got, want)
+		}
+	}
+}
+
+func TestWaitTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.mustRun("start", "hello", "--id", "one")
+		h.wantError(exitTimeout, "not over after 3s; the instance goes on: see perdure history one", "wait", "one", "--timeout", "3s")
+		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+			t.Errorf("exit %d: %s", code, h.out.String())
+		}
+	})
+}
+
+func TestWaitInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.mustRun("start", "hello", "--id", "one")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if code := h.run(ctx, "wait", "one"); code != exitError || !strings.Contains(h.err.String(), "wait on with perdure wait one") {
+			t.Errorf("exit %d: %s", code, h.err.String())
+		}
+	})
+}
+
+func TestStartAndWait(t *testing.T) {
+	t.Parallel()
+	for flags, want := range map[string]string{
+		"--wait":        "one\nInstance       one\n",
+		"--wait --json": `{"instanceId":"one","executionId":"x1","status":"Failed","failure":{"type":"OrderError","message":"no stock"}}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := setup(t)
+			failed := at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}})
+			time.AfterFunc(time.Minute, func() { h.Append("one", failed) })
+			code := h.run(t.Context(), append([]string{"start", "hello", "--id", "one"}, strings.Fields(flags)...)...)
+			if code != exitFailed || !strings.HasPrefix(h.out.String(), want) {
+				t.Errorf("%s: exit %d: %s", flags, code, h.out.String())
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--tag", "team=a", "--tag", "env=test")
+	h.Append("order-7", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}), at(61*time.Second, history.Event{
+		Kind: history.OrchestrationFailed,
+		Error: &history.Failure{
+			Type: "OrderError", Message: "order 7: card \x1b[31mdeclined",
+			Cause: &history.Failure{Type: history.TypePanic, Message: "nil map\n\ngoroutine 1:\n\tmain.go:7"},
+		},
+	}))
+	h.mustRun("status", "order-7")
+	h.wantGolden("status.golden")
+	h.mustRun("status", "order-7", "--json")
+	var s client.Status
+	if err := json.Unmarshal(h.out.Bytes(), &s); err != nil || s.Orchestration != "fulfil" || s.Failure.Cause == nil {
+		t.Errorf("%s: %v", h.out.String(), err)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--version", "1.0.0")
+	h.mustRun("start", "hello", "--id", "grüße/1")
+	h.mustRun("start", "hello", "--id", "z")
+	h.Append("order-7", completed(`1`))
+	h.Append("z", at(26*time.Hour, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "error", Message: "x"}}))
+	h.mustRun("list")
+	h.wantGolden("list.golden")
+	if got := h.mustRun("list", "--status", "Failed", "--name", "hello"); strings.Count(got, "\n") != 2 || !strings.Contains(got, "\nz ") {
+		t.Errorf("failed: %s", got)
+	}
+	h.mustRun("list", "--limit", "2")
+	_, cursor, more := strings.Cut(strings.TrimSpace(h.err.String()), "--cursor ")
+	if !more {
+		t.Fatalf("stderr %q", h.err.String())
+	}
+	if got := h.mustRun("list", "--limit", "2", "--cursor", cursor); !strings.Contains(got, "\nz ") || h.err.Len() > 0 {
+		t.Errorf("the next page: %s%s", got, h.err.String())
+	}
+	if got := h.mustRun("list", "--json", "--limit", "1"); !strings.HasPrefix(got, `{"items":[{"instanceId":"grüße/1"`) || !strings.Contains(got, `"nextCursor":`) {
+		t.Errorf("JSON: %s", got)
+	}
+}

@@ -1,0 +1,76 @@
+package perdure
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+)
+
+// MaxPayloadBytes is the limit of an encoded input, result or output: 200 KiB. A DynamoDB item takes 400 KB, and a payload
+// shares its segment with other events; an SQS message takes 1 MiB, and a batch of outcomes shares one.
+const MaxPayloadBytes = 200 << 10
+
+// payload names a value that is encoded or decoded, for errors.
+type payload struct {
+	what part
+	of   owner
+	name string
+}
+
+type (
+	part  string
+	owner string
+)
+
+const (
+	input  part = "input"
+	result part = "result"
+	output part = "output"
+
+	activity      owner = "activity"
+	orchestration owner = "orchestration"
+)
+
+func (p payload) String() string { return fmt.Sprintf("%s of %s %q", p.what, p.of, p.name) }
+
+// encode writes a value as JSON.
+func encode(p payload, v any) (json.RawMessage, error) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("%s does not encode", p), cause: err}
+	}
+	if len(doc) > MaxPayloadBytes {
+		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: MaxPayloadBytes}
+	}
+	return doc, nil
+}
+
+// decode reads a value that encode wrote. No document at all leaves the zero value.
+func decode(p payload, doc json.RawMessage, v any) error {
+	if len(doc) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(doc, v); err != nil {
+		return &codecError{failure: history.TypeDecode, message: fmt.Sprintf("%s does not decode", p), cause: err}
+	}
+	return nil
+}
+
+// codecError is a value that does not fit: trying again does not help.
+type codecError struct {
+	failure, message string
+	cause            error
+}
+
+// Error implements error. The cause names the field.
+func (e *codecError) Error() string { return "perdure: " + e.message + ": " + e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *codecError) Unwrap() error { return e.cause }
+
+// ErrorType implements the naming of errors.
+func (e *codecError) ErrorType() string { return e.failure }
+
+// NonRetryable implements the marker.
+func (e *codecError) NonRetryable() bool { return true }

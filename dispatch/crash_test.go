@@ -1,0 +1,72 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// scenario is an orchestration that must give the same result whatever crashes.
+type scenario struct {
+	name  string
+	input any
+	want  string
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"nothing", 7, "7"},
+		{"chain", 3, "3"},
+		{"fan", 5, "15"},
+		{"timer", time.Minute, ""},
+		{"no-queue", 1, ""},
+	}
+}
+
+// A function's process is killed before and after its n-th AWS call, for every n there is: the instance ends as without a
+// crash, its history is a valid log, and nothing is left in any queue.
+func TestACrashAtAnyCallChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
+				t.Parallel()
+				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2}); n++ {
+				}
+			})
+		}
+	}
+}
+
+// crashAt runs a scenario with a crash at the n-th call of a function, and reports whether there was such a call.
+func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (crashed bool) {
+	t.Helper()
+	var calls atomic.Int64
+	o.Intercept = simhub.Crash(func(simaws.Call) (bool, bool) {
+		hit := calls.Add(1) == n
+		return hit && !after, hit && after
+	})
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		in := h.start(s.name, s.input)
+		end := h.finish(in)
+		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
+			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
+		}
+		h.events(in)
+		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !status.Status.Terminal() {
+			t.Errorf("crash at call %d: status %v, %v", n, status.Status, err)
+		}
+		for _, url := range []string{"sim://inbox.fifo", "sim://default", "sim://timers", "sim://inbox-dead.fifo", "sim://default-dead", "sim://timers-dead"} {
+			if left := h.receive(url); len(left) > 0 {
+				t.Errorf("crash at call %d: %d messages are left in %s, such as %s", n, len(left), url, left[0].Body)
+			}
+		}
+	})
+	return calls.Load() >= n
+}

@@ -1,0 +1,278 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// inc is the activity of most tests; with n it counts.
+func inc(_ context.Context, n int) (int, error) { return n + 1, nil }
+
+// orchestrations of the tests: the shapes that the protocol must carry.
+func registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "inc", inc)
+	perdure.AddOrchestration(r, "chain", chain)
+	perdure.AddOrchestration(r, "fan", fan)
+	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+	perdure.AddOrchestration(r, "first-of-two", firstOfTwo)
+	perdure.AddOrchestration(r, "timer", func(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error) {
+		return perdure.CreateTimer(ctx, d).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
+		return "went on after: " + err.Error(), nil
+	})
+	return r
+}
+
+// chain calls inc n times, one after the other.
+func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	v := 0
+	for range n {
+		var err error
+		if v, err = perdure.CallActivity(ctx, inc, v).Await(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return v, nil
+}
+
+// fan calls inc n times at once.
+func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	var fs []*perdure.Future[int]
+	for i := range n {
+		fs = append(fs, perdure.CallActivity(ctx, inc, i))
+	}
+	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, f := range fs {
+		v, _ := f.Await(ctx)
+		sum += v
+	}
+	return sum, nil
+}
+
+// firstOfTwo is over when the first of two activities is.
+func firstOfTwo(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	return perdure.WhenAny(ctx, perdure.CallActivity(ctx, inc, n), perdure.CallActivity(ctx, inc, n))
+}
+
+// hub is a task hub in a bubble, driven message by message or as a whole.
+type hub struct {
+	*simhub.Hub
+
+	t *testing.T
+	// calls that functions and the test have made, in order.
+	mu    sync.Mutex
+	calls []simaws.Call
+	// fault, if set, stands before every call.
+	fault simaws.Interceptor
+}
+
+// inBubble runs f on a hub in virtual time.
+func inBubble(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hub{t: t}
+		if o.Registry == nil {
+			o.Registry = registry()
+		}
+		if testing.Verbose() {
+			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+		}
+		inner := o.Intercept
+		o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
+			h.mu.Lock()
+			h.calls = append(h.calls, c)
+			h.mu.Unlock()
+			if h.fault != nil {
+				return h.fault(ctx, c, next)
+			}
+			if inner != nil {
+				return inner(ctx, c, next)
+			}
+			return next()
+		}
+		var err error
+		if h.Hub, err = simhub.New(o); err != nil {
+			t.Fatal(err)
+		}
+		h.calls = nil
+		f(t.Context(), h)
+		h.Close()
+		synctest.Wait()
+	})
+}
+
+// start starts an instance; its wake lies in the inbox then.
+func (h *hub) start(name string, input any) provider.Instance {
+	h.t.Helper()
+	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: "i-1", Name: name, Input: encoded(h.t, input), StartID: "start-1"})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return in
+}
+
+func encoded(t *testing.T, v any) history.Payload {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history.Payload(b)
+}
+
+// receive takes what is visible in a queue now.
+func (h *hub) receive(queueURL string) []provider.Record {
+	h.t.Helper()
+	out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &queueURL, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return simhub.Records(out.Messages)
+}
+
+// turn gives what is visible in the inbox to one of the orchestrator's environments, as its mapping would.
+func (h *hub) turn(environment int) (failed []string) {
+	h.t.Helper()
+	records := h.receive(h.Provider.Hub().InboxURL)
+	failed = h.Orchestrators[environment].HandleRecords(h.t.Context(), records)
+	for _, r := range records {
+		if !slices.Contains(failed, r.ID) {
+			_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, r)
+		}
+	}
+	return failed
+}
+
+// complete puts the outcomes of activities into the inbox, as one message. segment 0 leaves out where they were sent from.
+func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
+	h.t.Helper()
+	m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment}
+	for _, id := range ids {
+		m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{ActivityID: id, Attempt: 1, Result: history.Payload("1")})
+	}
+	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// workItems takes the work items that are visible.
+func (h *hub) workItems() []provider.LockedWorkItem {
+	h.t.Helper()
+	items, bad := h.Provider.AdoptWorkItems(h.receive(h.Provider.Hub().WorkQueues["default"]))
+	if len(bad) > 0 {
+		h.t.Fatal(bad)
+	}
+	return items
+}
+
+// finish lets the functions run, in virtual time, until the instance is over, and returns its last event.
+func (h *hub) finish(in provider.Instance) history.Event {
+	h.t.Helper()
+	ctx, stop := context.WithCancel(h.t.Context())
+	served := make(chan struct{})
+	go func() { defer close(served); h.Cloud.Serve(ctx) }()
+	time.Sleep(24 * time.Hour)
+	stop()
+	<-served
+	end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+	if err != nil {
+		h.t.Fatalf("the instance has not ended: %v\n%v", err, h.events(in))
+	}
+	return end
+}
+
+// events is the history, checked to be a log: gapless, each id settled at most once, nothing after the end.
+func (h *hub) events(in provider.Instance) []history.Event {
+	h.t.Helper()
+	var events []history.Event
+	settled := map[int64]bool{}
+	for e, err := range h.Provider.ReadHistory(h.t.Context(), in.ExecutionID, 0) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if e.IsInput() && e.Kind.Sourced() {
+			if settled[e.SourceEventID] {
+				h.t.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String())
+			}
+			settled[e.SourceEventID] = true
+		}
+		events = append(events, e)
+	}
+	if _, err := history.Log(events); err != nil {
+		h.t.Error(err)
+	}
+	return events
+}
+
+// item reads an item of the table as it lies there.
+func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
+	h.t.Helper()
+	out, err := h.Cloud.Table.GetItem(h.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true),
+		Key: map[string]ddbtypes.AttributeValue{"pk": &ddbtypes.AttributeValueMemberS{Value: pk}, "sk": &ddbtypes.AttributeValueMemberS{Value: sk}},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out.Item
+}
+
+func text(item map[string]ddbtypes.AttributeValue, name string) string {
+	v, _ := item[name].(*ddbtypes.AttributeValueMemberS)
+	if v == nil {
+		return ""
+	}
+	return v.Value
+}
+
+// made are the calls so far.
+func (h *hub) made() []simaws.Call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+// operations lists the calls by name, from the n-th on.
+func (h *hub) operations(from int) []string {
+	var ops []string
+	for _, c := range h.made()[from:] {
+		ops = append(ops, c.Operation)
+	}
+	return ops
+}
+
+// crashOnce kills the first invocation that makes a call which when picks, before the call or after it.
+func crashOnce(after bool, when func(c simaws.Call) bool) (intercept simaws.Interceptor, crashed *atomic.Bool) {
+	crashed = &atomic.Bool{}
+	return simhub.Crash(func(c simaws.Call) (bool, bool) {
+		hit := when(c) && crashed.CompareAndSwap(false, true)
+		return hit && !after, hit && after
+	}), crashed
+}

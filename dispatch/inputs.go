@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// inputsOf translates a message into the history events it brings. A message of another execution brings none.
+func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
+	if m.ExecutionID != s.x.head.ExecutionID {
+		return nil
+	}
+	switch m.Kind {
+	case provider.MessageActivityOutcomes:
+		events := make([]history.Event, len(m.Outcomes))
+		for i := range m.Outcomes {
+			events[i] = outcome(&m.Outcomes[i])
+		}
+		return events
+	case provider.MessageTimerFired:
+		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+	case provider.MessageWake:
+	}
+	return nil
+}
+
+func outcome(o *provider.ActivityOutcome) history.Event {
+	if o.Error != nil {
+		return history.Event{Kind: history.ActivityFailed, SourceEventID: o.ActivityID, Attempt: o.Attempt, Error: o.Error}
+	}
+	return history.Event{Kind: history.ActivityCompleted, SourceEventID: o.ActivityID, Attempt: o.Attempt, Result: o.Result}
+}
+
+// failures are the inputs that record outputs which could not be sent (R9).
+func failures(refused []provider.OutputFailure) []history.Event {
+	events := make([]history.Event, len(refused))
+	for i := range refused {
+		events[i] = history.Event{Kind: history.OutputFailed, SourceEventID: refused[i].EventID, Error: &refused[i].Failure}
+	}
+	return events
+}
+
+// tooLarge replaces a turn that no commit can hold by one that ends the instance and says why.
+func tooLarge(events []history.Event, err error) []history.Event {
+	first := events[0]
+	return []history.Event{first, {
+		ID: first.ID + 1, Kind: history.OrchestrationFailed, Time: first.Time,
+		Error: &history.Failure{Type: "PayloadTooLargeError", Message: err.Error(), NonRetryable: true},
+	}}
+}

@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Orchestrator runs turns. It is safe for concurrent use; a process has one, so that warm orchestrations are found again.
+type Orchestrator struct {
+	options  Options
+	provider provider.Provider
+	cache    *cache
+}
+
+// NewOrchestrator makes an orchestrator. It calls nothing.
+func NewOrchestrator(opts Options) *Orchestrator {
+	opts = opts.withDefaults()
+	return &Orchestrator{options: opts, provider: opts.Provider, cache: newCache(opts.CacheBytes, opts.Clock)}
+}
+
+// Announce makes known to the hub what this build can run, so that clients may start it by name. Once a process is enough.
+func (o *Orchestrator) Announce(ctx context.Context) error {
+	names := o.options.Registry.Names()
+	b := provider.Build{ID: o.options.BuildID, Orchestrations: names.Orchestrations, Activities: names.Activities}
+	if err := o.provider.PutBuild(ctx, b); err != nil {
+		return fmt.Errorf("dispatch: announce build %q: %w", b.ID, err)
+	}
+	return nil
+}
+
+// Close unwinds the orchestrations that are kept warm. Records must not be handled any more.
+func (o *Orchestrator) Close() { o.cache.drain() }
+
+// outlived: a mapping deletes a batch only when the invocation returns, and until then the groups of what is done stay
+// locked. Above this the function deletes finished records itself (R19).
+const outlived = 100 * time.Millisecond
+
+// HandleRecords runs the turns that a batch of inbox records asks for, instances side by side, and returns the ids of the
+// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2).
+func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	items, unreadable := o.provider.AdoptOrchestrationItems(records)
+	failed = deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
+	if len(items) == 1 {
+		return append(failed, o.handle(ctx, items[0]).failed...)
+	}
+	results := make(chan handled, len(items))
+	for _, it := range items {
+		go func() { results <- o.handle(ctx, it) }()
+	}
+	return append(failed, o.collect(ctx, results, len(items))...)
+}
+
+// handled is what became of an item's records.
+type handled struct {
+	done   []provider.Record
+	failed []string
+}
+
+func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n int) (failed []string) {
+	var done []provider.Record
+	var late <-chan time.Time
+	for ; n > 0; n-- {
+		for waiting := true; waiting; {
+			select {
+			case r := <-results:
+				done, failed, waiting = append(done, r.done...), append(failed, r.failed...), false
+			case <-late:
+				o.deleteEarly(ctx, done)
+				done, late = nil, nil
+			}
+		}
+		if late == nil && len(done) > 0 && n > 1 {
+			late = time.After(outlived)
+		}
+	}
+	return failed
+}
+
+// deleteEarly: the mapping deletes them again when the batch is over, which does no harm, so an error is not one.
+func (o *Orchestrator) deleteEarly(ctx context.Context, done []provider.Record) {
+	if err := o.provider.DeleteRecords(ctx, provider.QueueInbox, done...); err != nil {
+		o.options.Logger.WarnContext(ctx, "finished inbox records were not deleted early", "records", len(done), "error", err)
+	}
+}
+
+// handle runs one instance's messages. What fails is made visible again soon.
+func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem) handled {
+	s := &session{o: o, item: it, rest: it.Messages}
+	err := s.run(ctx)
+	h := handled{}
+	for _, m := range it.Messages[:s.acked] {
+		h.done = append(h.done, m.Record)
+	}
+	if err == nil {
+		return h
+	}
+	failed := it.Messages[s.acked:]
+	o.options.Logger.ErrorContext(ctx, "the turn failed, its messages will be delivered again",
+		"instance", it.InstanceID, "messages", len(failed), "attempt", failed[0].Record.ReceiveCount, "error", err)
+	abandoned := make([]provider.Record, len(failed))
+	for i, m := range failed {
+		abandoned[i] = m.Record
+		h.failed = append(h.failed, m.Record.ID)
+	}
+	abandon(ctx, o.options, provider.QueueInbox, abandoned)
+	return h
+}
+
+// deadLetter sets aside records that cannot be read, so that none blocks its group; those that could not be set aside failed.
+func deadLetter(ctx context.Context, o Options, queue string, unreadable []provider.Unreadable) (failed []string) {
+	for _, u := range unreadable {
+		o.Logger.ErrorContext(ctx, "a record cannot be read, it goes to the dead letters", "queue", queue, "record", u.Record.ID, "error", u.Err)
+		if err := o.Provider.DeadLetter(ctx, queue, u); err != nil {
+			o.Logger.ErrorContext(ctx, "a record could not be put to the dead letters", "queue", queue, "record", u.Record.ID, "error", err)
+			failed = append(failed, u.Record.ID)
+		}
+	}
+	return failed
+}
+
+func abandon(ctx context.Context, o Options, queue string, records []provider.Record) {
+	if err := o.Provider.AbandonRecords(ctx, queue, retryDelay, records...); err != nil {
+		o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
+	}
+}

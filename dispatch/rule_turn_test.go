@@ -1,0 +1,304 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// Interleaving: a timer, the watch or a client commits beside the inbox, and two turns of an instance overlap. So only what
+// an inbox message caused may create a segment after h#0.
+func TestR1OnlyTheInboxMakesTurns(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("timer", time.Minute)
+		h.turn(0)
+		before := len(h.made())
+		time.Sleep(2 * time.Minute)
+		timers := h.receive(h.Provider.Hub().TimersURL)
+		if failed := h.Timekeeper.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
+			t.Fatalf("%d timers, failed %v", len(timers), failed)
+		}
+		if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range h.made()[before:] {
+			if strings.HasPrefix(c.Operation, "Put") || strings.HasPrefix(c.Operation, "Update") || strings.HasPrefix(c.Operation, "Transact") {
+				t.Errorf("the timekeeper wrote to the table: %s", c.Operation)
+			}
+		}
+		h.turn(0)
+		if s, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID); err != nil || s.Status != provider.StatusCompleted {
+			t.Errorf("the inbox message did not make the turn: %v, %v", s.Status, err)
+		}
+	})
+}
+
+// SQS takes 128 characters of ASCII for a message group; an instance id is up to 1 KiB of any UTF-8.
+func TestR1GroupsAreHashesOfTheIDs(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{"long": strings.Repeat("x", 1024), "unicode": "bestellung/ä#日本\u200d🜁", "spaces": " a b "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "chain", Input: history.Payload("2"), StartID: "s"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if end := h.finish(in); string(end.Output) != "2" {
+					t.Errorf("ended with %s", end.String())
+				}
+			})
+		})
+	}
+}
+
+// Interleaving: outcomes 1 and 2 in one batch, and 1 ends the execution. If the turn swallowed 2 as well, a message for the
+// next life of the execution would be lost (mutant batch_swallow).
+func TestR2TheMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("first-of-two", 1)
+		h.turn(0)
+		h.complete(in, 1, 3)
+		h.complete(in, 1, 4)
+		records := h.receive(h.Provider.Hub().InboxURL)
+		if failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records); len(records) != 2 || len(failed) > 0 {
+			t.Fatalf("%d records, failed %v", len(records), failed)
+		}
+		last := h.item("x#"+in.ExecutionID, "h#0000000002")
+		if got := text(last, "wm"); got != records[0].Sequence {
+			t.Errorf("the last turn consumed up to %s, want %s: the message that ended it", got, records[0].Sequence)
+		}
+		if n := len(h.events(in)); n != 7 {
+			t.Errorf("%d events, want 7: the second outcome is not in history", n)
+		}
+	})
+}
+
+// Interleaving: message 1 fails, 2 and 3 of its group are acknowledged: order is lost, and with it what 1 would have caused first.
+func TestR2FailingOneMessageFailsAllLaterOnesOfItsGroup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 3)
+		h.turn(0)
+		for id := int64(3); id <= 5; id++ {
+			h.complete(in, 1, id)
+		}
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "PutItem" {
+				return errors.New("refused")
+			}
+			return next()
+		}
+		records := h.receive(h.Provider.Hub().InboxURL)
+		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
+		h.fault = nil
+		if want := []string{records[0].ID, records[1].ID, records[2].ID}; !slices.Equal(failed, want) {
+			t.Errorf("failed %v, want %v", failed, want)
+		}
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}
+
+func TestR3EverySegmentHasItsHeader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("chain", 1)
+		wake := h.receive(h.Provider.Hub().InboxURL)
+		h.Orchestrators[0].HandleRecords(h.t.Context(), wake)
+		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
+		h.complete(in, 1, 3)
+		outcome := h.receive(h.Provider.Hub().InboxURL)
+		h.Orchestrators[0].HandleRecords(h.t.Context(), outcome)
+		for sk, wm := range map[string]string{"h#0000000000": "", "h#0000000001": wake[0].Sequence, "h#0000000002": outcome[0].Sequence} {
+			item := h.item("x#"+in.ExecutionID, sk)
+			if text(item, "nonce") == "" || item["parts"] == nil || text(item, "wm") != wm {
+				t.Errorf("%s: nonce %q, parts %v, wm %q, want wm %q", sk, text(item, "nonce"), item["parts"], text(item, "wm"), wm)
+			}
+			if inbox := text(item, "inbox"); wm != "" && inbox != h.Provider.Hub().InboxURL {
+				t.Errorf("%s: inbox %q", sk, inbox)
+			}
+		}
+		if got := text(h.item("i#"+in.InstanceID, "i"), "wm"); got != outcome[0].Sequence {
+			t.Errorf("the instance that is over keeps wm %q, want %q", got, outcome[0].Sequence)
+		}
+	})
+}
+
+// Interleaving: committed, and the process dies before anything is sent. The segment says what there is to send; without
+// the redispatch nothing would ever come (mutant no_redispatch).
+func TestR4ARedeliveredMessageIsDispatchedAgain(t *testing.T) {
+	t.Parallel()
+	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
+	inBubble(t, simhub.Options{Intercept: crash}, func(_ context.Context, h *hub) {
+		in := h.start("chain", 2)
+		if end := h.finish(in); string(end.Output) != "2" || !crashed.Load() {
+			t.Errorf("crashed: %v, ended with %s", crashed.Load(), end.String())
+		}
+	})
+}
+
+// Interleaving: the trigger is delivered again when all it caused is over. Sending it again would run activities twice for nothing.
+func TestR4WhatIsSettledIsNotDispatchedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 2)
+		wake := h.receive(h.Provider.Hub().InboxURL)
+		h.Orchestrators[0].HandleRecords(h.t.Context(), wake)
+		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
+		first := h.workItems()
+		h.complete(in, 1, 3)
+		h.turn(0)
+		if failed := h.Orchestrators[0].HandleRecords(h.t.Context(), wake); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		again := h.workItems()
+		if len(first) != 2 || len(again) != 1 || again[0].ActivityID != 4 {
+			t.Errorf("first %d work items, then %v; want 2, then that of #4 alone", len(first), again)
+		}
+	})
+}
+
+// A greater number that is already settled is no redelivery of a trigger: a worker answered twice.
+func TestR4ASecondOutcomeDispatchesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 2)
+		h.turn(0)
+		h.workItems()
+		h.complete(in, 1, 3)
+		h.turn(0)
+		time.Sleep(6 * time.Minute) // beyond SQS's deduplication
+		h.complete(in, 1, 3)
+		before := len(h.events(in))
+		if failed := h.turn(0); len(failed) > 0 || len(h.workItems()) > 0 || len(h.events(in)) != before {
+			t.Errorf("failed %v, %d events of %d", failed, len(h.events(in)), before)
+		}
+	})
+}
+
+// Interleaving: the body ends in its very first turn, and the process dies before the status is written. The trigger must be
+// known as consumed, or its redelivery is dropped and the instance stays Pending for ever.
+func TestR4AnEndAtOnceIsProjectedAfterACrash(t *testing.T) {
+	t.Parallel()
+	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "UpdateItem" })
+	inBubble(t, simhub.Options{Intercept: crash}, func(ctx context.Context, h *hub) {
+		in := h.start("nothing", 7)
+		h.finish(in)
+		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || s.Status != provider.StatusCompleted || !crashed.Load() {
+			t.Errorf("crashed: %v, status %v, %v", crashed.Load(), s.Status, err)
+		}
+	})
+}
+
+// Interleaving: environment 0 is warm at segment 1, environment 1 committed segment 2, and the outcome of what segment 2
+// scheduled comes to environment 0, which knows nothing of it. Dropping it there would stall the instance (mutant warm_drop).
+func TestR5WarmStateDropsOnlyAfterAStrongLook(t *testing.T) {
+	t.Parallel()
+	for name, segment := range map[string]int64{"the message says where it was sent from": 2, "it does not": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
+				in := h.start("chain", 2)
+				h.turn(0)
+				h.complete(in, 1, 3)
+				h.turn(1)
+				h.complete(in, segment, 6)
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Fatalf("failed %v", failed)
+				}
+				events := h.events(in)
+				if last := events[len(events)-1]; last.Kind != history.OrchestrationCompleted {
+					t.Errorf("the outcome was dropped: history ends with %s", last.String())
+				}
+			})
+		})
+	}
+}
+
+// A message that was sent after the cached view ends is no reason to run a turn that cannot commit: read first.
+func TestR5AMessageFromAheadIsReadFirst(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 3)
+		h.turn(0)
+		h.complete(in, 1, 3)
+		h.turn(1)
+		before := len(h.made())
+		h.complete(in, 2, 4)
+		h.turn(0)
+		puts := 0
+		for _, op := range h.operations(before) {
+			if op == "PutItem" {
+				puts++
+			}
+		}
+		if puts != 1 {
+			t.Errorf("%d commits were tried, want the one that succeeds: %v", puts, h.operations(before))
+		}
+	})
+}
+
+// Interleaving: the commit fails, the coroutine has gone on already, and the message comes again, with another. A coroutine
+// that was kept would take the first for settled, and commit a turn without it: the outcome is lost.
+func TestR6ACoroutineWhoseCommitIsNotConfirmedIsDiscarded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 2)
+		h.turn(0)
+		h.complete(in, 1, 3)
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "PutItem" {
+				return errors.New("refused")
+			}
+			return next()
+		}
+		if failed := h.turn(0); len(failed) != 1 {
+			t.Fatalf("failed %v, want the outcome", failed)
+		}
+		h.fault = nil
+		h.complete(in, 1, 4)
+		time.Sleep(5 * time.Second)
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		events := h.events(in)
+		if last := events[len(events)-1]; last.Kind != history.OrchestrationCompleted {
+			t.Errorf("history ends with %s", last.String())
+		}
+	})
+}
+
+// The records of an invocation must never be acknowledged before all they caused is sent (mutant ack_first).
+func TestR9DispatchComesBeforeAcknowledging(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("chain", 1)
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
+				return errors.New("refused")
+			}
+			return next()
+		}
+		if failed := h.turn(0); len(failed) != 1 {
+			t.Fatalf("failed %v, want the wake", failed)
+		}
+		h.fault = nil
+		if end := h.finish(in); string(end.Output) != "1" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Timekeeper serves the timers queue, and keeps watch over instances that got stuck. It is safe for concurrent use.
+type Timekeeper struct {
+	options  Options
+	provider provider.Provider
+}
+
+// NewTimekeeper makes a timekeeper. It calls nothing.
+func NewTimekeeper(opts Options) *Timekeeper {
+	opts = opts.withDefaults()
+	return &Timekeeper{options: opts, provider: opts.Provider}
+}
+
+// waitHere is the longest a timer is waited out in the function. Queues delay by whole seconds: the rest is waited here.
+const waitHere = 1500 * time.Millisecond
+
+// HandleRecords fires the timers that are due, waits for those that nearly are, and sends the others back to the queue.
+// It returns the ids of the records that failed.
+func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	timers, unreadable := k.provider.AdoptTimers(records)
+	failed = deadLetter(ctx, k.options, provider.QueueTimers, unreadable)
+	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
+	near := 0
+	for near < len(timers) && timers[near].FireAt.Sub(k.options.Clock()) <= waitHere {
+		near++
+	}
+	failed = append(failed, k.handle(ctx, timers[near:], k.hold)...)
+	for near := timers[:near]; len(near) > 0; {
+		if err := k.waitUntil(ctx, near[0].FireAt); err != nil {
+			return append(failed, k.failure(ctx, near, err)...)
+		}
+		due := k.due(near)
+		failed = append(failed, k.handle(ctx, near[:due], k.fire)...)
+		near = near[due:]
+	}
+	return failed
+}
+
+func (k *Timekeeper) due(timers []provider.LockedTimer) int {
+	n := 1
+	for n < len(timers) && !timers[n].FireAt.After(k.options.Clock()) {
+		n++
+	}
+	return n
+}
+
+func (k *Timekeeper) waitUntil(ctx context.Context, at time.Time) error {
+	left := at.Sub(k.options.Clock())
+	if left <= 0 {
+		return nil
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("dispatch: waiting for a timer: %w", context.Cause(ctx))
+	}
+}
+
+func (k *Timekeeper) handle(ctx context.Context, timers []provider.LockedTimer, do func(context.Context, []provider.LockedTimer) error) []string {
+	if len(timers) == 0 {
+		return nil
+	}
+	if err := do(ctx, timers); err != nil {
+		return k.failure(ctx, timers, err)
+	}
+	return nil
+}
+
+// fire tells the instances. A timer that was cancelled meanwhile is dropped by the turn.
+func (k *Timekeeper) fire(ctx context.Context, timers []provider.LockedTimer) error {
+	ms := make([]provider.Message, len(timers))
+	for i := range timers {
+		t := &timers[i]
+		ms[i] = provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID, FireAt: &t.FireAt,
+		}
+	}
+	return k.provider.EnqueueForOrchestrator(ctx, ms...)
+}
+
+// hold sends timers back with the delay they have left; their records are then done.
+func (k *Timekeeper) hold(ctx context.Context, timers []provider.LockedTimer) error {
+	ts := make([]provider.Timer, len(timers))
+	for i := range timers {
+		ts[i] = timers[i].Timer
+	}
+	return k.provider.HoldTimers(ctx, ts...)
+}
+
+func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer, err error) (failed []string) {
+	k.options.Logger.ErrorContext(ctx, "timers were not served, their records will be delivered again", "timers", len(timers), "error", err)
+	records := make([]provider.Record, len(timers))
+	for i := range timers {
+		records[i] = timers[i].Record
+		failed = append(failed, timers[i].Record.ID)
+	}
+	abandon(ctx, k.options, provider.QueueTimers, records)
+	return failed
+}
+
+// pendingFor is how long a started instance may wait for its first turn before the watch wakes it (R11).
+const pendingFor = 2 * time.Minute
+
+// Watch wakes instances that were started and never picked up: their client died between the transaction and the wake.
+// It is to be called every few minutes. It goes on after an error, and returns all.
+func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
+	before := k.options.Clock().Add(-pendingFor)
+	for in, err := range k.provider.PendingInstances(ctx, before) {
+		if err != nil {
+			return woken, fmt.Errorf("dispatch: watch: %w", err)
+		}
+		k.options.Logger.WarnContext(ctx, "instance was started and never picked up: waking it", "instance", in.InstanceID, "createdAt", in.CreatedAt)
+		wake := provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}
+		if err := k.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+			return woken, fmt.Errorf("dispatch: watch: %w", err)
+		}
+		woken++
+	}
+	return woken, nil
+}

@@ -1,0 +1,43 @@
+// Package perdure lets you write long-running processes as plain Go functions. Such a function, an orchestration, may
+// wait for days; it survives crashes and deployments, because each thing it decides and each thing it learns is kept in a
+// history, and the function is brought back by running it again over that history.
+//
+// There are two kinds of functions:
+//
+//	func Charge(ctx context.Context, o Order) (Receipt, error)                    // an activity does the work
+//	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (Receipt, error)      // an orchestration decides what is done
+//
+// An activity is ordinary code: it calls services, reads databases, takes its time. It may run more than once, so what it
+// does should bear repetition. When it is no longer wanted its ctx ends, and [context.Cause] says why.
+//
+// An orchestration calls activities and waits for what comes back:
+//
+//	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (Receipt, error) {
+//		charged := perdure.CallActivity(ctx, Charge, o)      // starts it
+//		late := perdure.CreateTimer(ctx, time.Hour)
+//		winner, err := perdure.Select(ctx, charged, late)    // waits; the loser is cancelled
+//		if err != nil {
+//			return Receipt{}, err
+//		}
+//		if winner == 1 {
+//			return Receipt{}, ErrTooLate
+//		}
+//		return charged.Await(ctx)
+//	}
+//
+// Both are registered by name, in the program that runs them:
+//
+//	r := perdure.NewRegistry()
+//	perdure.AddOrchestration(r, "fulfil", Fulfil)
+//	perdure.AddActivity(r, "charge", Charge)
+//
+// Since an orchestration is run again and again over its history, it must decide the same each time:
+//
+//   - Take the time from [OrchestrationContext.Now], randomness from Rand and NewUUID, and log to Logger.
+//   - Wait only for futures, with Await, Select, WhenAny, WhenAll and Sleep: no channels, locks, goroutines or network.
+//   - Do not range over a map where the order decides anything. Leave everything else to activities.
+//   - Change the code of running instances by registering another version ([WithVersion]).
+//
+// Code that decides otherwise than its history is stopped with a [NondeterminismError] that tells both sides.
+// Inputs and outputs travel as JSON (encoding/json), up to [MaxPayloadBytes] each.
+package perdure

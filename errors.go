@@ -1,0 +1,105 @@
+package perdure
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// NondeterminismError says that an orchestration's code no longer takes the decisions that its history holds. The instance
+// is not failed: it goes on once the code is mended.
+type NondeterminismError = replay.NondeterminismError
+
+// ActivityError is the failure of an activity, as the orchestration that called it sees it. errors.As finds a
+// *TimeoutError, *CancelledError or *PayloadTooLargeError in it where that was the failure.
+type ActivityError struct {
+	// Activity is the activity's name, ActivityID the id of the event that scheduled it.
+	Activity   string
+	ActivityID int64
+	// Type names the error that the activity returned: what its ErrorType method says, else the name of its Go type,
+	// without pointer and package; "error" where it has none of its own, as with errors.New; "panic" for a panic. Of an
+	// error that wraps others it is the outermost that has a type of its own.
+	Type    string
+	Message string
+	// Reason says why an activity was cancelled; it is empty when it was not.
+	Reason CancelReason
+	// NonRetryable says that the activity marked the error with NonRetryable.
+	NonRetryable bool
+	// Cause is what the error wrapped; nil when nothing.
+	Cause *history.Failure
+}
+
+func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
+	return &ActivityError{
+		Activity: name, ActivityID: id,
+		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+	}
+}
+
+// Error implements error.
+func (e *ActivityError) Error() string {
+	if e.Type == history.TypeError {
+		return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, e.Message)
+	}
+	return fmt.Sprintf("activity %q (#%d): %s: %s", e.Activity, e.ActivityID, e.Type, e.Message)
+}
+
+// Unwrap returns the engine's own error that the activity failed with, if it was one.
+func (e *ActivityError) Unwrap() error {
+	for f := e.failure(); f != nil; f = f.Cause {
+		if err := engineError(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failure is the error as it came.
+func (e *ActivityError) failure() *history.Failure {
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause}
+}
+
+// TimeoutError says that something ran out of time. errors.Is finds context.DeadlineExceeded in it.
+type TimeoutError struct{ Message string }
+
+// Error implements error.
+func (e *TimeoutError) Error() string { return "timed out: " + e.Message }
+
+// Is makes it a context.DeadlineExceeded.
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// ErrorType names the error where it travels.
+func (e *TimeoutError) ErrorType() string { return history.TypeTimeout }
+
+// PayloadTooLargeError says that an input, result or output is over the limit. Keep what is large elsewhere and pass on
+// where it lies.
+type PayloadTooLargeError struct {
+	// What is too large, such as `input of activity "charge"`.
+	What string
+	// Bytes is the size of the encoded value, Limit what is allowed.
+	Bytes, Limit int
+}
+
+const payloadTooLarge = "payload too large: %d bytes, limit %d: "
+
+// Error implements error. The text is also how the error travels.
+func (e *PayloadTooLargeError) Error() string {
+	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.What
+}
+
+// ErrorType names the error where it travels.
+func (e *PayloadTooLargeError) ErrorType() string { return history.TypePayloadTooLarge }
+
+// NonRetryable says that trying again does not help.
+func (e *PayloadTooLargeError) NonRetryable() bool { return true }
+
+// timerError is a timer that could not be set.
+type timerError struct {
+	id      int64
+	message string
+}
+
+// Error implements error.
+func (e *timerError) Error() string { return fmt.Sprintf("timer #%d: %s", e.id, e.message) }

@@ -1,0 +1,256 @@
+package perdure_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+type declinedError struct{ Cause error }
+
+func (e *declinedError) Error() string { return "declined" }
+func (e *declinedError) Unwrap() error { return e.Cause }
+
+type coded struct{ code string }
+
+func (e coded) Error() string     { return "coded " + e.code }
+func (e coded) ErrorType() string { return e.code }
+
+type generic[T any] struct{ v T }
+
+func (e generic[T]) Error() string { return "generic" }
+
+type timeout struct{}
+
+func (timeout) Error() string { return "mine" }
+
+type final struct{ yes bool }
+
+func (e final) Error() string      { return "final" }
+func (e final) NonRetryable() bool { return e.yes }
+
+// failing runs an activity that returns err.
+func failing(t *testing.T, err error) history.Failure {
+	t.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { return 1, err })
+	a, _ := r.Activity("a")
+	out, f := a.Run(t.Context(), json.RawMessage("1"))
+	if f == nil || out != nil {
+		t.Fatalf("%s, %+v", out, f)
+	}
+	return *f
+}
+
+func TestErrorTypeTravels(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want history.Failure
+	}{
+		"errors.New":        {errors.New("x"), history.Failure{Type: "error", Message: "x"}},
+		"sentinel":          {fmt.Errorf("read: %w", io.EOF), history.Failure{Type: "error", Message: "read: EOF"}},
+		"pointer type":      {&declinedError{}, history.Failure{Type: "declinedError", Message: "declined"}},
+		"value type":        {generic[int]{1}, history.Failure{Type: "generic", Message: "generic"}},
+		"ErrorType":         {coded{"E42"}, history.Failure{Type: "E42", Message: "coded E42"}},
+		"empty ErrorType":   {coded{""}, history.Failure{Type: "coded", Message: "coded "}},
+		"reserved name":     {timeout{}, history.Failure{Type: "perdure_test.timeout", Message: "mine"}},
+		"wrapped":           {fmt.Errorf("order 1: %w", &declinedError{}), history.Failure{Type: "declinedError", Message: "order 1: declined"}},
+		"joined":            {errors.Join(errors.New("x"), coded{"E1"}, coded{"E2"}), history.Failure{Type: "E1", Message: "x\ncoded E1\ncoded E2"}},
+		"standard library":  {&fs.PathError{Op: "open", Path: "p", Err: io.EOF}, history.Failure{Type: "PathError", Message: "open p: EOF", Cause: &history.Failure{Type: "error", Message: "EOF"}}},
+		"cause":             {&declinedError{coded{"E42"}}, history.Failure{Type: "declinedError", Message: "declined", Cause: &history.Failure{Type: "E42", Message: "coded E42"}}},
+		"non-retryable":     {perdure.NonRetryable(&declinedError{}), history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true}},
+		"marked inside":     {fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)), history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true}},
+		"marks itself":      {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
+		"marks itself not":  {final{false}, history.Failure{Type: "final", Message: "final"}},
+		"cancelled":         {&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"}, history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"}},
+		"wrapped cancelled": {fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}), history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"}},
+		"timed out":         {&perdure.TimeoutError{Message: "1s"}, history.Failure{Type: "timeout", Message: "1s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := failing(t, tt.err); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCausesAreBounded(t *testing.T) {
+	t.Parallel()
+	var err error = coded{"bottom"}
+	for range 100 {
+		err = &declinedError{err}
+	}
+	depth := 0
+	f := failing(t, err)
+	for c := &f; c != nil; c = c.Cause {
+		depth++
+	}
+	if depth != 9 {
+		t.Errorf("%d failures in a chain", depth)
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 1<<20)
+	var boom any = long
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic(boom) })
+	a, _ := r.Activity("a")
+	_, panicked := a.Run(t.Context(), nil)
+	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { panic(boom) })
+	for name, f := range map[string]history.Failure{
+		"error": failing(t, errors.New(long)), "cancelled": failing(t, &perdure.CancelledError{Message: long}),
+		"timeout": failing(t, &perdure.TimeoutError{Message: long}), "activity's panic": *panicked, "panic": w.replayed().failure(),
+	} {
+		if len(f.Message) > 40<<10 || len(f.Message) < 8<<10 || !utf8.ValidString(f.Message) {
+			t.Errorf("%s: %d bytes, valid %v", name, len(f.Message), utf8.ValidString(f.Message))
+		}
+		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestMessagesAreBounded") {
+			t.Errorf("%s: the stack is cut off", name)
+		}
+	}
+}
+
+func TestNonRetryableOfNothingIsNothing(t *testing.T) {
+	t.Parallel()
+	if err := perdure.NonRetryable(nil); err != nil {
+		t.Error(err)
+	}
+	if err := perdure.NonRetryable(io.EOF); !errors.Is(err, io.EOF) || err.Error() != "EOF" {
+		t.Error(err)
+	}
+}
+
+// awaiting hands back the error that an orchestration sees when its activity failed so.
+func awaiting(t *testing.T, f *history.Failure) (end history.Failure, seen error) {
+	t.Helper()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		n, err := perdure.CallActivity(ctx, inc, 1).Await(ctx)
+		seen = err
+		return n, err
+	})
+	w.turn(history.Event{Kind: history.ActivityFailed, SourceEventID: 3, Error: f, Attempt: 1})
+	return w.failure(), seen
+}
+
+func TestActivityErrorIsTyped(t *testing.T) {
+	t.Parallel()
+	cause := &history.Failure{Type: "E42", Message: "coded"}
+	end, err := awaiting(t, &history.Failure{Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause})
+	var ae *perdure.ActivityError
+	if !errors.As(err, &ae) {
+		t.Fatal(err)
+	}
+	want := perdure.ActivityError{Activity: "inc", ActivityID: 3, Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause}
+	if *ae != want || err.Error() != `activity "inc" (#3): DeclinedError: no` || errors.Unwrap(err) != nil {
+		t.Errorf("%+v: %v", ae, err)
+	}
+	wantEnd := history.Failure{
+		Type: "ActivityError", Message: err.Error(), NonRetryable: true,
+		Cause: &history.Failure{Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause},
+	}
+	if !reflect.DeepEqual(end, wantEnd) {
+		t.Errorf("%+v, want %+v", end, wantEnd)
+	}
+}
+
+func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
+	t.Parallel()
+	_, err := awaiting(t, &history.Failure{Type: history.TypeTimeout, Message: "after 1s"})
+	var te *perdure.TimeoutError
+	if !errors.As(err, &te) || te.Message != "after 1s" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("timeout: %v", err)
+	}
+	_, err = awaiting(t, &history.Failure{Type: history.TypeCancelled, Reason: "lock_lost", Message: "m"})
+	var ce *perdure.CancelledError
+	if !errors.As(err, &ce) || *ce != (perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "m"}) || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	_, err = awaiting(t, &history.Failure{Type: "Outer", Cause: &history.Failure{Type: history.TypePayloadTooLarge, Message: "payload too large: 300 bytes, limit 200: input of x: y"}})
+	var pe *perdure.PayloadTooLargeError
+	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{What: "input of x: y", Bytes: 300, Limit: 200}) {
+		t.Errorf("too large: %v", err)
+	}
+	_, err = awaiting(t, &history.Failure{Type: history.TypePayloadTooLarge, Message: "another text"})
+	if !errors.As(err, &pe) || pe.What != "another text" {
+		t.Errorf("too large, of another release: %v", err)
+	}
+}
+
+func TestCancelledErrorIs(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[perdure.CancelReason]error{perdure.ReasonTimeout: context.DeadlineExceeded, perdure.ReasonSelectLoser: context.Canceled, perdure.ReasonShutdown: context.Canceled} {
+		err := fmt.Errorf("x: %w", &perdure.CancelledError{Reason: reason})
+		if errors.Is(err, context.Canceled) == errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, want) {
+			t.Errorf("%v is not %v", err, want)
+		}
+	}
+}
+
+func TestReasonStringsAreStable(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[perdure.CancelReason]string{
+		perdure.ReasonRequested:                   "requested",
+		perdure.ReasonSelectLoser:                 "select_loser",
+		perdure.ReasonDroppedFuture:               "dropped_future",
+		perdure.ReasonTimeout:                     "timeout",
+		perdure.ReasonOrchestrationCompleted:      "orchestration_terminal_completed",
+		perdure.ReasonOrchestrationFailed:         "orchestration_terminal_failed",
+		perdure.ReasonOrchestrationCancelled:      "orchestration_terminal_cancelled",
+		perdure.ReasonOrchestrationTerminated:     "orchestration_terminal_terminated",
+		perdure.ReasonOrchestrationContinuedAsNew: "orchestration_terminal_continued_as_new",
+		perdure.ReasonParentCancelled:             "parent_cancelled",
+		perdure.ReasonInstanceDeleted:             "instance_deleted",
+		perdure.ReasonLockLost:                    "lock_lost",
+		perdure.ReasonDeadline:                    "deadline",
+		perdure.ReasonShutdown:                    "shutdown",
+	} {
+		if string(reason) != want {
+			t.Errorf("%q, want %q", reason, want)
+		}
+	}
+}
+
+func TestBodyThatFails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		body func() error
+		want string
+		says string
+	}{
+		"error":  {func() error { return &declinedError{} }, "declinedError", "declined"},
+		"panic":  {func() error { panic("boom") }, history.TypePanic, "TestBodyThatFails"},
+		"goexit": {func() error { runtime.Goexit(); return nil }, history.TypeGoexit, "runtime.Goexit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { return 0, tt.body() })
+			if f := w.replayed().failure(); f.Type != tt.want || !strings.Contains(f.Message, tt.says) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestTimerThatCouldNotBeSet(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, perdure.Sleep(ctx, 1) })
+	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "error", Message: "quota"}})
+	if f := w.failure(); f.Message != "timer #3: quota" {
+		t.Errorf("%+v", f)
+	}
+}

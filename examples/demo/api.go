@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+
+	"github.com/perdure/perdure/history"
+)
+
+// api is the HTTP API, as any program would call it.
+type api struct {
+	base   string
+	client *http.Client
+}
+
+func newAPI() *api {
+	return &api{base: cmp.Or(os.Getenv("PERDURE_API"), "http://127.0.0.1:8080/v1"), client: http.DefaultClient}
+}
+
+// start starts an instance. One that is there already, from an earlier run, is as good.
+func (a *api) start(ctx context.Context, orchestration, instanceID string, input any) error {
+	body, err := json.Marshal(map[string]any{"instanceId": instanceID, "input": input})
+	if err != nil {
+		return err
+	}
+	status, answer, err := a.call(ctx, http.MethodPost, "/orchestrations/"+orchestration, body)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusAccepted && status != http.StatusConflict {
+		return fmt.Errorf("HTTP %d: %s", status, answer)
+	}
+	return nil
+}
+
+// history reads the events after the given one.
+func (a *api) history(ctx context.Context, instanceID string, after int64) ([]history.Event, error) {
+	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+"/history?after="+strconv.FormatInt(after, 10), nil)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("HTTP %d: %s", status, answer)
+	}
+	var page struct {
+		Items []history.Event `json:"items"`
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return nil, err
+	}
+	return page.Items, nil
+}
+
+func (a *api) call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := a.client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}

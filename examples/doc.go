@@ -1,0 +1,15 @@
+// Package examples gathers the orchestrations that the reference functions deploy. Each example is a package of its own;
+// orders is the one to read first.
+package examples
+
+import (
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/examples/orders"
+)
+
+// Registry holds every example.
+func Registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	orders.Register(r, orders.NewShop())
+	return r
+}

@@ -1,0 +1,170 @@
+package perdure
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/history"
+)
+
+// NonRetryable marks an error of an activity or orchestration: no retry policy tries it again. An error with a method
+// NonRetryable() bool that says true is marked as well. A nil error stays nil.
+func NonRetryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &nonRetryableError{err}
+}
+
+type nonRetryableError struct{ cause error }
+
+// Error implements error.
+func (e *nonRetryableError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the marked error.
+func (e *nonRetryableError) Unwrap() error { return e.cause }
+
+// NonRetryable implements the marker.
+func (e *nonRetryableError) NonRetryable() bool { return true }
+
+const (
+	// maxCauses bounds the chain of causes that travels.
+	maxCauses = 8
+	// maxMessageBytes bounds each message in it: a failure must fit where a payload does.
+	maxMessageBytes = 16 << 10
+)
+
+// bounded cuts a text that is too long to travel.
+func bounded(s string) string {
+	if len(s) <= maxMessageBytes {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessageBytes], "") + "…"
+}
+
+// failureOf is an error as it travels. Its type is that of the outermost error in the chain that has one of its own; what
+// that one wraps is the cause.
+func failureOf(err error) *history.Failure { return failureOfDepth(err, maxCauses) }
+
+func failureOfDepth(err error, depth int) *history.Failure {
+	name, named := outermostNamed(err)
+	f := &history.Failure{Type: name, Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
+	switch e := named.(type) { //nolint:errorlint // outermostNamed has unwrapped it
+	case nil:
+		return f
+	case *CancelledError:
+		f.Reason = string(e.Reason)
+		if err == error(e) { //nolint:errorlint // the very error: its text is made of its reason and message
+			f.Message = bounded(e.Message)
+		}
+	case *TimeoutError:
+		if err == error(e) { //nolint:errorlint // as above
+			f.Message = bounded(e.Message)
+		}
+	case *ActivityError:
+		f.Cause = e.failure()
+		return f
+	}
+	if causes := unwrap(named); len(causes) > 0 && depth > 0 {
+		f.Cause = failureOfDepth(causes[0], depth-1)
+	}
+	return f
+}
+
+// outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has.
+func outermostNamed(err error) (name string, named error) {
+	if name, ok := errorName(err); ok {
+		return name, err
+	}
+	for _, cause := range unwrap(err) {
+		if name, named := outermostNamed(cause); named != nil {
+			return name, named
+		}
+	}
+	return history.TypeError, nil
+}
+
+func unwrap(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // one layer at a time
+	case interface{ Unwrap() []error }:
+		return slices.DeleteFunc(slices.Clone(e.Unwrap()), func(err error) bool { return err == nil })
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			return []error{cause}
+		}
+	}
+	return nil
+}
+
+// errorName is what an error says its type is, or its Go type's name without pointer, package and type arguments. The
+// wrappers of the standard library, and this package's marker, have no name of their own.
+func errorName(err error) (string, bool) {
+	if e, ok := err.(interface{ ErrorType() string }); ok {
+		if name := e.ErrorType(); name != "" {
+			return name, true
+		}
+	}
+	t := reflect.TypeOf(err)
+	for t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	if t.Name() == "" || t == reflect.TypeFor[nonRetryableError]() || anonymous(t) {
+		return "", false
+	}
+	name, _, _ := strings.Cut(t.Name(), "[")
+	if slices.Contains(reserved, name) {
+		name = path.Base(t.PkgPath()) + "." + name
+	}
+	return name, true
+}
+
+// anonymous reports whether a type is one of those behind errors.New, errors.Join and fmt.Errorf.
+func anonymous(t reflect.Type) bool {
+	return t.PkgPath() == "errors" || t.PkgPath() == "fmt"
+}
+
+// reserved are the types of the engine's own failures: a Go type that is called the same travels with its package's name.
+var reserved = []string{
+	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeCancelled,
+	history.TypePayloadTooLarge, history.TypeEncode, history.TypeDecode,
+}
+
+func isNonRetryable(err error) bool {
+	var marked interface{ NonRetryable() bool }
+	if errors.As(err, &marked) && marked.NonRetryable() {
+		return true
+	}
+	var ae *ActivityError
+	return errors.As(err, &ae) && ae.NonRetryable
+}
+
+// engineError is the engine's own error that a failure stands for; nil when it stands for a user's.
+func engineError(f *history.Failure) error {
+	switch f.Type {
+	case history.TypeTimeout:
+		return &TimeoutError{Message: f.Message}
+	case history.TypeCancelled:
+		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
+	case history.TypePayloadTooLarge:
+		return parsePayloadTooLarge(f.Message)
+	default:
+		return nil
+	}
+}
+
+// parsePayloadTooLarge reads the error's own text, which may be wrapped in more.
+func parsePayloadTooLarge(message string) error {
+	e := &PayloadTooLargeError{What: message}
+	head, _, _ := strings.Cut(payloadTooLarge, "%")
+	if i := strings.Index(message, head); i >= 0 {
+		message = message[i:]
+	}
+	if n, err := fmt.Sscanf(message, payloadTooLarge, &e.Bytes, &e.Limit); err == nil && n == 2 {
+		e.What = strings.SplitN(message, ": ", 3)[2]
+	}
+	return e
+}

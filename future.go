@@ -1,0 +1,68 @@
+package perdure
+
+import "github.com/perdure/perdure/internal/replay"
+
+// Future is the result of something that was asked for: it settles once, with a value or an error. Like its context it
+// belongs to one orchestration and must not be used on other goroutines. A future need not be awaited.
+type Future[T any] struct {
+	task   *replay.Task
+	value  T
+	err    error
+	loaded bool // value or err has been taken out of the task
+}
+
+// Awaitable is any *Future[T].
+type Awaitable interface {
+	// IsDone reports whether the future has settled.
+	IsDone() bool
+	// Cancel gives up what the future stands for.
+	Cancel(message string)
+
+	outcome() (*replay.Task, error)
+}
+
+// IsDone reports whether the future has settled: with a value, with an error, or because it was cancelled.
+func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
+
+// Cancel gives up what the future stands for, with the reason ReasonRequested. The future settles at once with a
+// *CancelledError; an activity that runs is told by its context. A future that has settled is left alone.
+func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
+
+// Await waits until the future has settled and returns its value or error. It may be called again.
+func (f *Future[T]) Await(ctx *OrchestrationContext) (T, error) {
+	ctx.replay.Await(f.task)
+	f.load()
+	if f.err != nil {
+		var none T
+		return none, f.err
+	}
+	return f.value, nil
+}
+
+// load takes the outcome out of the task, once.
+func (f *Future[T]) load() {
+	if f.loaded {
+		return
+	}
+	f.loaded = true
+	if f.err = errorOf(f.task); f.err == nil {
+		f.err = decode(payload{result, activity, f.task.Name()}, f.task.TakeResult(), &f.value)
+	}
+}
+
+// outcome is the untyped half of the future: its task, and the error once that is done.
+func (f *Future[T]) outcome() (*replay.Task, error) {
+	if !f.loaded && f.task.Failure() != nil {
+		f.load()
+	}
+	return f.task, f.err
+}
+
+// Awaitables turns futures of one type into arguments of Select, WhenAny and WhenAll.
+func Awaitables[T any](fs []*Future[T]) []Awaitable {
+	as := make([]Awaitable, len(fs))
+	for i, f := range fs {
+		as[i] = f
+	}
+	return as
+}

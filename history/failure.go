@@ -1,0 +1,21 @@
+package history
+
+// The types of failures that the engine itself makes. An error of a user's program travels under the name of its Go type,
+// or what its ErrorType method says.
+const (
+	// TypeError is an error that has no type of its own, as errors.New makes it.
+	TypeError = "error"
+	// TypePanic is a panic of an orchestration or activity; the message ends with the stack.
+	TypePanic = "panic"
+	// TypeGoexit is code that ended its goroutine instead of returning.
+	TypeGoexit = "goexit"
+	// TypeTimeout is an attempt or scope that ran out of time.
+	TypeTimeout = "timeout"
+	// TypeCancelled is something that was cancelled; Reason says why.
+	TypeCancelled = "cancelled"
+	// TypePayloadTooLarge is an input or result over the limit.
+	TypePayloadTooLarge = "payload_too_large"
+	// TypeEncode is an input or result that is no JSON; TypeDecode is one that does not fit its Go type.
+	TypeEncode = "encode"
+	TypeDecode = "decode"
+)

@@ -1,0 +1,117 @@
+package history
+
+// Kind says what an event is. The strings are the wire format.
+type Kind string
+
+// The kinds of events.
+const (
+	// Where an execution begins, and each of its turns.
+	OrchestrationStarted Kind = "OrchestrationStarted"
+	TurnStarted          Kind = "TurnStarted"
+
+	// Activities.
+	ActivityScheduled       Kind = "ActivityScheduled"
+	ActivityRetryScheduled  Kind = "ActivityRetryScheduled"
+	ActivityCompleted       Kind = "ActivityCompleted"
+	ActivityFailed          Kind = "ActivityFailed"
+	ActivityCancelRequested Kind = "ActivityCancelRequested"
+
+	// Timers.
+	TimerCreated   Kind = "TimerCreated"
+	TimerFired     Kind = "TimerFired"
+	TimerCancelled Kind = "TimerCancelled"
+
+	// Sub-orchestrations.
+	SubOrchestrationScheduled       Kind = "SubOrchestrationScheduled"
+	SubOrchestrationCompleted       Kind = "SubOrchestrationCompleted"
+	SubOrchestrationFailed          Kind = "SubOrchestrationFailed"
+	SubOrchestrationCancelRequested Kind = "SubOrchestrationCancelRequested"
+	SubOrchestrationCancelFailed    Kind = "SubOrchestrationCancelFailed"
+	DetachedOrchestrationScheduled  Kind = "DetachedOrchestrationScheduled"
+
+	// An output that could not be sent (R9).
+	OutputFailed Kind = "OutputFailed"
+
+	// External events.
+	ExternalEventSubscribed Kind = "ExternalEventSubscribed"
+	ExternalEventRaised     Kind = "ExternalEventRaised"
+
+	// What else the body decides.
+	SideEffectRecorded Kind = "SideEffectRecorded"
+	CustomStatusSet    Kind = "CustomStatusSet"
+	VersionMarked      Kind = "VersionMarked"
+
+	// What is done to the instance.
+	CancelRequested Kind = "CancelRequested"
+	InputsParked    Kind = "InputsParked"
+
+	// How an execution ends.
+	OrchestrationCompleted      Kind = "OrchestrationCompleted"
+	OrchestrationFailed         Kind = "OrchestrationFailed"
+	OrchestrationCancelled      Kind = "OrchestrationCancelled"
+	OrchestrationTerminated     Kind = "OrchestrationTerminated"
+	OrchestrationContinuedAsNew Kind = "OrchestrationContinuedAsNew"
+)
+
+// traits says what the engine must know of a kind. Every kind has its row; a kind without one is of a later release.
+type traits struct {
+	input    bool // comes from outside; what is neither input nor mark is a decision that replay compares
+	sourced  bool // names the event it is about
+	terminal bool // nothing follows it in this execution
+}
+
+func (k Kind) traits() (traits, bool) {
+	switch k {
+	case OrchestrationStarted, TurnStarted, InputsParked:
+		return traits{}, true
+	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
+		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed:
+		return traits{input: true, sourced: true}, true
+	case ExternalEventRaised, CancelRequested:
+		return traits{input: true}, true
+	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested:
+		return traits{sourced: true}, true
+	case ActivityScheduled, TimerCreated, SubOrchestrationScheduled, DetachedOrchestrationScheduled,
+		ExternalEventSubscribed, SideEffectRecorded, CustomStatusSet, VersionMarked:
+		return traits{}, true
+	case OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationContinuedAsNew:
+		return traits{terminal: true}, true
+	case OrchestrationTerminated:
+		return traits{input: true, terminal: true}, true
+	default:
+		return traits{}, false
+	}
+}
+
+// Known reports whether this release knows the kind.
+func (k Kind) Known() bool {
+	_, ok := k.traits()
+	return ok
+}
+
+// Terminal reports whether an event of this kind is the last of its execution.
+func (k Kind) Terminal() bool {
+	t, _ := k.traits()
+	return t.terminal
+}
+
+// Sourced reports whether an event of this kind names the events it is about, in SourceEventID or SourceEventIDs.
+func (k Kind) Sourced() bool {
+	t, _ := k.traits()
+	return t.sourced
+}
+
+// Kinds lists every kind this release knows.
+func Kinds() []Kind {
+	return []Kind{
+		OrchestrationStarted, TurnStarted,
+		ActivityScheduled, ActivityRetryScheduled, ActivityCompleted, ActivityFailed, ActivityCancelRequested,
+		TimerCreated, TimerFired, TimerCancelled,
+		SubOrchestrationScheduled, SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelRequested, SubOrchestrationCancelFailed, DetachedOrchestrationScheduled,
+		OutputFailed,
+		ExternalEventSubscribed, ExternalEventRaised,
+		SideEffectRecorded, CustomStatusSet, VersionMarked,
+		CancelRequested, InputsParked,
+		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,
+	}
+}

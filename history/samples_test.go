@@ -1,0 +1,87 @@
+package history_test
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+var (
+	noon   = time.Date(2026, 1, 2, 12, 0, 0, 123456789, time.UTC)
+	later  = noon.Add(time.Hour)
+	in     = history.Payload(`{"order":1}`)
+	out    = history.Payload(`"done"`)
+	failed = &history.Failure{
+		Type: "DeclinedError", Message: "declined", Reason: "requested", NonRetryable: true,
+		Cause: &history.Failure{Type: "error", Message: "cause"},
+	}
+	retry  = &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 1.5, NonRetryable: []string{"DeclinedError"}}
+	parent = &history.Parent{InstanceID: "parent", ExecutionID: "01JPARENT", EventID: 7}
+)
+
+type sample struct {
+	event  history.Event
+	fields string // the fields of the kind's row in the table of formats, beside id, kind and time
+}
+
+// samples has an event of each kind with every field that the kind uses.
+func samples() []sample {
+	one := func(k history.Kind, source int64) history.Event {
+		return history.Event{ID: 9, Kind: k, Time: noon, SourceEventID: source}
+	}
+	with := func(e history.Event, fields string, set func(*history.Event)) sample {
+		set(&e)
+		return sample{e, fields}
+	}
+	return []sample{
+		with(one(history.OrchestrationStarted, 0), "name version input startId number tags startAt parent carriedEvents", func(e *history.Event) {
+			e.Name, e.Version, e.Input, e.StartID, e.Number = "fulfil", "1.2", in, "start", 2
+			e.Tags, e.StartAt, e.Parent = map[string]string{"team": "a"}, &later, parent
+			e.CarriedEvents = []history.CarriedEvent{{Name: "approved", EventID: "e-1", Data: out}}
+		}),
+		with(one(history.TurnStarted, 0), "version buildId", func(e *history.Event) { e.Version, e.BuildID = "1.2", "b-1" }),
+		with(one(history.ActivityScheduled, 0), "name queue input startToCloseMs retry", func(e *history.Event) {
+			e.Name, e.Queue, e.Input, e.StartToCloseMs, e.Retry = "charge", "payments", in, 60_000, retry
+		}),
+		with(one(history.ActivityRetryScheduled, 3), "sourceEventId attempt fireAt error", func(e *history.Event) { e.Attempt, e.FireAt, e.Error = 2, &later, failed }),
+		with(one(history.ActivityCompleted, 3), "sourceEventId result attempt", func(e *history.Event) { e.Result, e.Attempt = out, 1 }),
+		with(one(history.ActivityFailed, 3), "sourceEventId error attempt", func(e *history.Event) { e.Error, e.Attempt = failed, 1 }),
+		with(one(history.ActivityCancelRequested, 0), "sourceEventIds reason message requestedBy", func(e *history.Event) {
+			e.SourceEventIDs = []history.Range{{First: 3, Last: 5}, {First: 8, Last: 8}}
+			e.Reason, e.Message, e.RequestedBy = "select_loser", "m", history.RequestedByBody
+		}),
+		with(one(history.TimerCreated, 0), "fireAt", func(e *history.Event) { e.FireAt = &later }),
+		with(one(history.TimerFired, 3), "sourceEventId", func(*history.Event) {}),
+		with(one(history.TimerCancelled, 3), "sourceEventId reason", func(e *history.Event) { e.Reason = "timeout" }),
+		with(one(history.SubOrchestrationScheduled, 0), "name version instanceId startId input attempt", func(e *history.Event) {
+			e.Name, e.Version, e.InstanceID, e.StartID, e.Input, e.Attempt = "ship", "1", "child", "start", in, 1
+		}),
+		with(one(history.SubOrchestrationCompleted, 3), "sourceEventId result", func(e *history.Event) { e.Result = out }),
+		with(one(history.SubOrchestrationFailed, 3), "sourceEventId instanceId error", func(e *history.Event) { e.InstanceID, e.Error = "child", failed }),
+		with(one(history.SubOrchestrationCancelRequested, 3), "sourceEventId instanceId reason message requestedBy", func(e *history.Event) {
+			e.InstanceID, e.Reason, e.Message, e.RequestedBy = "child", "dropped_future", "m", history.RequestedByEngine
+		}),
+		with(one(history.SubOrchestrationCancelFailed, 3), "sourceEventId instanceId error", func(e *history.Event) { e.InstanceID, e.Error = "child", failed }),
+		with(one(history.DetachedOrchestrationScheduled, 0), "name version instanceId startId input", func(e *history.Event) {
+			e.Name, e.Version, e.InstanceID, e.StartID, e.Input = "audit", "1", "other", "start", in
+		}),
+		with(one(history.OutputFailed, 3), "sourceEventId error", func(e *history.Event) { e.Error = failed }),
+		with(one(history.ExternalEventSubscribed, 0), "name", func(e *history.Event) { e.Name = "approved" }),
+		with(one(history.ExternalEventRaised, 0), "name eventId data", func(e *history.Event) { e.Name, e.EventID, e.Data = "approved", "e-1", in }),
+		with(one(history.SideEffectRecorded, 0), "value", func(e *history.Event) { e.Value = in }),
+		with(one(history.CustomStatusSet, 0), "customStatus", func(e *history.Event) { e.CustomStatus = in }),
+		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.Change, e.Version = "new-carrier", "2" }),
+		with(one(history.CancelRequested, 0), "reason message requestedBy", func(e *history.Event) {
+			e.Reason, e.Message, e.RequestedBy = "requested", "m", history.RequestedByClient
+		}),
+		with(one(history.InputsParked, 0), "inputs error", func(e *history.Event) {
+			e.Inputs = []history.Event{{ID: 8, Kind: history.TimerFired, Time: noon, SourceEventID: 3}}
+			e.Error = &history.Failure{Type: "nondeterminism", Message: "m", Expected: "a", Got: "b", EventID: 4}
+		}),
+		with(one(history.OrchestrationCompleted, 0), "output", func(e *history.Event) { e.Output = out }),
+		with(one(history.OrchestrationFailed, 0), "error", func(e *history.Event) { e.Error = failed }),
+		with(one(history.OrchestrationCancelled, 0), "reason message", func(e *history.Event) { e.Reason, e.Message = "requested", "m" }),
+		with(one(history.OrchestrationTerminated, 0), "message", func(e *history.Event) { e.Message = "m" }),
+		with(one(history.OrchestrationContinuedAsNew, 0), "executionId", func(e *history.Event) { e.ExecutionID = "01JNEXT" }),
+	}
+}

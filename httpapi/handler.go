@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/client"
+)
+
+// Option changes how the handler works.
+type Option func(*handler)
+
+// WithLogger sets where requests are logged: one line each, without ids, bodies and headers; what failed
+// on the server's side is logged with its error. The default is slog.Default().
+func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
+
+// WithClock sets the clock that the logged durations are reckoned from. The default is time.Now.
+func WithClock(now func() time.Time) Option { return func(h *handler) { h.now = now } }
+
+// New makes the handler of the API over a client. Its paths begin with /v1.
+func New(c *client.Client, opts ...Option) http.Handler {
+	h := &handler{client: c, log: slog.Default(), now: time.Now, mux: http.NewServeMux()} //nolint:forbidigo // the default clock
+	for _, opt := range opts {
+		opt(h)
+	}
+	byPath := map[string]endpoint{}
+	for _, r := range routes() {
+		if byPath[r.path] == nil {
+			byPath[r.path] = endpoint{}
+		}
+		byPath[r.path][r.method] = r
+	}
+	for p, e := range byPath {
+		h.mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
+	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.answerError(w, r, errNoRoute) })
+	return h
+}
+
+type handler struct {
+	client *client.Client
+	log    *slog.Logger
+	now    func() time.Time
+	mux    *http.ServeMux
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := h.now()
+	rec := &recorder{ResponseWriter: w, head: r.Method == http.MethodHead}
+	rec.Header().Set("Cache-Control", "no-store")
+	rec.Header().Set("X-Content-Type-Options", "nosniff")
+	defer func() { //nolint:contextcheck // recovered has the request and its context
+		h.recovered(rec, r, recover())
+		h.log.InfoContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
+	}()
+	if p := r.URL.EscapedPath(); p != path.Clean(p) {
+		h.answerError(rec, r, errNoRoute) // the mux would redirect: an empty id would become another call
+		return
+	}
+	h.mux.ServeHTTP(rec, r)
+}
+
+// recovered answers for a handler that panicked. The stack is for the log alone.
+func (h *handler) recovered(w *recorder, r *http.Request, cause any) {
+	if cause == nil {
+		return
+	}
+	h.log.ErrorContext(r.Context(), "panic in a request", "route", r.Pattern, "cause", cause, "stack", string(debug.Stack()))
+	if w.status == 0 {
+		h.answer(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the request failed; the log says why"})
+	}
+}
+
+// endpoint is the routes of one path, by method.
+type endpoint map[string]route
+
+func (e endpoint) route(method string) (route, bool) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	r, ok := e[method]
+	return r, ok
+}
+
+func (e endpoint) allowed() string {
+	var methods []string
+	for m := range e {
+		methods = append(methods, m)
+	}
+	if _, ok := e[http.MethodGet]; ok {
+		methods = append(methods, http.MethodHead)
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
+	rt, ok := e.route(r.Method)
+	if !ok {
+		w.Header().Set("Allow", e.allowed())
+		h.answerError(w, r, errMethod)
+		return
+	}
+	query, err := parseQuery(r.URL.RawQuery, rt.query)
+	if err == nil {
+		err = rt.serve(h, w, r, query)
+	}
+	if err != nil {
+		h.answerError(w, r, err)
+	}
+}
+
+// route is one call of the API: its method and path, and the query parameters it takes.
+type route struct {
+	method, path string
+	query        []string
+	serve        func(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error
+}
+
+func routes() []route {
+	return []route{
+		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
+		{http.MethodGet, "/v1/instances", []string{"status", "name", "startedAfter", "limit", "cursor"}, (*handler).list},
+		{http.MethodGet, "/v1/instances/{id}", nil, (*handler).status},
+		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
+		{http.MethodGet, "/v1/instances/{id}/history", []string{"execution", "after", "limit"}, (*handler).history},
+		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
+		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
+	}
+}

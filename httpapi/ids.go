@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const plainInPath = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+// escapeID is an id as it stands in a path: as it is, or ~ and its base64url where a gateway might read it otherwise.
+func escapeID(id string) string {
+	if id == "." || id == ".." || strings.Trim(id, plainInPath) != "" {
+		return "~" + base64.RawURLEncoding.EncodeToString([]byte(id))
+	}
+	return id
+}
+
+// pathID is the reverse of escapeID. Percent-encoded ids are taken too.
+func pathID(r *http.Request, segment, field string) (string, error) {
+	id := r.PathValue(segment)
+	encoded, ok := strings.CutPrefix(id, "~")
+	if !ok {
+		return id, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return "", &provider.FieldError{Field: field, Problem: "begins with ~, but what follows is not base64url without padding"}
+	}
+	return string(b), nil
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+// longestWait keeps a call under the 30 s after which API Gateway gives up on it.
+const longestWait = 20 * time.Second
+
+// Envelope is how an instance ended; or, without Output and Failure, that it has not.
+type Envelope struct {
+	InstanceID  string               `json:"instanceId"`
+	ExecutionID string               `json:"executionId"`
+	Status      client.RuntimeStatus `json:"status"`
+	Output      json.RawMessage      `json:"output,omitempty"`
+	Failure     *history.Failure     `json:"failure,omitempty"`
+}
+
+// NewEnvelope is the result that a status holds.
+func NewEnvelope(s client.Status) Envelope {
+	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure}
+}
+
+func (h *handler) status(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	s, err := h.read(r)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, s)
+}
+
+func (h *handler) read(r *http.Request) (client.Status, error) {
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return client.Status{}, err
+	}
+	return h.client.Status(r.Context(), id)
+}
+
+func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	wait, err := durationParam(query, "wait", longestWait)
+	if err != nil {
+		return err
+	}
+	s, err := h.read(r)
+	if err == nil && wait > 0 && !s.Status.Terminal() {
+		s, err = h.wait(r.Context(), s, wait)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Status.Terminal() {
+		return writeJSON(w, http.StatusOK, NewEnvelope(s))
+	}
+	w.Header().Set("Retry-After", "1")
+	return writeJSON(w, http.StatusAccepted, NewEnvelope(s))
+}
+
+// wait returns how the instance ended, or, when that takes longer, how it stood before.
+func (h *handler) wait(ctx context.Context, before client.Status, longest time.Duration) (client.Status, error) {
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	s, err := h.client.Wait(limited, before.InstanceID)
+	switch {
+	case err == nil:
+		return s, nil
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return before, nil
+	default:
+		return s, err
+	}
+}
+
+// writeJSON encodes before it writes, so that what cannot be encoded can still be answered with a problem. Payloads stay as
+// they are: nothing is escaped for HTML.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("httpapi: encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // the caller is gone: nobody is left to be told
+	return nil
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+// The codes of problems, for programs. They only grow.
+const (
+	codeInvalidRequest       = "invalid_request"
+	codeNoRoute              = "no_such_route"
+	codeMethod               = "method_not_allowed"
+	codeUnknownOrchestration = "unknown_orchestration"
+	codeInstanceNotFound     = "instance_not_found"
+	codeExecutionNotFound    = "execution_not_found"
+	codeInstanceIDInUse      = "instance_id_in_use"
+	codePayloadTooLarge      = "payload_too_large"
+	codeCorruptHistory       = "corrupt_history"
+	codeUnavailable          = "unavailable"
+	codeInternal             = "internal"
+)
+
+// The fields at fault that more than one place names.
+const (
+	fieldInstanceID    = "instanceId"
+	fieldOrchestration = "orchestration"
+)
+
+// problem is the body of a failed call (RFC 9457).
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Retryable bool   `json:"retryable"` // the same call may succeed later
+	Field     string `json:"field,omitempty"`
+}
+
+// Error makes a problem an error, so that a handler can return the one it knows best.
+func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+
+var (
+	errNoRoute = &problem{Status: http.StatusNotFound, Code: codeNoRoute, Detail: "no call of this API has this path; GET /v1/openapi.json describes them"}
+	errMethod  = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header"}
+)
+
+// problemOf is what the caller is told of an error: never the error's own text, unless it speaks of the caller's input.
+func problemOf(err error) problem {
+	var (
+		known    *problem
+		field    *provider.FieldError
+		tooLarge *perdure.PayloadTooLargeError
+	)
+	switch {
+	case errors.As(err, &known):
+		return *known
+	case errors.As(err, &field):
+		return problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field}
+	case errors.As(err, &tooLarge):
+		return problem{Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(), Field: tooLarge.What}
+	case errors.Is(err, client.ErrUnknownOrchestration):
+		return problem{
+			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
+			Detail: "no deployed build knows this orchestration in this version; one that was deployed just now is known within moments",
+		}
+	case errors.Is(err, client.ErrAlreadyExists):
+		return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	case errors.Is(err, client.ErrNotFound):
+		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "there is no instance of this id", Field: fieldInstanceID}
+	default:
+		return serverProblem(err)
+	}
+}
+
+// serverProblem is an error that is not the caller's.
+func serverProblem(err error) problem {
+	var failed *provider.Error
+	switch {
+	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return problem{Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true, Detail: "the task hub did not answer in time; try again"}
+	case errors.Is(err, provider.ErrCorrupt):
+		return problem{Status: http.StatusInternalServerError, Code: codeCorruptHistory, Detail: "the history of this instance cannot be read"}
+	default:
+		return problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the call failed; the log says why"}
+	}
+}
+
+func (h *handler) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		h.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "code", p.Code, "error", err)
+	}
+	h.answer(w, r, p)
+}
+
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, p problem) {
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+	if p.Retryable {
+		w.Header().Set("Retry-After", "1")
+	}
+	body, err := json.Marshal(p)
+	if err == nil {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(p.Status)
+		_, err = w.Write(append(body, '\n'))
+	}
+	if err != nil {
+		h.log.WarnContext(r.Context(), "the answer could not be written", "code", p.Code, "error", err)
+	}
+}

@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// parseQuery reads the query strictly: a parameter that is misspelt must not be taken for one that was left out.
+func parseQuery(raw string, takes []string) (url.Values, error) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, &provider.FieldError{Field: "query", Problem: fmt.Sprintf("cannot be read: %v", err)}
+	}
+	for name, values := range query {
+		switch {
+		case !slices.Contains(takes, name):
+			return nil, &provider.FieldError{Field: name, Problem: "is no parameter of this call" + known(takes)}
+		case len(values) > 1:
+			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
+		}
+	}
+	return query, nil
+}
+
+func known(takes []string) string {
+	if len(takes) == 0 {
+		return ", which takes none"
+	}
+	return ", which takes " + strings.Join(takes, ", ")
+}
+
+// intParam is a whole number within bounds; missing, it is fallback.
+func intParam(query url.Values, name string, lowest, highest, fallback int64) (int64, error) {
+	if !query.Has(name) {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
+	if err != nil || n < lowest || n > highest {
+		return 0, &provider.FieldError{Field: name, Problem: fmt.Sprintf("must be a whole number from %d to %d", lowest, highest)}
+	}
+	return n, nil
+}
+
+func timeParam(query url.Values, name string) (time.Time, error) {
+	if !query.Has(name) {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, query.Get(name))
+	if err != nil {
+		return time.Time{}, &provider.FieldError{Field: name, Problem: "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"}
+	}
+	return t, nil
+}
+
+// durationParam is a duration of at most the longest: asking for more is no fault.
+func durationParam(query url.Values, name string, longest time.Duration) (time.Duration, error) {
+	if !query.Has(name) {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(query.Get(name))
+	if err != nil || d < 0 {
+		return 0, &provider.FieldError{Field: name, Problem: "must be a duration such as 500ms or 20s, not negative"}
+	}
+	return min(d, longest), nil
+}

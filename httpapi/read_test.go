@@ -1,0 +1,282 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const inUse = "/v1/instances/one"
+
+func TestInstanceNotFound(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history"} {
+		h := setup(t)
+		h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	}
+}
+
+func TestBadIDs(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{
+		"not base64url":        "~a*b",
+		"padded":               "~YQ==",
+		"of nothing":           "~",
+		"not UTF-8":            "~_w",
+		"control character":    "~AA",
+		"too long":             strings.Repeat("x", 1025),
+		"percent-encoded NUL":  "%00",
+		"not the only base64 ": "~YR",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			setup(t).call(t, http.MethodGet, "/v1/instances/"+id, "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+		})
+	}
+}
+
+func TestStatusHoldsTheResult(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	h.Append("one", history.Event{Kind: history.TurnStarted, Version: "1.0.0"}, failed("no stock"))
+	h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(
+		`{"instanceId":"one","executionId":"x1","orchestration":"hello","version":"1.0.0","status":"Failed",` +
+			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:01Z","tags":{},"customStatus":null,"failure":{"type":"OrderError","message":"no stock"}}`)
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	a := h.call(t, http.MethodGet, inUse+"/result", "").want(http.StatusAccepted)
+	a.wantBody(`{"instanceId":"one","executionId":"x1","status":"Pending"}`)
+	if a.Header().Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	h.Append("one", completed(`{"r":"<a>"}`))
+	h.call(t, http.MethodGet, inUse+"/result?wait=20s", "").want(http.StatusOK).wantBody(
+		`{"instanceId":"one","executionId":"x1","status":"Completed","output":{"r":"<a>"}}`)
+	h.start(t, "two")
+	h.Append("two", failed("no stock"))
+	h.call(t, http.MethodGet, "/v1/instances/two/result", "").want(http.StatusOK).wantBody(
+		`{"instanceId":"two","executionId":"x2","status":"Failed","failure":{"type":"OrderError","message":"no stock"}}`)
+}
+
+func TestResultWaits(t *testing.T) {
+	t.Parallel()
+	for wait, tt := range map[string]struct {
+		status int
+		took   time.Duration
+	}{
+		"5s":    {http.StatusAccepted, 5 * time.Second},
+		"1ns":   {http.StatusAccepted, time.Nanosecond},
+		"20s":   {http.StatusOK, 11 * time.Second},
+		"1000h": {http.StatusOK, 11 * time.Second},
+	} {
+		t.Run(wait, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := setup(t)
+				h.start(t, "one")
+				time.AfterFunc(10*time.Second, func() { h.Append("one", completed("1")) })
+				from := time.Now()
+				h.call(t, http.MethodGet, inUse+"/result?wait="+wait, "").want(tt.status)
+				if took := time.Since(from); took > tt.took {
+					t.Errorf("took %s", took)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+func TestResultWaitsNoLongerThanTheGateway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.start(t, "one")
+		from := time.Now()
+		h.call(t, http.MethodGet, inUse+"/result?wait=1h", "").want(http.StatusAccepted)
+		if took := time.Since(from); took != 20*time.Second {
+			t.Errorf("waited %s", took)
+		}
+	})
+}
+
+func TestQueryParametersAreChecked(t *testing.T) {
+	t.Parallel()
+	for target, field := range map[string]string{
+		inUse + "/result?wait=20":                        "wait",
+		inUse + "/result?wait=-1s":                       "wait",
+		inUse + "/result?wait=":                          "wait",
+		inUse + "/result?wait=soon":                      "wait",
+		inUse + "/result?wait=1s&wait=2s":                "wait",
+		inUse + "/result?timeout=1s":                     "timeout",
+		inUse + "?verbose=1":                             "verbose",
+		inUse + "?a=%zz":                                 "query",
+		inUse + "/history?after=-1":                      "after",
+		inUse + "/history?after=x":                       "after",
+		inUse + "/history?limit=0":                       "limit",
+		inUse + "/history?limit=1001":                    "limit",
+		inUse + "/history?cursor=1":                      "cursor",
+		"/v1/instances?status=running":                   "status",
+		"/v1/instances?status=Cancelled":                 "status",
+		"/v1/instances?limit=0":                          "limit",
+		"/v1/instances?limit=-1":                         "limit",
+		"/v1/instances?limit=1001":                       "limit",
+		"/v1/instances?limit=10000000000000":             "limit",
+		"/v1/instances?limit=ten":                        "limit",
+		"/v1/instances?startedAfter=today":               "startedAfter",
+		"/v1/instances?startedAfter=1":                   "startedAfter",
+		"/v1/instances?cursor=from-elsewhere":            "cursor",
+		"/v1/instances?state=Running":                    "state",
+		"/v1/instances?name=" + strings.Repeat("x", 257): "name",
+		"/v1/healthz?deep=1":                             "deep",
+	} {
+		t.Run(target[:min(40, len(target))], func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.start(t, "one")
+			h.call(t, http.MethodGet, target, "").wantProblem(http.StatusBadRequest, "invalid_request", field)
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	for _, id := range []string{"a", "b", "c"} {
+		h.start(t, id)
+	}
+	h.Append("b", completed("1"))
+	list := func(query string) (ids, cursor string) {
+		t.Helper()
+		var page struct {
+			Items []struct {
+				InstanceID string          `json:"instanceId"`
+				Output     json.RawMessage `json:"output"`
+			} `json:"items"`
+			NextCursor string `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			if ids += item.InstanceID; item.Output != nil {
+				t.Errorf("%s with output", item.InstanceID)
+			}
+		}
+		return ids, page.NextCursor
+	}
+	for query, want := range map[string]string{
+		"": "abc", "?status=Completed": "b", "?status=Pending&name=hello": "ac", "?name=other": "", "?limit=1000": "abc",
+		"?startedAfter=2026-07-01T03:00:00Z": "abc", "?startedAfter=2026-07-01T05:00:01%2B02:00": "",
+	} {
+		if got, _ := list(query); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	first, cursor := list("?limit=2")
+	rest, end := list("?limit=2&cursor=" + cursor)
+	if first != "ab" || rest != "c" || end != "" {
+		t.Errorf("pages %s and %s, then %q", first, rest, end)
+	}
+	h.call(t, http.MethodGet, "/v1/instances?name=hello&cursor="+cursor, "").wantProblem(http.StatusBadRequest, "invalid_request", "cursor")
+}
+
+func TestHistoryPages(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	h.start(t, "two")
+	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0", BuildID: "b"}, completed(`"x"`))
+	h.call(t, http.MethodGet, inUse+"/history?after=1", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
+		`{"id":2,"kind":"TurnStarted","time":"2026-07-01T03:00:00Z","version":"1.0.0","buildId":"b"},` +
+		`{"id":3,"kind":"OrchestrationCompleted","time":"2026-07-01T03:00:01Z","output":"x"}]}`)
+	for query, want := range map[string]string{
+		"?limit=2": "1,2 next 2", "?limit=2&after=2&execution=x1": "3 next 0", "?after=3": " next 0", "?limit=3": "1,2,3 next 0",
+	} {
+		if got := historyPage(t, h, query); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	h.call(t, http.MethodGet, inUse+"/history?execution=x2", "").wantProblem(http.StatusNotFound, "execution_not_found", "execution")
+}
+
+func historyPage(t *testing.T, h *hub, query string) string {
+	t.Helper()
+	var page struct {
+		Items []history.Event `json:"items"`
+		Next  int64           `json:"next"`
+	}
+	if err := json.Unmarshal(h.call(t, http.MethodGet, inUse+"/history"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i := range page.Items {
+		ids = append(ids, strconv.FormatInt(page.Items[i].ID, 10))
+	}
+	return fmt.Sprintf("%s next %d", strings.Join(ids, ","), page.Next)
+}
+
+// 1,000 events of 200 KiB would be more than a Lambda can answer.
+func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	large := history.Inline([]byte(`"` + strings.Repeat("x", 200<<10-2) + `"`))
+	for range 50 {
+		h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: large})
+	}
+	a := h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK)
+	if a.Body.Len() > 5<<20 || !strings.Contains(a.Body.String()[a.Body.Len()-20:], `"next":21}`) {
+		t.Errorf("%d bytes, ending %s", a.Body.Len(), a.Body.String()[a.Body.Len()-40:])
+	}
+	if got := historyPage(t, h, "?after=41"); !strings.HasSuffix(got, "50,51 next 0") {
+		t.Errorf("the last page: %s", got)
+	}
+}
+
+func TestFailuresOfTheHub(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("AKIA-secret at 10.0.0.1")
+	for name, tt := range map[string]struct {
+		err       error
+		status    int
+		code      string
+		retryable bool
+	}{
+		"throttled": {&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: secret}, http.StatusServiceUnavailable, "unavailable", true},
+		"refused":   {&provider.Error{Op: "DynamoDB.GetItem", Err: secret}, http.StatusInternalServerError, "internal", false},
+		"corrupt":   {fmt.Errorf("h#3: %w: %w", provider.ErrCorrupt, secret), http.StatusInternalServerError, "corrupt_history", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.FailWith(tt.err)
+			for _, target := range []string{inUse, inUse + "/result", inUse + "/history", "/v1/instances"} {
+				a := h.call(t, http.MethodGet, target, "")
+				a.wantProblem(tt.status, tt.code, "")
+				if strings.Contains(a.Body.String(), "secret") {
+					t.Errorf("%s tells %s", target, a.Body)
+				}
+				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable {
+					t.Errorf("%s: Retry-After %t", target, got)
+				}
+			}
+			if !strings.Contains(h.log.String(), "10.0.0.1") {
+				t.Errorf("the cause is not logged: %s", h.log)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+)
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/", "/v1", "/v2/instances", "/v1/instances/", "/v1/instances//history", "/v1/instances/one/", "/v1/orchestrations/", "/v1/instances/one/cancel", "/v1/../v1/healthz"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "no_such_route", "")
+			h.call(t, http.MethodPost, path, "{}").wantProblem(http.StatusNotFound, "no_such_route", "")
+		})
+	}
+}
+
+func TestWrongMethod(t *testing.T) {
+	t.Parallel()
+	for target, allow := range map[string]string{hello: "POST", inUse: "GET, HEAD", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
+		a := setup(t).call(t, http.MethodPut, target, "{}")
+		a.wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", "")
+		if got := a.Header().Get("Allow"); got != allow {
+			t.Errorf("%s allows %s, want %s", target, got, allow)
+		}
+	}
+}
+
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	for target, status := range map[string]int{inUse: http.StatusOK, inUse + "/result": http.StatusAccepted, "/v1/instances/nobody": http.StatusNotFound} {
+		if a := h.call(t, http.MethodHead, target, "").want(status); a.Body.Len() > 0 || a.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %s, %v", target, a.Body, a.Header())
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	setup(t).call(t, http.MethodGet, "/v1/healthz", "").want(http.StatusOK).wantBody(`{"status":"ok"}`)
+}
+
+// A bodyless request as an adapter makes it has a nil Body, where a net/http server's never has.
+func TestNilBody(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, hello, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{httptest.NewRecorder(), t}
+	h.api.ServeHTTP(a, r)
+	a.wantProblem(http.StatusBadRequest, "invalid_request", "body")
+}
+
+func TestLogTellsNoSecrets(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.call(t, http.MethodPost, hello, `{"instanceId":"private","input":"secret-input"}`, "Idempotency-Key", "secret-key", "Authorization", "secret-token").want(http.StatusAccepted)
+	h.call(t, http.MethodGet, "/v1/instances?cursor=secret-cursor", "")
+	h.call(t, http.MethodPost, hello, `{"secret-field":1}`)
+	log := h.log.String()
+	if strings.Contains(log, "secret") || strings.Contains(log, "private") {
+		t.Errorf("logged %s", log)
+	}
+	for _, want := range []string{"method=POST", "route=/v1/orchestrations/{name}", "status=202", "status=400"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %s in %s", want, log)
+		}
+	}
+}
+
+// A handler that panics must answer with a problem, and leave the stack to the log.
+func TestPanicIsAProblem(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.api = httpapi.New(client.New(nil), httpapi.WithLogger(slogTo(h.log)))
+	a := h.call(t, http.MethodGet, inUse, "")
+	a.wantProblem(http.StatusInternalServerError, "internal", "")
+	if strings.Contains(a.Body.String(), "goroutine") || !strings.Contains(h.log.String(), "goroutine") {
+		t.Errorf("told %s\nlogged %s", a.Body, h.log)
+	}
+}
+
+func TestOpenAPIDescribesTheRoutes(t *testing.T) {
+	t.Parallel()
+	a := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").want(http.StatusOK)
+	var doc struct {
+		OpenAPI string `json:"openapi"`
+		Paths   map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+			Parameters  []struct {
+				Name string `json:"name"`
+				In   string `json:"in"`
+			} `json:"parameters"`
+			Responses map[string]any `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(a.Body.Bytes(), &doc); err != nil || doc.OpenAPI != "3.1.0" {
+		t.Fatalf("OpenAPI %q: %v", doc.OpenAPI, err)
+	}
+	described := 0
+	for _, path := range doc.Paths {
+		described += len(path)
+	}
+	routes := httpapi.Routes()
+	if described != len(routes) {
+		t.Errorf("%d calls described, %d registered", described, len(routes))
+	}
+	for _, r := range routes {
+		call, ok := doc.Paths[r.Path][strings.ToLower(r.Method)]
+		if !ok || call.OperationID == "" || len(call.Responses) == 0 {
+			t.Errorf("%s %s is not described", r.Method, r.Path)
+		}
+		var query, path []string
+		for _, p := range call.Parameters {
+			switch p.In {
+			case "query":
+				query = append(query, p.Name)
+			case "path":
+				path = append(path, "{"+p.Name+"}")
+			}
+		}
+		if !slices.Equal(query, r.Query) || !strings.Contains(r.Path, strings.Join(path, "")) || strings.Count(r.Path, "{") != len(path) {
+			t.Errorf("%s %s takes %v and %v by the document", r.Method, r.Path, query, path)
+		}
+	}
+}
+
+// Every reference leads to a schema, and every schema is referred to.
+func TestOpenAPIIsWhole(t *testing.T) {
+	t.Parallel()
+	body := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").Body.String()
+	var doc struct {
+		Components struct {
+			Schemas map[string]json.RawMessage `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	const prefix = `"#/components/schemas/`
+	used := map[string]bool{}
+	for _, rest := range strings.Split(body, prefix)[1:] {
+		name, _, _ := strings.Cut(rest, `"`)
+		used[name] = true
+		if doc.Components.Schemas[name] == nil {
+			t.Errorf("no schema %s", name)
+		}
+	}
+	if len(used) != len(doc.Components.Schemas) {
+		t.Errorf("schemas %v, of which used %v", slices.Sorted(maps.Keys(doc.Components.Schemas)), slices.Sorted(maps.Keys(used)))
+	}
+}

@@ -1,0 +1,115 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/fakeprovider"
+)
+
+var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
+
+// hub is an API over a hub in memory that knows "hello" and "a/b", and what the API logged.
+type hub struct {
+	*fakeprovider.Provider
+
+	api http.Handler
+	log *bytes.Buffer
+}
+
+func setup(t *testing.T) *hub {
+	t.Helper()
+	now := func() time.Time { return began }
+	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b"), log: &bytes.Buffer{}}
+	h.api = httpapi.New(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	return h
+}
+
+func slogTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+// answer is what a call came to.
+type answer struct {
+	*httptest.ResponseRecorder
+
+	t *testing.T
+}
+
+func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	a := answer{httptest.NewRecorder(), t}
+	h.api.ServeHTTP(a, r)
+	return a
+}
+
+func (h *hub) start(t *testing.T, id string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"instanceId": id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello", string(body)).want(http.StatusAccepted)
+}
+
+func (a answer) want(status int) answer {
+	a.t.Helper()
+	if a.Code != status {
+		a.t.Fatalf("status %d, want %d: %s", a.Code, status, a.Body)
+	}
+	return a
+}
+
+// wantBody compares the body, but for the newline at its end.
+func (a answer) wantBody(want string) {
+	a.t.Helper()
+	if got := strings.TrimSpace(a.Body.String()); got != want {
+		a.t.Errorf("body\n%s\nwant\n%s", got, want)
+	}
+}
+
+// wantProblem checks everything that every problem has.
+func (a answer) wantProblem(status int, code, field string) {
+	a.t.Helper()
+	a.want(status)
+	var p struct {
+		Type      string `json:"type"`
+		Title     string `json:"title"`
+		Status    int    `json:"status"`
+		Detail    string `json:"detail"`
+		Code      string `json:"code"`
+		Field     string `json:"field"`
+		Retryable *bool  `json:"retryable"`
+	}
+	if err := json.Unmarshal(a.Body.Bytes(), &p); err != nil {
+		a.t.Fatalf("problem %s: %v", a.Body, err)
+	}
+	if p.Code != code || p.Field != field || p.Status != status {
+		a.t.Errorf("problem %s, want status %d, code %s, field %q", a.Body, status, code, field)
+	}
+	if p.Type == "" || p.Title != http.StatusText(status) || p.Detail == "" || p.Retryable == nil {
+		a.t.Errorf("problem %s lacks something", a.Body)
+	}
+	if got := a.Header().Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("content type %s", got)
+	}
+}
+
+func completed(output string) history.Event {
+	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.Inline([]byte(output))}
+}
+
+func failed(message string) history.Event {
+	return history.Event{Kind: history.OrchestrationFailed, Time: began.Add(time.Second), Error: &history.Failure{Type: "OrderError", Message: message}}
+}

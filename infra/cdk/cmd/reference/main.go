@@ -1,0 +1,26 @@
+// Command reference synthesises the reference stack: one task hub with the
+// functions of this repository, or of any folder of the same shape.
+package main
+
+import (
+	"flag"
+	"strings"
+
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
+)
+
+func main() {
+	functions := flag.String("functions", "dist", "folder with orchestrator/, worker/, renewer/ and api/, each with a bootstrap")
+	queues := flag.String("work-queues", "default", "names of the work queues, separated by commas")
+	out := flag.String("out", "", "where the cloud assembly goes when not run by the cdk command")
+	flag.Parse()
+
+	defer jsii.Close()
+	app := cdk.NewApp(*out, cdk.ReferenceStackProps{
+		FunctionsDir: *functions,
+		WorkQueues:   strings.Split(*queues, ","),
+	})
+	app.Synth(nil)
+}

@@ -1,0 +1,33 @@
+package cdk
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsssm"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// addConfig writes the one parameter a hub is found by: a caller needs a hub's
+// name and credentials, and nothing else.
+func (h *TaskHub) addConfig() {
+	bucket := ""
+	if h.props.PayloadBucket != nil {
+		bucket = *h.props.PayloadBucket.BucketName()
+	}
+	h.ConfigParameter = "/perdure/" + h.props.HubName + "/config"
+	awsssm.NewCfnParameter(h.Construct, jsii.String("Config"), &awsssm.CfnParameterProps{
+		Name:        jsii.String(h.ConfigParameter),
+		Type:        jsii.String("String"),
+		Description: jsii.String("Where perdure hub " + h.props.HubName + " lies"),
+		Value: jsii.String(jsonObject([]jsonField{
+			{"table", quoted(*h.Table.TableName())},
+			{"inboxUrl", quoted(*h.Inbox.QueueUrl())},
+			{"workQueues", queueURLs(h.workQueues())},
+			{"timersUrl", quoted(*h.Timers.QueueUrl())},
+			{"deadLetters", queueURLs(h.deadLetters())},
+			{"timers", quoted(h.props.Timers)},
+			{"scheduleGroup", quoted(h.schedule.group)},
+			{"scheduleRoleArn", quoted(*h.schedule.role.RoleArn())},
+			{"apiUrl", quoted(h.APIURL)},
+			{"payloadBucket", quoted(bucket)},
+		})),
+	})
+}

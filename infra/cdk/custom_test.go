@@ -1,0 +1,163 @@
+package cdk_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
+)
+
+// custom is the template of a team's own stack with a hub in it.
+func custom(t *testing.T, props cdk.TaskHubProps, use func(awscdk.Stack, *cdk.TaskHub)) template {
+	t.Helper()
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	dir := t.TempDir()
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(dir)})
+	stack := awscdk.NewStack(app, jsii.String("Team"), nil)
+	use(stack, cdk.NewTaskHub(stack, "TaskHub", props))
+	app.Synth(nil)
+	raw, err := os.ReadFile(filepath.Join(dir, "Team.template.json"))
+	if err != nil {
+		t.Fatalf("read the template: %v", err)
+	}
+	var parsed template
+	if err := json.Unmarshal(raw, &parsed); err != nil {
+		t.Fatalf("parse the template: %v", err)
+	}
+	return parsed
+}
+
+func TestPropsReachTheTemplate(t *testing.T) {
+	t.Parallel()
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
+		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20,
+		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+
+	table := got.find(t, "AWS::DynamoDB::Table", "TaskHub")
+	if table.get("DeletionProtectionEnabled") != false || table.deletionPolicy != "Delete" {
+		t.Errorf("the table is protected: %v, policy %s", table.get("DeletionProtectionEnabled"), table.deletionPolicy)
+	}
+	payments := got.find(t, "AWS::Lambda::Function", "TaskHubWorkerpayments")
+	if name := payments.text("FunctionName"); name != "perdure-orders-worker-payments" {
+		t.Errorf("the payments worker is called %s", name)
+	}
+	if queue := payments.text("Environment", "Variables", "PERDURE_QUEUE"); queue != "payments" {
+		t.Errorf("the payments worker serves %q", queue)
+	}
+	api := got.find(t, "AWS::Lambda::Function", "TaskHubApi")
+	if n := got.number(t, api, "ReservedConcurrentExecutions"); n != 20 {
+		t.Errorf("the api function's concurrency is %v", n)
+	}
+	inbox := got.find(t, "AWS::Lambda::EventSourceMapping", "TaskHubInboxMapping")
+	if n := inbox.get("ScalingConfig", "MaximumConcurrency"); n != 50.0 {
+		t.Errorf("the inbox mapping's concurrency is %v", n)
+	}
+	for _, kind := range []string{"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"} {
+		if n := len(got.ofType(kind)); n != 0 {
+			t.Errorf("%d of %s, want none", n, kind)
+		}
+	}
+	for _, logs := range got.ofType("AWS::Logs::LogGroup") {
+		if n := got.number(t, logs, "RetentionInDays"); n != 7 {
+			t.Errorf("%s keeps logs for %v days", logs.id, n)
+		}
+	}
+}
+
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	grants := []struct {
+		name    string
+		grant   func(*cdk.TaskHub, awsiam.IGrantable)
+		has     []string
+		hasNone []string
+	}{
+		{
+			"Read", (*cdk.TaskHub).GrantRead,
+			[]string{"ssm:GetParameter", "dynamodb:GetItem", "dynamodb:Query"},
+			[]string{"dynamodb:PutItem", "sqs:SendMessage"},
+		},
+		{
+			"Start", (*cdk.TaskHub).GrantStart,
+			[]string{"ssm:GetParameter", "dynamodb:GetItem", "dynamodb:PutItem", "sqs:SendMessage"},
+			[]string{"dynamodb:DeleteItem"},
+		},
+		{
+			"Cancel", (*cdk.TaskHub).GrantCancel,
+			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage"},
+			[]string{"dynamodb:PutItem"},
+		},
+		{
+			"Purge", (*cdk.TaskHub).GrantPurge,
+			[]string{"ssm:GetParameter", "dynamodb:BatchWriteItem", "sqs:SendMessage"},
+			[]string{"sqs:ReceiveMessage"},
+		},
+		{
+			"API", (*cdk.TaskHub).GrantAPI,
+			[]string{"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
+			[]string{"dynamodb:GetItem", "ssm:GetParameter"},
+		},
+	}
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
+		func(stack awscdk.Stack, hub *cdk.TaskHub) {
+			for _, g := range grants {
+				g.grant(hub, awsiam.NewRole(stack, jsii.String(g.name), &awsiam.RoleProps{
+					AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+				}))
+			}
+		})
+	for _, g := range grants {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			policy := got.find(t, "AWS::IAM::Policy", g.name)
+			actions := actionsOf(statementsIn(policy.get("PolicyDocument")))
+			for _, action := range g.has {
+				if !actions[action] {
+					t.Errorf("Grant%s does not allow %s", g.name, action)
+				}
+			}
+			for _, action := range g.hasNone {
+				if actions[action] {
+					t.Errorf("Grant%s allows %s", g.name, action)
+				}
+			}
+		})
+	}
+}
+
+func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
+	t.Parallel()
+	seconds := func(n float64) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	for name, props := range map[string]cdk.TaskHubProps{
+		"no functions":      {HubName: "orders"},
+		"no hub name":       {FunctionsDir: placeholders},
+		"upper case":        {HubName: "Orders", FunctionsDir: placeholders},
+		"queue named twice": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a", "a"}},
+		"queue named inbox": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"inbox"}},
+		"short visibility": {
+			HubName: "orders", FunctionsDir: placeholders, InboxTimeout: seconds(30), InboxVisibility: seconds(29),
+		},
+	} {
+		if !panics(func() { cdk.NewTaskHub(nil, "TaskHub", props) }) {
+			t.Errorf("%s: NewTaskHub accepted it", name)
+		}
+	}
+}
+
+func panics(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}

@@ -1,0 +1,84 @@
+package cdk_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+func TestFunctionsAreAllowedToLoop(t *testing.T) {
+	t.Parallel()
+	functions := parse(t).ofType("AWS::Lambda::Function")
+	if len(functions) != 4 {
+		t.Fatalf("%d functions, want 4", len(functions))
+	}
+	for _, function := range functions {
+		if loop := function.text("RecursiveLoop"); loop != "Allow" {
+			t.Errorf("%s: RecursiveLoop is %q", function.id, loop)
+		}
+	}
+}
+
+func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
+	t.Parallel()
+	for _, function := range parse(t).ofType("AWS::Lambda::Function") {
+		for _, want := range []struct {
+			path  []string
+			value string
+		}{
+			{[]string{"Runtime"}, "provided.al2023"},
+			{[]string{"Handler"}, "bootstrap"},
+			{[]string{"LoggingConfig", "LogFormat"}, "JSON"},
+			{[]string{"LoggingConfig", "SystemLogLevel"}, "WARN"},
+		} {
+			if got := function.text(want.path...); got != want.value {
+				t.Errorf("%s: %v is %q, want %q", function.id, want.path, got, want.value)
+			}
+		}
+		if refOf(function.get("LoggingConfig", "LogGroup")) == "" {
+			t.Errorf("%s has no log group with a retention of its own", function.id)
+		}
+	}
+}
+
+// The environment is a format: what a function does not find it ends at.
+func TestEnvironmentOfEachFunction(t *testing.T) {
+	t.Parallel()
+	all := []string{
+		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_PAYLOAD_BUCKET", "PERDURE_TABLE",
+	}
+	queues := []string{"PERDURE_DEAD_LETTERS", "PERDURE_WORK_QUEUES"}
+	timers := []string{
+		"PERDURE_SCHEDULE_GROUP", "PERDURE_SCHEDULE_ROLE_ARN", "PERDURE_TIMERS", "PERDURE_TIMERS_URL",
+	}
+	locks := []string{
+		"PERDURE_CANCELLATION_GRACE_PERIOD", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_LOCK_RENEWAL_BUFFER",
+		"PERDURE_LOCK_TIMEOUT", "PERDURE_QUEUE",
+	}
+	parsed := parse(t)
+	for prefix, want := range map[string][]string{
+		"TaskHubOrchestrator": slices.Concat(all, queues, timers),
+		"TaskHubWorker":       slices.Concat(all, queues, locks),
+		"TaskHubRenewer":      slices.Concat(all, queues, timers),
+		"TaskHubApi":          slices.Concat(all, []string{"PERDURE_TIMERS_URL"}),
+	} {
+		function := parsed.find(t, "AWS::Lambda::Function", prefix)
+		variables, _ := function.get("Environment", "Variables").(map[string]any)
+		got := slices.Sorted(maps.Keys(variables))
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s\n got %v\nwant %v", prefix, got, want)
+		}
+	}
+}
+
+func TestEachFunctionHasItsOwnRole(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, function := range parse(t).ofType("AWS::Lambda::Function") {
+		role := refOf(function.get("Role"))
+		if other, taken := seen[role]; taken || role == "" {
+			t.Errorf("%s has role %q, which is also that of %q", function.id, role, other)
+		}
+		seen[role] = function.id
+	}
+}

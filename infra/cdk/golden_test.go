@@ -1,0 +1,42 @@
+package cdk_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write template.golden.json anew")
+
+const goldenFile = "template.golden.json"
+
+// What is deployed locally is the golden file, so it must be what is synthesised.
+func TestTemplateIsGolden(t *testing.T) {
+	t.Parallel()
+	if *update {
+		if err := os.WriteFile(goldenFile, reference, 0o644); err != nil {
+			t.Fatalf("write the golden template: %v", err)
+		}
+	}
+	golden, err := os.ReadFile(goldenFile)
+	if err != nil {
+		t.Fatalf("read the golden template: %v", err)
+	}
+	if !bytes.Equal(golden, reference) {
+		t.Errorf("the template is not the golden one; if that is meant: go test . -update\n%s",
+			firstDifference(string(golden), string(reference)))
+	}
+}
+
+// firstDifference shows the first line in which two texts differ.
+func firstDifference(want, got string) string {
+	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(wants), len(gots)) {
+		if wants[i] != gots[i] {
+			return "golden: " + wants[i] + "\nis now: " + gots[i]
+		}
+	}
+	return "one is the beginning of the other"
+}

@@ -1,0 +1,118 @@
+package cdk
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Each list names single actions: no role of a hub holds a wildcard action.
+// TransactWriteItems needs no action of its own but those of its parts.
+var (
+	readItems    = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+	writeItems   = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
+	rewriteItems = []string{"dynamodb:BatchWriteItem", "dynamodb:DeleteItem"} // deletion, R17
+	consume      = []string{
+		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
+	}
+)
+
+const send = "sqs:SendMessage"
+
+// orchestratorPermissions: it commits turns and sends whatever they say.
+func (h *TaskHub) orchestratorPermissions() []awsiam.PolicyStatement {
+	return append([]awsiam.PolicyStatement{
+		allow(h.tableARNs(), concat(readItems, writeItems)...),
+		allow(arns(h.Inbox), concat(consume, []string{send})...),
+		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
+	}, h.payloadPermissions()...)
+}
+
+// workerPermissions: it runs the activities of one queue, retries them there and
+// copies poison messages to that queue's dead letters (R13).
+func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
+	return append([]awsiam.PolicyStatement{
+		allow(h.tableARNs(), concat(readItems, writeItems)...),
+		allow(arns(work.Queue), concat(consume, []string{send})...),
+		allow(arns(h.Inbox, work.DeadLetters), send),
+	}, h.payloadPermissions()...)
+}
+
+// renewerPermissions: it keeps the timers, renews locks for workers that are not
+// functions, empties dead-letter queues and revives what is stuck.
+func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
+	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
+	passRole.AddCondition(jsii.String("StringEquals"),
+		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
+	return append([]awsiam.PolicyStatement{
+		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, rewriteItems)...),
+		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
+		allow(h.workQueueARNs(), send, "sqs:ChangeMessageVisibility"),
+		allow(arns(h.Inbox), send),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:DeleteSchedule"),
+		passRole,
+	}, h.payloadPermissions()...)
+}
+
+// apiPermissions: what a client may do, and no more.
+func (h *TaskHub) apiPermissions() []awsiam.PolicyStatement {
+	return append([]awsiam.PolicyStatement{
+		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, rewriteItems)...),
+		allow(arns(h.Inbox, h.Timers), send),
+	}, h.payloadPermissions()...)
+}
+
+func (h *TaskHub) payloadPermissions() []awsiam.PolicyStatement {
+	if h.props.PayloadBucket == nil {
+		return nil
+	}
+	objects := []string{*h.props.PayloadBucket.ArnForObjects(jsii.String("*"))}
+	return []awsiam.PolicyStatement{allow(objects, "s3:GetObject", "s3:PutObject")}
+}
+
+func (h *TaskHub) tableARNs(indexes ...string) []string {
+	all := []string{*h.Table.TableArn()}
+	for _, index := range indexes {
+		all = append(all, *h.Table.TableArn()+"/index/"+index)
+	}
+	return all
+}
+
+func (h *TaskHub) workQueueARNs() []string  { return namedARNs(h.workQueues()) }
+func (h *TaskHub) deadLetterARNs() []string { return namedARNs(h.deadLetters()) }
+
+func namedARNs(queues []namedQueue) []string {
+	all := make([]string, 0, len(queues))
+	for _, q := range queues {
+		all = append(all, *q.queue.QueueArn())
+	}
+	return all
+}
+
+func arns(queues ...awssqs.Queue) []string {
+	all := make([]string, 0, len(queues))
+	for _, q := range queues {
+		all = append(all, *q.QueueArn())
+	}
+	return all
+}
+
+func concat(lists ...[]string) []string {
+	var all []string
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+func allow(resources []string, actions ...string) awsiam.PolicyStatement {
+	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Actions:   jsii.Strings(actions...),
+		Resources: jsii.Strings(resources...),
+	})
+}
+
+func policyDocument(statements ...awsiam.PolicyStatement) awsiam.PolicyDocument {
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
+}

@@ -1,0 +1,159 @@
+package cdk
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Values of [TaskHubProps.Timers].
+const (
+	TimersSchedules = "schedules" // EventBridge Scheduler beyond 15 minutes
+	TimersHops      = "hops"      // SQS delays of 15 minutes each, where schedules do not fire
+)
+
+// Values of [TaskHubProps.APIKind].
+const (
+	APIKindHTTP        = "http-api"     // an API Gateway HTTP API, 30 s a request
+	APIKindFunctionURL = "function-url" // the function's own URL, without that limit
+)
+
+// TaskHubProps says what a [TaskHub] is made of. HubName and FunctionsDir are
+// required; the zero value of every other field means its default.
+type TaskHubProps struct {
+	// HubName is what callers find the hub by: lower-case letters, digits and
+	// hyphens, beginning with a letter, at most 20 characters (function names are
+	// made of it and of a queue's name, and AWS ends those at 64).
+	HubName string
+	// FunctionsDir holds orchestrator/, worker/, renewer/ and api/, each with a
+	// Linux binary called bootstrap. They may be the team's own.
+	FunctionsDir string
+	// Architecture of those binaries. Default: arm64.
+	Architecture awslambda.Architecture
+	// WorkQueues names the work queues; each gets a worker function and a
+	// dead-letter queue of its own. Named as HubName is. Default: default.
+	WorkQueues []string
+
+	// InboxTimeout bounds an invocation of the orchestrator. Default: 30 s.
+	InboxTimeout awscdk.Duration
+	// InboxVisibility must not be below InboxTimeout, or Lambda refuses the
+	// mapping. Default: 90 s, so that a throttled delivery is not lost (R19).
+	InboxVisibility awscdk.Duration
+	// WorkTimeout bounds an activity in a worker function and is the visibility
+	// of its queue. Default: 900 s, Lambda's limit.
+	WorkTimeout awscdk.Duration
+	// LockTimeout is how long a worker's lock lasts unless it is renewed. Default: 30 s.
+	LockTimeout awscdk.Duration
+	// LockRenewalBuffer is how long before its end a lock is renewed. Default: 5 s.
+	LockRenewalBuffer awscdk.Duration
+	// CancelPollInterval is how often a worker reads the cancel record. Default: 1 s.
+	CancelPollInterval awscdk.Duration
+	// CancellationGracePeriod is how long a cancelled activity may take to return. Default: 10 s.
+	CancellationGracePeriod awscdk.Duration
+	// WatchRate is how often the renewer looks for what is stuck (R11): an
+	// EventBridge schedule expression. Default: rate(2 minutes).
+	WatchRate string
+	// Timers is TimersSchedules (the default) or TimersHops.
+	Timers string
+
+	// InboxConcurrency and WorkConcurrency cap the invocations a mapping runs at
+	// once, 2 to 1,000. Default: no cap but the account's.
+	InboxConcurrency, WorkConcurrency int
+	// APIConcurrency reserves concurrency for the api function and caps it there.
+	// Default: none, because a young account has none to reserve.
+	APIConcurrency int
+
+	// APIKind is APIKindHTTP (the default) or APIKindFunctionURL. Both are
+	// authorised by IAM.
+	APIKind string
+	// PayloadBucket takes payloads above the inline limit. Default: none; then
+	// they are refused with a PayloadTooLargeError.
+	PayloadBucket awss3.IBucket
+	// WithoutDeletionProtection lets a delete of the stack delete the table too.
+	WithoutDeletionProtection bool
+	// LogRetention of the functions' logs. Default: 30 days.
+	LogRetention awslogs.RetentionDays
+	// WithoutAlarms leaves the alarms out; AlarmTopic is told of those there are.
+	WithoutAlarms bool
+	AlarmTopic    awssns.ITopic
+	// WithoutDashboard leaves the dashboard out.
+	WithoutDashboard bool
+}
+
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+
+// withDefaults returns a copy with every default filled in.
+func (p TaskHubProps) withDefaults() TaskHubProps {
+	seconds := func(d *awscdk.Duration, n float64) {
+		if *d == nil {
+			*d = awscdk.Duration_Seconds(jsii.Number(n))
+		}
+	}
+	seconds(&p.InboxTimeout, 30)
+	seconds(&p.InboxVisibility, 90)
+	seconds(&p.WorkTimeout, 900)
+	seconds(&p.LockTimeout, 30)
+	seconds(&p.LockRenewalBuffer, 5)
+	seconds(&p.CancelPollInterval, 1)
+	seconds(&p.CancellationGracePeriod, 10)
+	text := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	text(&p.WatchRate, "rate(2 minutes)")
+	text(&p.Timers, TimersSchedules)
+	text(&p.APIKind, APIKindHTTP)
+	if p.Architecture == nil {
+		p.Architecture = awslambda.Architecture_ARM_64()
+	}
+	if len(p.WorkQueues) == 0 {
+		p.WorkQueues = []string{"default"}
+	}
+	if p.LogRetention == "" {
+		p.LogRetention = awslogs.RetentionDays_ONE_MONTH
+	}
+	return p
+}
+
+// validate refuses what CloudFormation would refuse much later, or never.
+func (p TaskHubProps) validate() error {
+	if p.FunctionsDir == "" {
+		return errors.New("task hub: FunctionsDir is empty")
+	}
+	if !isToken(p.HubName) && !namePattern.MatchString(p.HubName) {
+		return fmt.Errorf("task hub: HubName %q does not match %s", p.HubName, namePattern)
+	}
+	seen := map[string]bool{deadLettersInbox: true, deadLettersTimers: true}
+	for _, name := range p.WorkQueues {
+		if !namePattern.MatchString(name) {
+			return fmt.Errorf("task hub %s: work queue %q does not match %s", p.HubName, name, namePattern)
+		}
+		if seen[name] {
+			return fmt.Errorf("task hub %s: work queue %q is named twice, or as the hub's own %s or %s",
+				p.HubName, name, deadLettersInbox, deadLettersTimers)
+		}
+		seen[name] = true
+	}
+	if shorter(p.InboxVisibility, p.InboxTimeout) {
+		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)
+	}
+	return nil
+}
+
+func isToken(s string) bool { return *awscdk.Token_IsUnresolved(s) }
+
+// shorter says whether a is known to be shorter than b; tokens are not known.
+func shorter(a, b awscdk.Duration) bool {
+	if *a.IsUnresolved() || *b.IsUnresolved() {
+		return false
+	}
+	return *a.ToMilliseconds(nil) < *b.ToMilliseconds(nil)
+}

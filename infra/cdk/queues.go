@@ -1,0 +1,88 @@
+package cdk
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+)
+
+const (
+	// maxReceiveCount is far above the functions' own attempt limit of 10: they
+	// record a poison message before SQS moves it away unseen (R13), and a
+	// throttled mapping raises receive counts without any code having run.
+	maxReceiveCount = 100
+	// retentionDays is SQS's limit, for queues and dead-letter queues alike (R19).
+	retentionDays = 14
+	// renewerTimeoutSeconds is also the timers queue's visibility.
+	renewerTimeoutSeconds = 60
+
+	deadLettersInbox  = "inbox"
+	deadLettersTimers = "timers"
+)
+
+func (h *TaskHub) addQueues() {
+	h.Inbox, h.InboxDeadLetters = h.addQueue("Inbox", h.props.InboxVisibility, true)
+	renewerTimeout := awscdk.Duration_Seconds(jsii.Number(renewerTimeoutSeconds))
+	h.Timers, h.TimersDeadLetters = h.addQueue("Timers", renewerTimeout, false)
+	for _, name := range h.props.WorkQueues {
+		queue, deadLetters := h.addQueue("Work-"+name, h.props.WorkTimeout, false)
+		h.WorkQueues = append(h.WorkQueues, WorkQueue{Name: name, Queue: queue, DeadLetters: deadLetters})
+	}
+}
+
+// addQueue makes a queue with a dead-letter queue of its own and of its kind.
+func (h *TaskHub) addQueue(id string, visibility awscdk.Duration, fifo bool) (queue, deadLetters awssqs.Queue) {
+	deadLetters = awssqs.NewQueue(h.Construct, jsii.String(id+"DeadLetters"), queueProps(fifo))
+	props := queueProps(fifo)
+	props.VisibilityTimeout = visibility
+	props.DeadLetterQueue = &awssqs.DeadLetterQueue{Queue: deadLetters, MaxReceiveCount: jsii.Number(maxReceiveCount)}
+	return awssqs.NewQueue(h.Construct, jsii.String(id), props), deadLetters
+}
+
+func queueProps(fifo bool) *awssqs.QueueProps {
+	props := &awssqs.QueueProps{
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(retentionDays)),
+		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
+	}
+	if fifo {
+		props.Fifo = jsii.Bool(true)
+		// High throughput needs both; a limit by message group without a
+		// deduplication scope of the same is refused.
+		props.DeduplicationScope = awssqs.DeduplicationScope_MESSAGE_GROUP
+		props.FifoThroughputLimit = awssqs.FifoThroughputLimit_PER_MESSAGE_GROUP_ID
+	}
+	return props
+}
+
+// deadLetters lists every dead-letter queue under the name that
+// PERDURE_DEAD_LETTERS gives it, in the order of the props.
+func (h *TaskHub) deadLetters() []namedQueue {
+	all := []namedQueue{{deadLettersInbox, h.InboxDeadLetters}, {deadLettersTimers, h.TimersDeadLetters}}
+	for _, work := range h.WorkQueues {
+		all = append(all, namedQueue{work.Name, work.DeadLetters})
+	}
+	return all
+}
+
+func (h *TaskHub) workQueues() []namedQueue {
+	all := make([]namedQueue, 0, len(h.WorkQueues))
+	for _, work := range h.WorkQueues {
+		all = append(all, namedQueue{work.Name, work.Queue})
+	}
+	return all
+}
+
+type namedQueue struct {
+	name  string
+	queue awssqs.Queue
+}
+
+// queueURLs is the JSON object of names to URLs. The order is the slice's, so
+// that a template is the same each time it is synthesised.
+func queueURLs(queues []namedQueue) string {
+	fields := make([]jsonField, 0, len(queues))
+	for _, q := range queues {
+		fields = append(fields, jsonField{q.name, quoted(*q.queue.QueueUrl())})
+	}
+	return jsonObject(fields)
+}

@@ -1,0 +1,43 @@
+package cdk
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// scheduling is what timers of more than 15 minutes need (design §5).
+type scheduling struct {
+	group        string
+	groupARN     string
+	schedulesARN string // every schedule of the group
+	role         awsiam.Role
+}
+
+func (h *TaskHub) addScheduling() {
+	name := "perdure-" + h.props.HubName
+	group := awsscheduler.NewCfnScheduleGroup(h.Construct, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
+		Name: jsii.String(name),
+	})
+	h.schedule.group = *group.Ref()
+	h.schedule.groupARN = *group.AttrArn()
+	h.schedule.schedulesARN = *h.stack.FormatArn(&awscdk.ArnComponents{
+		Service:      jsii.String("scheduler"),
+		Resource:     jsii.String("schedule"),
+		ResourceName: jsii.String(h.schedule.group + "/*"),
+	})
+	// The dead-letter queue is the timers' own: a schedule that could not be
+	// delivered is gone from Scheduler, and the renewer looks there (R13).
+	h.schedule.role = awsiam.NewRole(h.Construct, jsii.String("ScheduleRole"), &awsiam.RoleProps{
+		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
+			Conditions: &map[string]any{"StringEquals": map[string]any{
+				"aws:SourceAccount": h.stack.Account(),
+				"aws:SourceArn":     h.schedule.groupARN,
+			}},
+		}),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"timers": policyDocument(
+			allow([]string{*h.Timers.QueueArn(), *h.TimersDeadLetters.QueueArn()}, "sqs:SendMessage"),
+		)},
+	})
+}

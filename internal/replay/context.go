@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Context is what an orchestration's code sees of its execution. It is only good on the coroutine it was given to.
+type Context struct{ x *execution }
+
+// ActivityCall is an activity to be scheduled.
+type ActivityCall struct {
+	Name, Queue string
+	Input       json.RawMessage
+	// StartToClose limits an attempt; 0 is no limit.
+	StartToClose time.Duration
+}
+
+// ScheduleActivity decides to run an activity.
+func (c *Context) ScheduleActivity(a ActivityCall) *Task {
+	c.x.enter()
+	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
+	if added {
+		ev.Queue, ev.Input, ev.StartToCloseMs = a.Queue, inline(a.Input), milliseconds(a.StartToClose)
+	}
+	return c.x.newTask(ev)
+}
+
+// milliseconds rounds up: no limit becomes 0, none that is meant does.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so,
+// whatever d is now.
+func (c *Context) CreateTimer(d time.Duration) *Task {
+	c.x.enter()
+	ev, added := c.x.decide(decision{kind: history.TimerCreated})
+	if added {
+		fireAt := c.x.now.Add(d)
+		ev.FireAt = &fireAt
+	}
+	return c.x.newTask(ev)
+}
+
+// Settled is a task that is over before it began: nothing is scheduled. f is nil for success.
+func (c *Context) Settled(name string, f *history.Failure) *Task {
+	c.x.enter()
+	return &Task{x: c.x, name: name, fireAt: c.x.now, done: true, failure: f}
+}
+
+// newTask is the task that an event schedules.
+func (x *execution) newTask(ev *history.Event) *Task {
+	t := &Task{x: x, id: ev.ID, kind: ev.Kind, name: ev.Name}
+	if ev.FireAt != nil {
+		t.fireAt = *ev.FireAt
+	}
+	x.tasks[t.id] = t
+	return t
+}
+
+// Await waits until the task is done.
+func (c *Context) Await(t *Task) {
+	c.x.enter()
+	c.own(t)
+	c.x.current.single[0] = t
+	c.x.await(c.x.current.single[:])
+}
+
+// AwaitAny waits until one of the tasks is done and returns the index of the first that is.
+func (c *Context) AwaitAny(tasks []*Task) int {
+	c.x.enter()
+	c.own(tasks...)
+	return c.x.await(tasks)
+}
+
+// own refuses tasks of another instance: what they wait for is not in this history.
+func (c *Context) own(tasks ...*Task) {
+	for _, t := range tasks {
+		if t.x != c.x {
+			panic(fmt.Sprintf("replay: a future of instance %q is awaited in instance %q", t.x.options.InstanceID, c.x.options.InstanceID))
+		}
+	}
+}
+
+// Cancel decides to give up on tasks: they settle at once with a failure of history.TypeCancelled and the reason.
+func (c *Context) Cancel(reason, message string, tasks ...*Task) {
+	c.x.cancel(reason, message, tasks...)
+}
+
+// Refuse voids the turn because the code called what cannot be named. It does not return.
+func (c *Context) Refuse(what string) {
+	c.x.enter()
+	c.x.fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
+}
+
+// Now is the time of the turn, in UTC.
+func (c *Context) Now() time.Time { return c.x.now }
+
+// IsReplaying reports whether the code is only brought back to where it was; it is true as well while it is unwound.
+func (c *Context) IsReplaying() bool { return c.x.replaying || c.x.mode.Load() != live }
+
+// InstanceID is the instance's id.
+func (c *Context) InstanceID() string { return c.x.options.InstanceID }
+
+// ExecutionID is the execution's id.
+func (c *Context) ExecutionID() string { return c.x.options.ExecutionID }
+
+// Logger is silent while IsReplaying.
+func (c *Context) Logger() *slog.Logger {
+	if c.x.logger == nil {
+		c.x.logger = c.x.newLogger()
+	}
+	return c.x.logger
+}
+
+// Rand gives the same numbers in each replay of an execution.
+func (c *Context) Rand() *rand.Rand {
+	if c.x.random == nil {
+		c.x.random = newRand("rand", c.x.options.ExecutionID)
+	}
+	return c.x.random
+}
+
+// NewUUID gives the same ids in each replay of an execution.
+func (c *Context) NewUUID() string {
+	if c.x.uuids == nil {
+		c.x.uuids = newRand("uuid", c.x.options.ExecutionID)
+	}
+	return newUUID(c.x.uuids)
+}

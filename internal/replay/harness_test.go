@@ -1,0 +1,99 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var options = replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION"}
+
+var started = history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: epoch, Name: "o", Input: history.Payload("1")}
+
+var completed = replay.Ending{Kind: history.OrchestrationCompleted, Output: json.RawMessage(`"done"`)}
+
+// body is an orchestration that completes once fn returns.
+func body(fn func(*replay.Context)) replay.Orchestration {
+	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
+		fn(c)
+		return completed
+	}}
+}
+
+func activity(c *replay.Context, name string) *replay.Task {
+	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1")})
+}
+
+// instance is one before its first turn.
+func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
+	tb.Helper()
+	x := replay.New(o, options)
+	tb.Cleanup(func() { x.Close() })
+	if err := x.Replay([]history.Event{started}); err != nil {
+		tb.Fatal(err)
+	}
+	return x
+}
+
+// turn applies one message.
+func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.Event {
+	tb.Helper()
+	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out.Events
+}
+
+// record runs turns, one for each message, and returns the whole history.
+func record(tb testing.TB, o replay.Orchestration, messages ...[]history.Event) []history.Event {
+	tb.Helper()
+	x := instance(tb, o)
+	log := append([]history.Event{started}, turn(tb, x)...)
+	for _, m := range messages {
+		log = append(log, turn(tb, x, m...)...)
+	}
+	return log
+}
+
+func message(inputs ...history.Event) []history.Event { return inputs }
+
+func done(id int64) history.Event {
+	return history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload("2"), Attempt: 1}
+}
+
+func fired(id int64) history.Event {
+	return history.Event{Kind: history.TimerFired, SourceEventID: id}
+}
+
+// kinds are the events without what replay does not look at.
+func kinds(events []history.Event) []string {
+	var names []string
+	for i := range events {
+		names = append(names, events[i].String())
+	}
+	return names
+}
+
+func wantKinds(tb testing.TB, events []history.Event, want ...string) {
+	tb.Helper()
+	if got := kinds(events); !slices.Equal(got, want) {
+		tb.Errorf("events\n got %q\nwant %q", got, want)
+	}
+}
+
+func as[E error](tb testing.TB, err error) E {
+	tb.Helper()
+	var e E
+	if !errors.As(err, &e) {
+		tb.Fatalf("%T instead of %T: %v", err, e, err)
+	}
+	return e
+}

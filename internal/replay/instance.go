@@ -1,0 +1,111 @@
+package replay
+
+import (
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Orchestration is code that can be replayed.
+type Orchestration struct {
+	Name, Version string
+	// Body is the code: it runs on a coroutine of its own.
+	Body func(*Context, json.RawMessage) Ending
+}
+
+// Ending is how a body ended.
+type Ending struct {
+	// Kind is OrchestrationCompleted or OrchestrationFailed.
+	Kind history.Kind
+	// Output is the result of a completed orchestration.
+	Output json.RawMessage
+	// Error is why an orchestration failed.
+	Error *history.Failure
+}
+
+// Options are what an instance is told about itself.
+type Options struct {
+	InstanceID, ExecutionID string
+	// Logger is where the orchestration's log goes; nil is nowhere.
+	Logger *slog.Logger
+	// TurnLimit is how long Replay and Turn wait for the code; 0 is 10 seconds.
+	TurnLimit time.Duration
+}
+
+// defaultTurnLimit is far above what a turn of code that only decides can take, and a third of the inbox function's timeout (R19).
+const defaultTurnLimit = 10 * time.Second
+
+// Instance is one execution of an orchestration, held in memory. Its methods must not be called concurrently, except
+// Close. An instance that returned an error is void: only Close may follow. Each instance needs Close.
+type Instance struct {
+	x     *execution
+	limit time.Duration
+	timer *time.Timer
+	done  chan result
+	last  result // of the last turn: the execution itself is out of reach when a turn does not come back
+
+	mu      sync.Mutex
+	running bool          // a turn's goroutine has the execution
+	given   bool          // up, by the watchdog or by Close: whoever has the execution unwinds it
+	gone    chan struct{} // closed when all coroutines have ended
+}
+
+// New makes an instance with no history.
+func New(o Orchestration, opts Options) *Instance {
+	limit := opts.TurnLimit
+	if limit <= 0 {
+		limit = defaultTurnLimit
+	}
+	return &Instance{x: newExecution(o, opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
+}
+
+// Replay rebuilds the instance from committed events, from id 1 on. It may be called again with the events that follow.
+// It keeps no reference to events, but to the payloads in them. Its errors are those of Turn, and one that names the event
+// when there is a gap or a payload was not fetched from where it lies.
+func (i *Instance) Replay(events []history.Event) error {
+	_, err := i.attempt(func() { i.x.replay(events) })
+	return err
+}
+
+// Turn applies inputs, message by message, each input until the code can go no further, and returns what to commit.
+// An input applies when it is the first outcome of a task that the orchestration scheduled; others are dropped. The first
+// turn starts the body, before any input.
+//
+// These errors leave the instance void, with nothing to commit: *NondeterminismError (of Replay), *UnregisteredError,
+// *BlockedOutsideError, *ForeignGoroutineError.
+func (i *Instance) Turn(t Turn) (Outcome, error) {
+	if i.last.ended {
+		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
+	}
+	return i.attempt(func() { i.x.turn(&t) })
+}
+
+// Ended reports whether the execution is over.
+func (i *Instance) Ended() bool { return i.last.ended }
+
+// LastEventID is the id of the last event that was replayed or came out of a turn.
+func (i *Instance) LastEventID() int64 { return i.last.lastID }
+
+// Bytes is roughly what it costs to keep the instance: the stacks of its coroutines, and what waits in memory. What the
+// code itself holds on to is not known.
+func (i *Instance) Bytes() int { return i.last.bytes }
+
+// Costs measured with 10,000 suspended instances.
+const (
+	instanceBytes  = 2 << 10
+	coroutineBytes = 8 << 10
+	taskBytes      = 256
+)
+
+func (x *execution) bytes() int {
+	n := instanceBytes + len(x.tasks)*taskBytes + len(x.input)
+	for _, c := range x.coroutines {
+		if !c.over {
+			n += coroutineBytes
+		}
+	}
+	return n
+}

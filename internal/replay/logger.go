@@ -1,0 +1,37 @@
+package replay
+
+import (
+	"context"
+	"log/slog"
+)
+
+// newLogger is the orchestration's logger: the given one, silent while the code only repeats itself.
+func (x *execution) newLogger() *slog.Logger {
+	inner := slog.DiscardHandler
+	if x.options.Logger != nil {
+		inner = x.options.Logger.Handler()
+	}
+	return slog.New(liveHandler{inner, x}).With(
+		"orchestration", x.orchestration.Name, "instance", x.options.InstanceID, "execution", x.options.ExecutionID)
+}
+
+// liveHandler passes records on unless the execution replays or unwinds.
+type liveHandler struct {
+	slog.Handler
+	x *execution
+}
+
+// Enabled implements slog.Handler.
+func (h liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return !h.x.replaying && h.x.mode.Load() == live && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h liveHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return liveHandler{h.Handler.WithAttrs(attrs), h.x}
+}
+
+// WithGroup implements slog.Handler.
+func (h liveHandler) WithGroup(name string) slog.Handler {
+	return liveHandler{h.Handler.WithGroup(name), h.x}
+}

@@ -1,0 +1,102 @@
+package replay
+
+import (
+	"encoding/json"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// BenchmarkSwitch is one resumption of a coroutine and its next park.
+func BenchmarkSwitch(b *testing.B) {
+	x := newExecution(Orchestration{}, Options{})
+	x.spawn(func() {
+		for {
+			x.park()
+		}
+	})
+	c := x.coroutines[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		x.resume(c)
+	}
+	x.unwind()
+}
+
+func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
+	t.Parallel()
+	const races = 100
+	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
+		slow := c.ScheduleActivity(ActivityCall{Name: "slow"})
+		for range races {
+			c.AwaitAny([]*Task{slow, c.ScheduleActivity(ActivityCall{Name: "quick"})})
+		}
+		return Ending{Kind: history.OrchestrationCompleted}
+	}}, Options{})
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
+		t.Fatal(err)
+	}
+	id := int64(4) // of "quick"
+	for !x.Ended() {
+		quick := history.Event{Kind: history.ActivityCompleted, SourceEventID: id}
+		if _, err := x.Turn(Turn{Inputs: [][]history.Event{{quick}}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(x.x.tasks[3].waiters); n > 1 {
+			t.Fatalf("%d waiters", n)
+		}
+		id = x.LastEventID()
+	}
+}
+
+// Bytes is what the cache is bounded by: it must be about what a suspended instance costs. Not parallel: it reads the heap.
+func TestBytesIsAboutWhatASuspendedInstanceCosts(t *testing.T) {
+	const n = 1000
+	code := Orchestration{Name: "o", Body: func(c *Context, _ json.RawMessage) Ending {
+		nest(c, 8)
+		return Ending{Kind: history.OrchestrationCompleted}
+	}}
+	before := footprint()
+	instances := make([]*Instance, n)
+	for i := range instances {
+		instances[i] = New(code, Options{InstanceID: "i", ExecutionID: "x"})
+		if err := instances[i].Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := instances[i].Turn(Turn{Now: time.Unix(0, 0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each, told := (footprint()-before)/n, instances[0].Bytes()
+	for _, x := range instances {
+		x.Close()
+	}
+	t.Logf("%d bytes each, Bytes says %d", each, told)
+	if told < each/2 || told > 3*each {
+		t.Errorf("%d bytes each, Bytes says %d", each, told)
+	}
+}
+
+// nest suspends a body of ordinary depth.
+//
+//go:noinline
+func nest(c *Context, depth int) int {
+	var pad [64]byte
+	pad[depth] = 1
+	if depth > 0 {
+		return nest(c, depth-1) + int(pad[depth])
+	}
+	c.Await(c.ScheduleActivity(ActivityCall{Name: "a", Input: json.RawMessage("1")}))
+	return int(pad[depth])
+}
+
+// footprint is what heap and stacks take, in bytes.
+func footprint() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}

@@ -1,0 +1,380 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// The bubble of synctest.Test fails the test when a goroutine is left: no test here leaves a coroutine behind unnoticed.
+
+func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		x := instance(t, body(func(c *replay.Context) {
+			defer func() { log = append(log, "outer") }()
+			defer func() {
+				log = append(log, fmt.Sprintf("recovered %v, replaying %v", recover(), c.IsReplaying()))
+				activity(c, "compensation")
+				log = append(log, "COMPENSATED")
+			}()
+			c.Await(activity(c, "a"))
+			log = append(log, "AFTER")
+		}))
+		turn(t, x)
+		if first, again := x.Close(), x.Close(); !first || !again {
+			t.Error("the coroutine is left")
+		}
+		if want := []string{"recovered <nil>, replaying true", "outer"}; !slices.Equal(log, want) {
+			t.Errorf("%q, want %q", log, want)
+		}
+	})
+}
+
+// Everything that decides or waits ends the coroutine again, whatever deferred call it is in.
+func TestUnwindingCodeGetsPastNothing(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(*replay.Context, *replay.Task){
+		"schedule":           func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
+		"timer":              func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1) },
+		"await":              func(c *replay.Context, a *replay.Task) { c.Await(a) },
+		"await of the done":  func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
+		"await any":          func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
+		"cancel":             func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
+		"unregistered":       func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
+		"an await in a loop": func(c *replay.Context, a *replay.Task) { defer c.Await(a); c.Await(a) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			past := false
+			x := instance(t, body(func(c *replay.Context) {
+				a := activity(c, "a")
+				defer func() { call(c, a); past = true }()
+				c.Await(a)
+			}))
+			turn(t, x)
+			if !x.Close() || past {
+				t.Errorf("got past it: %v", past)
+			}
+		})
+	}
+}
+
+func TestCloseSurvivesPanicsInDeferredCallsAndLogsThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		outer := false
+		x := replay.New(body(func(c *replay.Context) {
+			defer func() { outer = true }()
+			defer func() { panic("a bug in a deferred call") }()
+			c.Await(activity(c, "a"))
+		}), replay.Options{InstanceID: "order-17", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := x.Replay([]history.Event{started}); err != nil {
+			t.Fatal(err)
+		}
+		turn(t, x)
+		if !x.Close() || !outer {
+			t.Errorf("outer deferred call ran: %v", outer)
+		}
+		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") || !strings.Contains(got, "a bug in a deferred call") {
+			t.Errorf("logged %q", got)
+		}
+	})
+}
+
+func TestCloseWhileSuspendedInADeferredCallOfAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var recovered any = "nothing"
+		x := instance(t, body(func(c *replay.Context) {
+			defer func() { recovered = recover() }()
+			defer func() { c.Await(activity(c, "compensation")) }()
+			panic("user")
+		}))
+		turn(t, x)
+		if !x.Close() || recovered != nil {
+			t.Errorf("recovered %v: the panic was to be forgotten", recovered)
+		}
+	})
+}
+
+func TestPanicGoesOnAfterItsDeferredCallsHaveAwaited(t *testing.T) {
+	t.Parallel()
+	x := instance(t, body(func(c *replay.Context) {
+		defer func() { c.Await(activity(c, "compensation")) }()
+		panic("user")
+	}))
+	turn(t, x)
+	events := turn(t, x, done(3))
+	last := events[len(events)-1]
+	if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypePanic || !strings.HasPrefix(last.Error.Message, "user\n") {
+		t.Errorf("%s: %+v", last.String(), last.Error)
+	}
+}
+
+func TestCloseGivesUpOnADeferredCallThatBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		x := instance(t, body(func(c *replay.Context) {
+			defer func() { <-release }()
+			c.Await(activity(c, "a"))
+		}))
+		turn(t, x)
+		before := time.Now()
+		if x.Close() || time.Since(before) != time.Second {
+			t.Errorf("not given up after %v", time.Since(before))
+		}
+		close(release)
+		if !x.Close() {
+			t.Error("it could end now")
+		}
+	})
+}
+
+func TestCloseOfAnInstanceThatNeverRan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if !instance(t, body(func(*replay.Context) { t.Error("the body ran") })).Close() {
+			t.Error("not closed")
+		}
+	})
+}
+
+func TestGoexitInTheBodyFailsTheOrchestration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		code := body(func(c *replay.Context) {
+			c.Await(activity(c, "a"))
+			runtime.Goexit()
+		})
+		log := record(t, code, message(done(3)))
+		last := log[len(log)-1]
+		if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypeGoexit || !strings.Contains(last.Error.Message, "runtime.Goexit") {
+			t.Errorf("%s: %+v", last.String(), last.Error)
+		}
+		x := replay.New(code, options)
+		if err := x.Replay(log); err != nil || !x.Ended() {
+			t.Errorf("replayed: ended %v, %v", x.Ended(), err)
+		}
+		last.ID, last.Kind = last.ID+1, history.TurnStarted
+		y := replay.New(code, options)
+		as[*replay.NondeterminismError](t, y.Replay(append(log, last)))
+		x.Close()
+		y.Close()
+	})
+}
+
+func TestPanicCarriesItsStack(t *testing.T) {
+	t.Parallel()
+	code := body(func(*replay.Context) { explode() })
+	log := record(t, code)
+	f := log[len(log)-1].Error
+	if f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") || !strings.Contains(f.Message, "replay_test.explode") {
+		t.Errorf("%+v", f)
+	}
+	if err := replay.New(code, options).Replay(log); err != nil {
+		t.Error(err)
+	}
+}
+
+func explode() { panic("boom") }
+
+func TestVoidTurnCannotBeRecoveredFrom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		swallowed := false
+		x := instance(t, body(func(c *replay.Context) {
+			defer func() { swallowed = recover() != nil }()
+			c.Refuse("no activity is registered as x")
+		}))
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		e := as[*replay.UnregisteredError](t, err)
+		if e.InstanceID != "order-17" || e.What != "no activity is registered as x" {
+			t.Errorf("%+v", e)
+		}
+		if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
+			t.Error("a void instance went on")
+		}
+		if !x.Close() || swallowed {
+			t.Errorf("swallowed %v", swallowed)
+		}
+	})
+}
+
+func TestCoroutineOfTheUsersOwnMayAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		code := body(func(c *replay.Context) {
+			next, stop := iter.Pull(func(yield func(int) bool) {
+				for i := range 2 {
+					c.Await(activity(c, "pulled"))
+					if !yield(i) {
+						return
+					}
+				}
+			})
+			defer stop()
+			for _, ok := next(); ok; _, ok = next() {
+			}
+		})
+		log := record(t, code, message(done(3)), message(done(6)))
+		if last := log[len(log)-1]; last.Kind != history.OrchestrationCompleted {
+			t.Error(last.String())
+		}
+		x := instance(t, code) // and is unwound from within
+		turn(t, x)
+		if !x.Close() {
+			t.Error("not closed")
+		}
+	})
+}
+
+func TestForeignGoroutineIsExpelled(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(*replay.Context, *replay.Task){
+		"schedule": func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
+		"await":    func(c *replay.Context, a *replay.Task) { c.Await(a) },
+		"cancel":   func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			past := false
+			x := instance(t, body(func(c *replay.Context) {
+				a := activity(c, "a")
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					call(c, a)
+					past = true
+				})
+				wg.Wait()
+			}))
+			_, err := x.Turn(replay.Turn{Now: epoch})
+			e := as[*replay.ForeignGoroutineError](t, err)
+			if past || !strings.Contains(e.Stack, "TestForeignGoroutineIsExpelled") {
+				t.Errorf("past %v: %v", past, e)
+			}
+		})
+	}
+}
+
+func TestForeignGoroutineIsExpelledWhileTheInstanceIsSuspended(t *testing.T) {
+	t.Parallel()
+	var context *replay.Context
+	x := instance(t, body(func(c *replay.Context) {
+		context = c
+		c.Await(activity(c, "a"))
+	}))
+	turn(t, x)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		context.CreateTimer(time.Second)
+		t.Error("a foreign goroutine went on")
+	}()
+	<-ended
+	_, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(3)}}})
+	as[*replay.ForeignGoroutineError](t, err)
+}
+
+func TestBodyThatWaitsForAForeignGoroutineIsToldSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		x := instance(t, body(func(c *replay.Context) {
+			a := activity(c, "a")
+			go func() {
+				c.Await(a)
+				close(answer)
+			}()
+			<-answer
+		}))
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		as[*replay.ForeignGoroutineError](t, err)
+		close(answer)
+		synctest.Wait()
+	})
+}
+
+func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		unwound, past := false, false
+		code := body(func(c *replay.Context) {
+			defer func() { unwound = true }()
+			waitOutside(release)
+			activity(c, "late")
+			past = true
+		})
+		x := replay.New(code, replay.Options{InstanceID: "order-17", ExecutionID: "blocked", TurnLimit: time.Minute})
+		if err := x.Replay([]history.Event{started}); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		e := as[*replay.BlockedOutsideError](t, err)
+		if time.Since(before) != time.Minute || e.Limit != time.Minute || !strings.Contains(e.Stack, "replay_test.waitOutside") {
+			t.Errorf("after %v: %v", time.Since(before), e)
+		}
+		if x.Close() || time.Since(before) != time.Minute {
+			t.Error("Close waited for code that is known to be stuck")
+		}
+		close(release)
+		synctest.Wait()
+		if !unwound || past || !x.Close() {
+			t.Errorf("when it came back: unwound %v, went on %v", unwound, past)
+		}
+	})
+}
+
+func waitOutside(c chan struct{}) { <-c }
+
+func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		x := instance(t, body(func(*replay.Context) { <-release }))
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		if e := as[*replay.BlockedOutsideError](t, err); e.Limit != 10*time.Second {
+			t.Error(e.Limit)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+func TestFutureOfAnotherInstanceIsRefused(t *testing.T) {
+	t.Parallel()
+	var other *replay.Task
+	turn(t, instance(t, body(func(c *replay.Context) { other = activity(c, "a") })))
+	log := record(t, body(func(c *replay.Context) { c.Await(other) }))
+	if f := log[len(log)-1].Error; f == nil || !strings.Contains(f.Message, "a future of instance") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestFailedBodyEndsFailed(t *testing.T) {
+	t.Parallel()
+	want := &history.Failure{Type: "DeclinedError", Message: "no"}
+	log := record(t, replay.Orchestration{Name: "o", Body: func(*replay.Context, json.RawMessage) replay.Ending {
+		return replay.Ending{Kind: history.OrchestrationFailed, Error: want}
+	}})
+	if last := log[len(log)-1]; last.Kind != history.OrchestrationFailed || last.Error != want {
+		t.Errorf("%s: %+v", last.String(), last.Error)
+	}
+}

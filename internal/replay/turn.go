@@ -1,0 +1,111 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Turn is what a turn is given.
+type Turn struct {
+	// Now becomes the orchestration's time. It is raised to the last turn's and to the due time of each timer that fires.
+	Now time.Time
+	// Version and BuildID are recorded in TurnStarted.
+	Version, BuildID string
+	// Inputs are the input events of each message, in order. Their ID and Time are assigned by the turn.
+	Inputs [][]history.Event
+}
+
+// Outcome is what a turn came to.
+type Outcome struct {
+	// Events are to be committed: TurnStarted, then each applied input followed by the decisions it caused. Empty when
+	// nothing applied: then there is nothing to commit.
+	Events []history.Event
+	// Consumed counts the messages used up: all, unless one ended the execution (R2).
+	Consumed int
+	// Ended says that the execution is over: the last event is its end.
+	Ended bool
+}
+
+// errNoStart is a caller's mistake: there is no turn without the start event.
+var errNoStart = errors.New("no OrchestrationStarted was replayed")
+
+// turn applies the inputs, each until the code can go no further.
+func (x *execution) turn(t *Turn) {
+	if !x.readable {
+		x.void = fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart)
+		return
+	}
+	x.now = x.timeOf(t)
+	if !x.started {
+		x.open(t)
+		x.begin()
+		x.run()
+	}
+	for _, message := range t.Inputs {
+		if x.stuck() || x.ended {
+			return
+		}
+		x.consumed++ // before it is applied: code that ends by Goexit does not come back here
+		for i := range message {
+			x.apply(t, &message[i])
+		}
+	}
+}
+
+// apply takes one input, if it has anything to say.
+func (x *execution) apply(t *Turn, ev *history.Event) {
+	task := x.outstanding(ev)
+	if task == nil || x.ended || x.stuck() {
+		return
+	}
+	x.open(t)
+	added := x.add()
+	id, now := added.ID, added.Time
+	*added = *ev
+	added.ID, added.Time = id, now
+	if x.void = x.record(task, added); x.void == nil {
+		x.run()
+	}
+}
+
+// open writes TurnStarted, once there is something to follow it.
+func (x *execution) open(t *Turn) {
+	if len(x.out) > 0 {
+		return
+	}
+	x.out = make([]history.Event, 0, turnEvents)
+	ev := x.add()
+	ev.Kind, ev.Version, ev.BuildID = history.TurnStarted, t.Version, t.BuildID
+}
+
+// turnEvents has room for the commonest turn: a result, and what is decided on it.
+const turnEvents = 4
+
+// timeOf is the time of the turn: it never goes back, and no timer finds itself early.
+func (x *execution) timeOf(t *Turn) time.Time {
+	now := later(x.now, t.Now.Round(0).UTC())
+	for _, message := range t.Inputs {
+		for i := range message {
+			if message[i].Kind != history.TimerFired {
+				continue
+			}
+			if timer := x.outstanding(&message[i]); timer != nil {
+				now = later(now, timer.fireAt)
+			}
+		}
+	}
+	return now
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// stuck reports whether the execution may not go on.
+func (x *execution) stuck() bool { return x.void != nil || x.foreign.Load() != nil }

@@ -1,0 +1,209 @@
+package replay_test
+
+import (
+	"bytes"
+	"log/slog"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+func TestLoggerIsSilentInReplayAndWhileUnwinding(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	opts := options
+	opts.Logger = slog.New(slog.NewTextHandler(&out, nil))
+	code := body(func(c *replay.Context) {
+		log := c.Logger().With("k", "v").WithGroup("g")
+		defer log.Info("deferred")
+		log.Info("first")
+		c.Await(activity(c, "a"))
+		log.Info("second")
+		c.Await(activity(c, "b"))
+	})
+	log := record(t, code)
+	x := replay.New(code, opts)
+	if err := x.Replay(log); err != nil || out.Len() > 0 {
+		t.Fatalf("while replaying: %q, %v", &out, err)
+	}
+	turn(t, x, done(3))
+	x.Close()
+	lines := strings.TrimSpace(out.String())
+	if strings.Contains(lines, "\n") || !strings.Contains(lines, "msg=second") {
+		t.Errorf("logged %q", lines)
+	}
+	for _, attr := range []string{"orchestration=o", "instance=order-17", "execution=01JEXECUTION", "k=v"} {
+		if !strings.Contains(lines, attr) {
+			t.Errorf("no %s in %q", attr, lines)
+		}
+	}
+}
+
+func TestRandomnessIsTheExecutionsOwn(t *testing.T) {
+	t.Parallel()
+	draw := func(executionID string, numbers int) (uuids []string, sum uint64) {
+		x := replay.New(body(func(c *replay.Context) {
+			for range numbers {
+				sum += c.Rand().Uint64()
+			}
+			uuids = []string{c.NewUUID(), c.NewUUID()}
+		}), replay.Options{InstanceID: "i", ExecutionID: executionID})
+		t.Cleanup(func() { x.Close() })
+		if err := x.Replay([]history.Event{started}); err != nil {
+			t.Fatal(err)
+		}
+		turn(t, x)
+		return uuids, sum
+	}
+	ids, sum := draw("x1", 3)
+	again, sumAgain := draw("x1", 3)
+	if !slices.Equal(ids, again) || sum != sumAgain {
+		t.Errorf("%v %d, then %v %d", ids, sum, again, sumAgain)
+	}
+	if fewer, _ := draw("x1", 1); !slices.Equal(ids, fewer) {
+		t.Error("drawing numbers moves the uuids")
+	}
+	if other, otherSum := draw("x2", 3); slices.Equal(ids, other) || sum == otherSum {
+		t.Error("another execution draws the same")
+	}
+	if v4 := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`); !v4.MatchString(ids[0]) || ids[0] == ids[1] {
+		t.Errorf("%q is no UUID of version 4", ids)
+	}
+}
+
+// The strings are what running instances have drawn: they may never change.
+func TestRandomnessDoesNotChangeBetweenReleases(t *testing.T) {
+	t.Parallel()
+	var uuid string
+	var n int
+	record(t, body(func(c *replay.Context) { uuid, n = c.NewUUID(), c.Rand().IntN(1000) }))
+	if uuid != goldenUUID || n != goldenNumber {
+		t.Errorf("%q and %d, want %q and %d", uuid, n, goldenUUID, goldenNumber)
+	}
+}
+
+func TestIsReplayingOnlyWhileHistoryLasts(t *testing.T) {
+	t.Parallel()
+	var saw []bool
+	code := body(func(c *replay.Context) {
+		saw = append(saw, c.IsReplaying())
+		c.Await(activity(c, "a"))
+		saw = append(saw, c.IsReplaying())
+	})
+	log := record(t, code)
+	x := replay.New(code, options)
+	t.Cleanup(func() { x.Close() })
+	saw = nil
+	if err := x.Replay(log); err != nil {
+		t.Fatal(err)
+	}
+	turn(t, x, done(3))
+	if !slices.Equal(saw, []bool{true, false}) {
+		t.Error(saw)
+	}
+}
+
+func TestReplayRefusesGaps(t *testing.T) {
+	t.Parallel()
+	log := record(t, body(race), message(done(3)))
+	x := replay.New(body(race), options)
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay(slices.Delete(log, 5, 6)); err == nil || !strings.Contains(err.Error(), "event #7 (ActivityCompleted) where #6 is due") {
+		t.Error(err)
+	}
+}
+
+func TestReplayRefusesPayloadsThatLieElsewhere(t *testing.T) {
+	t.Parallel()
+	far := history.Refer(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
+	log := record(t, body(race), message(done(3)))
+	for name, spoil := range map[string]func([]history.Event){
+		"input":  func(log []history.Event) { log[0].Input = far },
+		"result": func(log []history.Event) { log[6].Result = far },
+	} {
+		spoilt := slices.Clone(log)
+		spoil(spoilt)
+		x := replay.New(body(race), options)
+		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
+			t.Errorf("%s: %v", name, err)
+		}
+		x.Close()
+	}
+}
+
+func TestSuspendedInstanceDoesNotHoldItsHistory(t *testing.T) {
+	log := record(t, body(race), message(done(3)))
+	x := replay.New(body(race), options)
+	t.Cleanup(func() { x.Close() })
+	held := weak.Make(&log[0])
+	if err := x.Replay(log); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if held.Value() != nil {
+		t.Error("the events are still held")
+	}
+	runtime.KeepAlive(x)
+}
+
+// A replay that is not linear shows in what it allocates, without a clock.
+func TestReplayIsLinear(t *testing.T) {
+	code := func(n int) replay.Orchestration {
+		return body(func(c *replay.Context) {
+			for range n {
+				c.Await(activity(c, "a"))
+			}
+		})
+	}
+	cost := func(n int) float64 {
+		x := instance(t, code(n))
+		log := append([]history.Event{started}, turn(t, x)...)
+		for range n {
+			log = append(log, turn(t, x, done(x.LastEventID()))...)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		y := replay.New(code(n), options)
+		if err := y.Replay(log); err != nil || !y.Ended() {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	cost(10) // what is made once
+	if small, large := cost(1_000), cost(10_000); large > 11*small {
+		t.Errorf("10,000 activities: %.0f bytes, 1,000: %.0f", large, small)
+	}
+}
+
+func TestBytesCountsCoroutinesAndTasks(t *testing.T) {
+	t.Parallel()
+	x := instance(t, body(func(c *replay.Context) {
+		c.Await(activity(c, "a"))
+		for range 100 {
+			c.CreateTimer(time.Hour)
+		}
+		c.Await(activity(c, "b"))
+	}))
+	turn(t, x)
+	one := x.Bytes()
+	turn(t, x, done(3))
+	many := x.Bytes()
+	if one < 4<<10 || many < one+100*100 {
+		t.Errorf("%d, then %d with 100 timers more", one, many)
+	}
+}
+
+const (
+	goldenUUID   = "4cfb81d3-34c3-4608-9006-0d96571db894"
+	goldenNumber = 428
+)

@@ -1,0 +1,94 @@
+package simaws
+
+import "sync/atomic"
+
+// operation numbers the calls that are counted.
+type operation int
+
+const (
+	opGetItem operation = iota
+	opPutItem
+	opUpdateItem
+	opDeleteItem
+	opQuery
+	opTransactWriteItems
+	opSendMessage
+	opSendMessageBatch
+	opReceiveMessage
+	opDeleteMessage
+	opDeleteMessageBatch
+	opChangeMessageVisibility
+	opChangeMessageVisibilityBatch
+	opGetQueueAttributes
+	opInvoke
+	opMappingDelete
+	operations
+)
+
+// String is the name under which an operation is counted.
+func (o operation) String() string {
+	return [operations]string{
+		"DynamoDB.GetItem", "DynamoDB.PutItem", "DynamoDB.UpdateItem", "DynamoDB.DeleteItem", "DynamoDB.Query",
+		"DynamoDB.TransactWriteItems",
+		"SQS.SendMessage", "SQS.SendMessageBatch", "SQS.ReceiveMessage", "SQS.DeleteMessage", "SQS.DeleteMessageBatch",
+		"SQS.ChangeMessageVisibility", "SQS.ChangeMessageVisibilityBatch", "SQS.GetQueueAttributes",
+		"Lambda.Invoke", "Lambda.DeleteMessageBatch",
+	}[o]
+}
+
+// usage is what the calls of a Cloud add up to. Read capacity is kept in halves, for eventually consistent reads.
+type usage struct {
+	calls     [operations]atomic.Int64
+	failures  atomic.Int64
+	writes    atomic.Int64
+	halfReads atomic.Int64
+}
+
+// count notes a call and returns its number.
+func (c *Cloud) count(op operation) int64 {
+	c.usage.calls[op].Add(1)
+
+	return c.calls.Add(1)
+}
+
+// Counts returns how often each operation was called, by names such as "DynamoDB.PutItem"; operations that were not
+// called are absent. The entries of a batch are one call. "Lambda.Invoke" counts the batches handed to functions,
+// "Lambda.Errors" those among them that failed as a whole, "Lambda.DeleteMessageBatch" the mappings' own deletes.
+func (c *Cloud) Counts() map[string]int64 {
+	counts := map[string]int64{}
+
+	for op := range operations {
+		if n := c.usage.calls[op].Load(); n > 0 {
+			counts[op.String()] = n
+		}
+	}
+
+	if n := c.usage.failures.Load(); n > 0 {
+		counts["Lambda.Errors"] = n
+	}
+
+	return counts
+}
+
+// Capacity is consumed DynamoDB capacity in units, by AWS's rules: 1 KB a write unit and 4 KB a read unit, rounded up
+// for each item (reads of a Query: for each page), twice for transactional writes also when they are cancelled, half
+// for eventually consistent reads, and the writes of the secondary indexes.
+type Capacity struct {
+	Read, Write float64
+}
+
+// Capacity returns what was consumed since New or the last ResetCounts.
+func (c *Cloud) Capacity() Capacity {
+	return Capacity{Read: float64(c.usage.halfReads.Load()) / 2, Write: float64(c.usage.writes.Load())}
+}
+
+// ResetCounts sets the counts and the consumed capacity to zero. The numbers of calls go on.
+func (c *Cloud) ResetCounts() {
+	for op := range operations {
+		c.usage.calls[op].Store(0)
+	}
+
+	c.usage.failures.Store(0)
+	c.usage.writes.Store(0)
+	c.usage.halfReads.Store(0)
+}

@@ -1,0 +1,139 @@
+package simaws
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+)
+
+// item is a DynamoDB item. The map is copied on its way in and out, the values in it are taken for immutable.
+type item = map[string]ddbtypes.AttributeValue
+
+// Codes of the reasons in a cancelled transaction.
+const (
+	reasonNone            = "None"
+	reasonConditionFailed = "ConditionalCheckFailed"
+	reasonConflict        = "TransactionConflict"
+	reasonValidation      = "ValidationError"
+)
+
+// Throttled is the error of a request over the table's capacity, for an [Interceptor] to return.
+func Throttled() error {
+	return &ddbtypes.ProvisionedThroughputExceededException{
+		Message: aws.String("The level of configured provisioned throughput for the table was exceeded. " +
+			"Consider increasing your provisioning level with the UpdateTable API."),
+	}
+}
+
+// TransactionConflict is the error of a transaction of n items that met another one under way at the items of these
+// indexes (at all of them when none are given), for an [Interceptor] to return before next.
+func TransactionConflict(n int, at ...int) error {
+	reasons := make([]ddbtypes.CancellationReason, n)
+	for i := range reasons {
+		reasons[i].Code = aws.String(reasonNone)
+		if len(at) == 0 {
+			reasons[i] = conflictReason()
+		}
+	}
+
+	for _, i := range at {
+		reasons[i] = conflictReason()
+	}
+
+	return cancelled(reasons)
+}
+
+// WriteConflict is the error of a plain PutItem, UpdateItem or DeleteItem that met a transaction under way at its
+// item, for an [Interceptor] to return before next.
+func WriteConflict() error {
+	return &ddbtypes.TransactionConflictException{
+		Message: aws.String("Transaction is ongoing for the item"),
+	}
+}
+
+func conflictReason() ddbtypes.CancellationReason {
+	return ddbtypes.CancellationReason{
+		Code: aws.String(reasonConflict), Message: aws.String("Transaction is ongoing for the item"),
+	}
+}
+
+// cancelled is the error of a transaction with a reason for each of its items.
+func cancelled(reasons []ddbtypes.CancellationReason) error {
+	codes := make([]string, len(reasons))
+	for i, r := range reasons {
+		codes[i] = *r.Code
+	}
+
+	return &ddbtypes.TransactionCanceledException{
+		Message: aws.String("Transaction cancelled, please refer cancellation reasons for specific reasons [" +
+			strings.Join(codes, ", ") + "]"),
+		CancellationReasons: reasons,
+	}
+}
+
+// invalid is DynamoDB's error for a request that no state of the table could make right.
+func invalid(format string, args ...any) error {
+	return &smithy.GenericAPIError{
+		Code: "ValidationException", Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient,
+	}
+}
+
+// conditionFailed is the error of a plain write; old is nil unless the caller asked for the item.
+func conditionFailed(old item) error {
+	return &ddbtypes.ConditionalCheckFailedException{
+		Message: aws.String("The conditional request failed"), Item: old,
+	}
+}
+
+// unsupported is no error of AWS: it says that the simulation lacks something, so that nobody believes it.
+func unsupported(what string) error {
+	return fmt.Errorf("simaws: %s is not simulated", what)
+}
+
+// sqsCode is the code under which AWS's own SQS reports an error that the SDK has a type for.
+func sqsCode(name string) *string { return aws.String("AWS.SimpleQueueService." + name) }
+
+// invalidParameter is SQS's error for a value out of its bounds.
+func invalidParameter(value, parameter, reason string) error {
+	const shown = 100
+	if len(value) > shown {
+		value = value[:shown]
+	}
+
+	return &smithy.GenericAPIError{
+		Code: "InvalidParameterValue", Fault: smithy.FaultClient,
+		Message: fmt.Sprintf("Value %s for parameter %s is invalid. Reason: %s", value, parameter, reason),
+	}
+}
+
+// missingParameter is SQS's error for a member that must be there.
+func missingParameter(parameter string) error {
+	return &smithy.GenericAPIError{
+		Code: "MissingParameter", Fault: smithy.FaultClient,
+		Message: "The request must contain the parameter " + parameter + ".",
+	}
+}
+
+func noSuchQueue() error {
+	return &sqstypes.QueueDoesNotExist{
+		Message: aws.String("The specified queue does not exist."), ErrorCodeOverride: sqsCode("NonExistentQueue"),
+	}
+}
+
+func notInFlight(receipt string) error {
+	return &sqstypes.MessageNotInflight{
+		Message: aws.String(fmt.Sprintf("Value %s for parameter ReceiptHandle is invalid. "+
+			"Reason: Message does not exist or is not available for visibility timeout change.", receipt)),
+		ErrorCodeOverride: sqsCode("MessageNotInflight"),
+	}
+}
+
+func badReceipt(receipt string) error {
+	return &sqstypes.ReceiptHandleIsInvalid{
+		Message: aws.String(fmt.Sprintf("The input receipt handle %q is not a valid receipt handle.", receipt)),
+	}
+}

@@ -1,0 +1,275 @@
+package simaws
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Mapping is a Lambda event source mapping: what takes messages from a queue and hands them to a function.
+//
+// After Invoke has returned, the mapping deletes the messages that did not fail. Those that failed, all of them when
+// Invoke returns an error or panics or names an id that is not in the batch, come again when their visibility timeout
+// ends, which the function may shorten itself. A batch of a FIFO queue may hold several message groups, each in order;
+// a group is in one batch at a time.
+type Mapping struct {
+	// BatchSize is how many messages a batch holds at most; 10 when 0.
+	BatchSize int
+	// Concurrency is how many invocations run at once; 0 is without limit.
+	Concurrency int
+	// Invoke is the function. It is called on a goroutine of its own.
+	Invoke func(ctx context.Context, messages []sqstypes.Message) (failedMessageIDs []string, err error)
+}
+
+type mapping struct {
+	Mapping
+
+	cloud   *Cloud
+	queue   *queue
+	running atomic.Int64
+	// idle is closed when an invocation has ended, for whoever waits for one to end.
+	mu   sync.Mutex
+	idle chan struct{}
+}
+
+// Map joins a queue to a function. Nothing runs before Step or Serve. It panics on an unknown queue and without Invoke.
+func (c *Cloud) Map(queueURL string, m Mapping) {
+	q, err := c.Queues.find(&queueURL)
+	if err != nil || m.Invoke == nil {
+		panic(fmt.Sprintf("simaws: a mapping needs a queue and a function: %q", queueURL))
+	}
+
+	if m.BatchSize == 0 {
+		m.BatchSize = maxBatch
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.mappings = append(c.mappings, &mapping{Mapping: m, cloud: c, queue: q})
+}
+
+// all are the mappings there are now, in order of creation.
+func (c *Cloud) all() []*mapping {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+
+	return c.mappings[:len(c.mappings):len(c.mappings)]
+}
+
+// Step takes one batch that is due, of the first mapping that has one, and starts its invocation on a new goroutine. It
+// returns false if nothing can be delivered now. Step and Serve do not go together.
+func (c *Cloud) Step() bool {
+	for again := true; again; {
+		again = false
+
+		for _, m := range c.all() {
+			started, buried := m.step()
+			if started {
+				return true
+			}
+
+			again = again || buried // a dead-letter queue may have been passed already
+		}
+	}
+
+	return false
+}
+
+// step starts an invocation if there is a batch. buried says that there were dead letters.
+func (m *mapping) step() (started, buried bool) {
+	if !m.acquire() {
+		return false, false
+	}
+
+	b := m.queue.receive(m.BatchSize, m.queue.VisibilityTimeout)
+	if len(b.deliveries) == 0 {
+		m.running.Add(-1)
+
+		return false, b.buried
+	}
+
+	m.cloud.inFlight.Add(1)
+
+	go m.run(context.Background(), b.deliveries)
+
+	return true, b.buried
+}
+
+// NextDue is when the next message of a mapped queue becomes visible, as far as that is known now; what is visible
+// already is due since then. ok is false when there is none. Mappings at their Concurrency are left out: the end of an
+// invocation shows on Changed.
+func (c *Cloud) NextDue() (at time.Time, ok bool) {
+	earliest := int64(0)
+
+	for _, m := range c.all() {
+		if m.full() {
+			continue
+		}
+
+		m.queue.mu.Lock()
+		due, has := m.queue.shelf.due()
+		m.queue.mu.Unlock()
+
+		if has && (!ok || due < earliest) {
+			earliest, ok = due, true
+		}
+	}
+
+	if !ok {
+		return time.Time{}, false
+	}
+
+	return time.Unix(0, earliest), true
+}
+
+// Changed holds a token after something happened that may let Step deliver more or make NextDue earlier: a message was
+// sent (also with a delay), its visibility was changed, a message group became free, an invocation ended. Its capacity
+// is one, so it is for one reader, who afterwards looks at everything.
+func (c *Cloud) Changed() <-chan struct{} { return c.changed }
+
+// InFlight is the number of invocations under way.
+func (c *Cloud) InFlight() int { return int(c.inFlight.Load()) }
+
+func (c *Cloud) notify() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mapping) full() bool {
+	return m.Concurrency > 0 && m.running.Load() >= int64(m.Concurrency)
+}
+
+// acquire counts one more invocation, if there may be one.
+func (m *mapping) acquire() bool {
+	if n := m.running.Add(1); m.Concurrency > 0 && n > int64(m.Concurrency) {
+		m.running.Add(-1)
+
+		return false
+	}
+
+	return true
+}
+
+// release ends what acquire began.
+func (m *mapping) release() {
+	m.running.Add(-1)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if m.idle != nil {
+		close(m.idle)
+		m.idle = nil
+	}
+}
+
+// run hands a batch to the function and deletes what it has done. It gives back what Step or Serve acquired.
+func (m *mapping) run(ctx context.Context, deliveries []delivery) {
+	s := selection{all: true}
+	messages := make([]sqstypes.Message, len(deliveries))
+
+	for i := range deliveries {
+		messages[i] = deliveries[i].message(&s)
+	}
+
+	done := false
+
+	defer func() { // also when Invoke ends its goroutine
+		if !done {
+			m.cloud.usage.failures.Add(1)
+		}
+
+		m.release()
+		m.cloud.inFlight.Add(-1)
+		m.cloud.notify()
+	}()
+
+	done = m.invoke(ctx, messages)
+}
+
+// invoke returns false when the whole batch failed.
+func (m *mapping) invoke(ctx context.Context, messages []sqstypes.Message) bool {
+	failures, err := do(ctx, m.cloud, opInvoke, messages, func() (*[]string, error) {
+		ids, err := m.protected(ctx, messages)
+
+		return &ids, err
+	})
+	if err != nil {
+		return false
+	}
+
+	finished, ok := without(messages, *failures)
+	if ok {
+		m.delete(finished)
+	}
+
+	return ok
+}
+
+// protected turns a panic of the function into an error, as its crash would be.
+func (m *mapping) protected(ctx context.Context, messages []sqstypes.Message) (ids []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("simaws: function of %s panicked: %v", m.queue.name, r)
+		}
+	}()
+
+	return m.Invoke(ctx, messages)
+}
+
+// without returns the messages that did not fail; ok is false when a failed id is unknown.
+func without(messages []sqstypes.Message, failures []string) (finished []sqstypes.Message, ok bool) {
+	if len(failures) == 0 {
+		return messages, true
+	}
+
+	unseen := make(map[string]bool, len(failures))
+	for _, id := range failures {
+		unseen[id] = true
+	}
+
+	known := 0
+
+	for _, message := range messages {
+		if unseen[*message.MessageId] {
+			known++
+		} else {
+			finished = append(finished, message)
+		}
+	}
+
+	return finished, known >= len(unseen)
+}
+
+// delete does what Lambda does after the function has returned, in batches of ten. It does not retry.
+func (m *mapping) delete(messages []sqstypes.Message) {
+	for len(messages) > 0 {
+		n := min(maxBatch, len(messages))
+		in := &sqs.DeleteMessageBatchInput{
+			QueueUrl: aws.String(m.queue.url()), Entries: make([]sqstypes.DeleteMessageBatchRequestEntry, n),
+		}
+
+		for i, message := range messages[:n] {
+			in.Entries[i] = sqstypes.DeleteMessageBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), ReceiptHandle: message.ReceiptHandle,
+			}
+		}
+
+		// What could not be deleted is delivered again: nothing is lost by going on.
+		_, _ = do(context.Background(), m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
+			return m.cloud.Queues.deleteBatch(in)
+		})
+
+		messages = messages[n:]
+	}
+}

@@ -1,0 +1,294 @@
+package simaws
+
+import (
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// queue is one SQS queue: what both kinds have in common. Which message comes next is its shelf's affair.
+type queue struct {
+	QueueConfig
+
+	cloud       *Cloud
+	name        string
+	fifo        bool
+	number      int
+	deadLetters *queue
+
+	mu       sync.Mutex
+	arrivals uint64
+	messages map[uint64]*message
+	shelf    shelf
+	seen     deduplicator
+	// changed is closed when something may be received earlier than whoever waits on it was told.
+	changed chan struct{}
+
+	disorder Disorder
+	rand     *rand.Rand
+}
+
+// shelf keeps the messages of a queue in the order of their delivery.
+type shelf interface {
+	// put adds a message that is not on the shelf.
+	put(m *message, now int64)
+	// take offers the visible messages in order until most were taken. take says whether it took one, and then has
+	// hidden it; what it did not take is off the shelf.
+	take(now int64, most int, take func(m *message) bool)
+	// moved follows a change of a message's visibleAt.
+	moved(m *message, now int64)
+	remove(m *message)
+	// due is the time at which the next message becomes visible (or since when it has been); ok is false on an empty shelf.
+	due() (at int64, ok bool)
+}
+
+func newQueue(c *Cloud, name string, config QueueConfig) *queue {
+	q := &queue{
+		QueueConfig: config, cloud: c, name: name, fifo: isFIFO(name), number: len(c.Queues.byName) + 1,
+		messages: map[uint64]*message{}, seen: deduplicator{seed: maphash.MakeSeed()},
+	}
+	q.shelf = &standardShelf{rank: q.rank}
+
+	if q.fifo {
+		q.shelf = &fifoShelf{groups: map[string]*group{}}
+	}
+
+	return q
+}
+
+func (q *queue) url() string { return urlScheme + q.name }
+
+func (q *queue) arn() string { return "arn:aws:sqs:us-east-1:000000000000:" + q.name }
+
+func (q *queue) disturb(d Disorder) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.disorder = d
+	q.rand = rand.New(rand.NewPCG(d.Seed, d.Seed)) //nolint:gosec // reproducible on purpose
+}
+
+// rank is a message's place among the visible ones of a standard queue.
+func (q *queue) rank(m *message) int64 {
+	if q.disorder.Reorder {
+		return q.rand.Int64()
+	}
+
+	return m.visibleAt
+}
+
+// notify tells those who wait for this queue, and the driver of the Cloud. The queue must be locked.
+func (q *queue) notify() {
+	if q.changed != nil {
+		close(q.changed)
+		q.changed = nil
+	}
+
+	q.cloud.notify()
+}
+
+// send stores a message, or answers for the one that it repeats.
+func (q *queue) send(c content, delay time.Duration) (messageID, sequence string) {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	n := q.arrivals + 1
+
+	if q.fifo {
+		scope := ""
+		if q.PerGroupDeduplication {
+			scope = c.group
+		}
+
+		if first, repeated := q.seen.check(scope, c.deduplication, n, now); repeated {
+			return q.messageID(first), sequenceNumber(first)
+		}
+
+		sequence = sequenceNumber(n)
+	}
+
+	c.messageID = q.messageID(n)
+	m := q.add(c, now, now+int64(delay))
+	m.sequence = sequence
+
+	if q.disorder.Duplicate > 0 && q.rand.Float64() < q.disorder.Duplicate {
+		q.add(c, now, m.visibleAt+q.rand.Int64N(int64(q.VisibilityTimeout)))
+	}
+
+	q.notify()
+
+	return c.messageID, sequence
+}
+
+// add puts a copy of a message on the shelf. The queue must be locked.
+func (q *queue) add(c content, now, visibleAt int64) *message {
+	q.arrivals++
+	m := &message{content: c, id: q.arrivals, sent: now, visibleAt: visibleAt}
+	q.messages[m.id] = m
+	q.shelf.put(m, now)
+
+	return m
+}
+
+// batch is what a receive found.
+type batch struct {
+	deliveries []delivery
+	// changed ends the wait of a receiver that found nothing; due is when to look again at the latest, if hasDue.
+	changed <-chan struct{}
+	due     int64
+	hasDue  bool
+	// buried says that messages went to the dead-letter queue.
+	buried bool
+}
+
+// receive takes up to most visible messages, and moves those that were received too often to the dead-letter queue.
+func (q *queue) receive(most int, visibility time.Duration) batch {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+
+	out := batch{}
+	dead := []*message(nil)
+
+	q.shelf.take(now, most, func(m *message) bool {
+		if q.deadLetters != nil && m.receives >= q.MaxReceiveCount {
+			delete(q.messages, m.id)
+
+			dead = append(dead, m)
+
+			return false
+		}
+
+		out.deliveries = append(out.deliveries, q.deliver(m, now, visibility))
+
+		return true
+	})
+
+	if len(out.deliveries) == 0 {
+		out.changed = q.waiting()
+		out.due, out.hasDue = q.shelf.due()
+	}
+
+	out.buried = len(dead) > 0
+	q.mu.Unlock()
+
+	for _, m := range dead {
+		q.deadLetters.bury(m, q.arn())
+	}
+
+	return out
+}
+
+// deliver hides a message and returns what its receiver sees. The queue must be locked, and the shelf not know yet.
+func (q *queue) deliver(m *message, now int64, visibility time.Duration) delivery {
+	m.receives++
+	m.visibleAt = now + int64(visibility)
+	m.lease = now + int64(maxVisibility*time.Second)
+
+	if m.firstReceived == 0 {
+		m.firstReceived = now
+	}
+
+	return delivery{
+		content: &m.content, receipt: q.receipt(m), sequence: m.sequence, sent: m.sent,
+		firstReceived: m.firstReceived, receives: m.receives, source: m.source,
+	}
+}
+
+// waiting is the channel that ends the wait of a receiver. The queue must be locked.
+func (q *queue) waiting() <-chan struct{} {
+	if q.changed == nil {
+		q.changed = make(chan struct{})
+	}
+
+	return q.changed
+}
+
+// bury takes in a dead letter of another queue: as a new message, but with its MessageId and, in a standard queue, the
+// time at which it was sent.
+func (q *queue) bury(dead *message, source string) {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	m := q.add(dead.content, now, now)
+	m.source = source
+
+	if q.fifo {
+		m.sequence = sequenceNumber(m.id)
+	} else {
+		m.sent = dead.sent
+	}
+
+	q.notify()
+}
+
+// remove deletes the message of a receipt. A FIFO queue refuses a receipt that has expired; a standard queue succeeds
+// with one, and deletes the message unless it was received again.
+func (q *queue) remove(receipt string) error {
+	id, receives, err := q.parseReceipt(receipt)
+	if err != nil {
+		return err
+	}
+
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	m := q.messages[id]
+
+	switch {
+	case m == nil:
+		return nil // deleting twice is fine
+	case q.fifo && (m.receives != receives || !m.inFlight(now)):
+		return invalidParameter(receipt, "ReceiptHandle", "The receipt handle has expired.")
+	case m.receives != receives:
+		return nil
+	}
+
+	q.shelf.remove(m)
+	delete(q.messages, m.id)
+
+	if q.fifo {
+		q.notify() // the next of its group may be visible now
+	}
+
+	return nil
+}
+
+// changeVisibility makes a message in flight visible again after a time.
+func (q *queue) changeVisibility(receipt string, timeout time.Duration) error {
+	id, receives, err := q.parseReceipt(receipt)
+	if err != nil {
+		return err
+	}
+
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	m := q.messages[id]
+
+	switch {
+	case m == nil || m.receives != receives:
+		return invalidParameter(receipt, "ReceiptHandle",
+			"Message does not exist or is not available for visibility timeout change.")
+	case !m.inFlight(now):
+		return notInFlight(receipt)
+	case now+int64(timeout) > m.lease:
+		return invalidParameter(timeout.String(), "VisibilityTimeout",
+			"Total VisibilityTimeout for the message is beyond the limit [43200 seconds]")
+	}
+
+	m.visibleAt = now + int64(timeout)
+	q.shelf.moved(m, now)
+	q.notify()
+
+	return nil
+}

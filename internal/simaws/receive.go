@@ -1,0 +1,298 @@
+package simaws
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// ReceiveMessage takes up to 10 visible messages, and with WaitTimeSeconds waits for the first.
+func (q *Queues) ReceiveMessage(
+	ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options),
+) (*sqs.ReceiveMessageOutput, error) {
+	return do(ctx, q.cloud, opReceiveMessage, in, func() (*sqs.ReceiveMessageOutput, error) {
+		from, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := checkReceive(in); err != nil {
+			return nil, err
+		}
+
+		visibility := from.VisibilityTimeout
+		if in.VisibilityTimeout > 0 {
+			visibility = time.Duration(in.VisibilityTimeout) * time.Second
+		}
+
+		deliveries, err := from.await(ctx, int(max(1, in.MaxNumberOfMessages)), visibility,
+			time.Duration(in.WaitTimeSeconds)*time.Second)
+		if err != nil {
+			return nil, err
+		}
+
+		s := wanted(in)
+		out := &sqs.ReceiveMessageOutput{Messages: make([]sqstypes.Message, len(deliveries))}
+
+		for i := range deliveries {
+			out.Messages[i] = deliveries[i].message(&s)
+		}
+
+		return out, nil
+	})
+}
+
+func checkReceive(in *sqs.ReceiveMessageInput) error {
+	switch {
+	case in.MaxNumberOfMessages < 0 || in.MaxNumberOfMessages > maxBatch:
+		return invalidParameter(strconv.Itoa(int(in.MaxNumberOfMessages)), "MaxNumberOfMessages",
+			"Must be between 1 and 10, if provided.")
+	case in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > maxWait:
+		return invalidParameter(strconv.Itoa(int(in.WaitTimeSeconds)), "WaitTimeSeconds",
+			"Must be >= 0 and <= 20, if provided.")
+	case in.VisibilityTimeout < 0 || in.VisibilityTimeout > maxVisibility:
+		return badVisibility(in.VisibilityTimeout)
+	}
+
+	return nil
+}
+
+func badVisibility(seconds int32) error {
+	return invalidParameter(strconv.Itoa(int(seconds)), "VisibilityTimeout",
+		"Must be between 0 and 43200, if provided.")
+}
+
+func wanted(in *sqs.ReceiveMessageInput) selection {
+	s := selection{named: in.MessageAttributeNames}
+	for _, name := range in.MessageSystemAttributeNames {
+		s.system = append(s.system, string(name))
+	}
+
+	for _, name := range in.AttributeNames { //nolint:staticcheck // deprecated by AWS, and still in use
+		s.system = append(s.system, string(name))
+	}
+
+	return s
+}
+
+// await receives, and waits for the first message.
+func (q *queue) await(
+	ctx context.Context, most int, visibility, wait time.Duration,
+) ([]delivery, error) {
+	var timeout <-chan time.Time
+
+	for {
+		b := q.receive(most, visibility)
+		if len(b.deliveries) > 0 || wait == 0 {
+			return b.deliveries, nil
+		}
+
+		if timeout == nil {
+			t := time.NewTimer(wait)
+			defer t.Stop()
+
+			timeout = t.C
+		}
+
+		if timedOut, err := b.wait(ctx, q.cloud, timeout); timedOut || err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait returns when it may be worth to receive again.
+func (b *batch) wait(ctx context.Context, c *Cloud, timeout <-chan time.Time) (timedOut bool, err error) {
+	var due <-chan time.Time
+
+	if b.hasDue {
+		t := time.NewTimer(max(1, time.Duration(b.due-c.nanos())))
+		defer t.Stop()
+
+		due = t.C
+	}
+
+	select {
+	case <-b.changed:
+	case <-due:
+	case <-timeout:
+		return true, nil
+	case <-ctx.Done():
+		return false, &aws.RequestCanceledError{Err: ctx.Err()}
+	}
+
+	return false, nil
+}
+
+// DeleteMessage deletes a message by the receipt of its latest delivery. On a FIFO queue an expired receipt is refused;
+// on a standard queue it succeeds, and deletes nothing if the message was received again.
+func (q *Queues) DeleteMessage(
+	ctx context.Context, in *sqs.DeleteMessageInput, _ ...func(*sqs.Options),
+) (*sqs.DeleteMessageOutput, error) {
+	return do(ctx, q.cloud, opDeleteMessage, in, func() (*sqs.DeleteMessageOutput, error) {
+		from, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := from.remove(aws.ToString(in.ReceiptHandle)); err != nil {
+			return nil, err
+		}
+
+		return &sqs.DeleteMessageOutput{}, nil
+	})
+}
+
+// DeleteMessageBatch is DeleteMessage for up to 10 receipts, each with a result of its own.
+func (q *Queues) DeleteMessageBatch(
+	ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options),
+) (*sqs.DeleteMessageBatchOutput, error) {
+	return do(ctx, q.cloud, opDeleteMessageBatch, in, func() (*sqs.DeleteMessageBatchOutput, error) {
+		return q.deleteBatch(in)
+	})
+}
+
+func (q *Queues) deleteBatch(in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+	from, err := q.find(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+
+	err = checkBatch(in.Entries, func(e sqstypes.DeleteMessageBatchRequestEntry) *string { return e.Id })
+	if err != nil {
+		return nil, err
+	}
+
+	out := &sqs.DeleteMessageBatchOutput{}
+
+	for _, e := range in.Entries {
+		if err := from.remove(aws.ToString(e.ReceiptHandle)); err != nil {
+			out.Failed = append(out.Failed, failed(e.Id, err))
+		} else {
+			out.Successful = append(out.Successful, sqstypes.DeleteMessageBatchResultEntry{Id: e.Id})
+		}
+	}
+
+	return out, nil
+}
+
+// ChangeMessageVisibility makes a message in flight visible after so many seconds from now, up to 12 hours after it was
+// received. A message that is not in flight any more is refused.
+func (q *Queues) ChangeMessageVisibility(
+	ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options),
+) (*sqs.ChangeMessageVisibilityOutput, error) {
+	return do(ctx, q.cloud, opChangeMessageVisibility, in, func() (*sqs.ChangeMessageVisibilityOutput, error) {
+		from, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := from.setVisibility(in.ReceiptHandle, in.VisibilityTimeout); err != nil {
+			return nil, err
+		}
+
+		return &sqs.ChangeMessageVisibilityOutput{}, nil
+	})
+}
+
+// ChangeMessageVisibilityBatch is ChangeMessageVisibility for up to 10 receipts, each with a result of its own.
+func (q *Queues) ChangeMessageVisibilityBatch(
+	ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options),
+) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return do(ctx, q.cloud, opChangeMessageVisibilityBatch, in, func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+		from, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+
+		err = checkBatch(in.Entries, func(e sqstypes.ChangeMessageVisibilityBatchRequestEntry) *string { return e.Id })
+		if err != nil {
+			return nil, err
+		}
+
+		out := &sqs.ChangeMessageVisibilityBatchOutput{}
+
+		for _, e := range in.Entries {
+			if err := from.setVisibility(e.ReceiptHandle, e.VisibilityTimeout); err != nil {
+				out.Failed = append(out.Failed, failed(e.Id, err))
+			} else {
+				out.Successful = append(out.Successful, sqstypes.ChangeMessageVisibilityBatchResultEntry{Id: e.Id})
+			}
+		}
+
+		return out, nil
+	})
+}
+
+func (q *queue) setVisibility(receipt *string, seconds int32) error {
+	if seconds < 0 || seconds > maxVisibility {
+		return badVisibility(seconds)
+	}
+
+	return q.changeVisibility(aws.ToString(receipt), time.Duration(seconds)*time.Second)
+}
+
+// GetQueueAttributes answers with the numbers of messages (visible, in flight and delayed), the ARN and the settings
+// of a queue. It looks at every message.
+func (q *Queues) GetQueueAttributes(
+	ctx context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options),
+) (*sqs.GetQueueAttributesOutput, error) {
+	return do(ctx, q.cloud, opGetQueueAttributes, in, func() (*sqs.GetQueueAttributesOutput, error) {
+		of, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+
+		all := of.attributes()
+		out := &sqs.GetQueueAttributesOutput{Attributes: map[string]string{}}
+
+		for name, value := range all {
+			if slices.Contains(in.AttributeNames, sqstypes.QueueAttributeNameAll) ||
+				slices.Contains(in.AttributeNames, sqstypes.QueueAttributeName(name)) {
+				out.Attributes[name] = value
+			}
+		}
+
+		return out, nil
+	})
+}
+
+func (q *queue) attributes() map[string]string {
+	now := q.cloud.nanos()
+	visible, inFlight, delayed := 0, 0, 0
+
+	q.mu.Lock()
+	for _, m := range q.messages {
+		switch {
+		case m.inFlight(now):
+			inFlight++
+		case m.visibleAt > now:
+			delayed++
+		default:
+			visible++
+		}
+	}
+	q.mu.Unlock()
+
+	out := map[string]string{
+		"ApproximateNumberOfMessages":           strconv.Itoa(visible),
+		"ApproximateNumberOfMessagesNotVisible": strconv.Itoa(inFlight),
+		"ApproximateNumberOfMessagesDelayed":    strconv.Itoa(delayed),
+		"QueueArn":                              q.arn(),
+		"VisibilityTimeout":                     strconv.Itoa(int(q.VisibilityTimeout / time.Second)),
+	}
+	if q.fifo {
+		out["FifoQueue"] = "true"
+	}
+
+	if q.deadLetters != nil {
+		out["RedrivePolicy"] = `{"deadLetterTargetArn":"` + q.deadLetters.arn() + `","maxReceiveCount":` +
+			strconv.Itoa(q.MaxReceiveCount) + `}`
+	}
+
+	return out
+}

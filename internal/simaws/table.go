@@ -1,0 +1,265 @@
+package simaws
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"slices"
+	"sync"
+
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// DynamoDB's limits, from "Service, account, and table quotas" and the API reference.
+const (
+	maxItemSize         = 400 << 10
+	maxPageSize         = 1 << 20
+	maxTransactionSize  = 4 << 20
+	maxTransactionItems = 100
+	maxPartitionKey     = 2048
+	maxSortKey          = 1024
+)
+
+// TableConfig describes the table of a Cloud.
+type TableConfig struct {
+	// Name is what calls must name; empty takes any name.
+	Name string
+	// PartitionKey and SortKey name the attributes of the primary key; a table may do without a sort key.
+	PartitionKey, SortKey string
+	// Indexes are the secondary indexes.
+	Indexes []Index
+	// NumberKeys names those among all key attributes that are numbers; the others are strings.
+	NumberKeys []string
+}
+
+// Index describes a global secondary index. It is sparse: items without its keys are not in it.
+type Index struct {
+	Name string
+	// PartitionKey and SortKey name the attributes of the index key; an index may do without a sort key.
+	PartitionKey, SortKey string
+	// Include names the attributes projected beside the keys of index and table; nil projects all.
+	Include []string
+}
+
+// shardCount is as many locks as there are bits in a mask of them.
+const shardCount = 64
+
+// Table is one DynamoDB table. It satisfies any interface of the SDK client's methods that it has.
+type Table struct {
+	TableConfig
+
+	cloud       *Cloud
+	seed        maphash.Seed
+	shards      [shardCount]shard
+	indexes     []*index
+	expressions expressions
+	tokens      tokens
+	past        past
+}
+
+// shard holds the partitions whose keys hash to it.
+type shard struct {
+	mu         sync.Mutex
+	partitions map[string]*rows
+}
+
+// key is a primary key as text: equal keys are equal texts, and sort is in key order.
+type key struct {
+	partition, sort string
+}
+
+func newTable(c *Cloud, config TableConfig) *Table {
+	t := &Table{TableConfig: config, cloud: c, seed: maphash.MakeSeed()}
+	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
+		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
+	}
+
+	for i := range t.shards {
+		t.shards[i].partitions = map[string]*rows{}
+	}
+
+	for _, ix := range config.Indexes {
+		if ix.Name == "" || ix.PartitionKey == "" || t.index(ix.Name) != nil {
+			panic(fmt.Sprintf("simaws: index %q needs a name of its own and a partition key", ix.Name))
+		}
+
+		t.indexes = append(t.indexes, &index{Index: ix, table: t, partitions: map[string]*rows{}})
+	}
+
+	return t
+}
+
+// everyShard is the mask of all locks.
+const everyShard = ^uint64(0)
+
+// shardOf is the mask of the one lock that guards a partition.
+func (t *Table) shardOf(partition string) uint64 {
+	return 1 << (maphash.String(t.seed, partition) % shardCount)
+}
+
+// lock takes the locks of a mask, in one order for all.
+func (t *Table) lock(mask uint64) {
+	for ; mask != 0; mask &= mask - 1 {
+		t.shards[bits.TrailingZeros64(mask)].mu.Lock()
+	}
+}
+
+func (t *Table) unlock(mask uint64) {
+	for ; mask != 0; mask &= mask - 1 {
+		t.shards[bits.TrailingZeros64(mask)].mu.Unlock()
+	}
+}
+
+// partition returns the rows of a partition, nil if it is empty. Its shard must be locked.
+func (t *Table) partition(name string, mask uint64) *rows {
+	return t.shardByMask(mask).partitions[name]
+}
+
+// row finds the row of a key, nil if there is none. Its shard must be locked.
+func (t *Table) row(k key, mask uint64) *row {
+	if p := t.partition(k.partition, mask); p != nil {
+		return p.find(k.sort, "")
+	}
+
+	return nil
+}
+
+// checkName refuses a call for another table.
+func (t *Table) checkName(name *string) error {
+	if t.Name == "" || (name != nil && *name == t.Name) {
+		return nil
+	}
+
+	message := "Requested resource not found"
+
+	return &ddbtypes.ResourceNotFoundException{Message: &message}
+}
+
+// keyText brings the value of a key attribute into key order; problem names what is wrong with it.
+func (t *Table) keyText(name string, v ddbtypes.AttributeValue) (text, problem string) {
+	expected := "S"
+	if slices.Contains(t.NumberKeys, name) {
+		expected = "N"
+	}
+
+	if got := typeOf(v); got != expected {
+		return "", fmt.Sprintf("Type mismatch for key %s expected: %s actual: %s", name, expected, got)
+	}
+
+	if n, ok := v.(*ddbtypes.AttributeValueMemberN); ok {
+		return sortableNumber(n.Value), ""
+	}
+
+	s, _ := v.(*ddbtypes.AttributeValueMemberS)
+
+	return s.Value, ""
+}
+
+// keyOf reads the primary key of an item that is to be put.
+func (t *Table) keyOf(it item) (key, error) {
+	var (
+		k   key
+		err error
+	)
+
+	if k.partition, err = t.keyAttribute(it, t.PartitionKey, maxPartitionKey); err != nil || t.SortKey == "" {
+		return k, err
+	}
+
+	k.sort, err = t.keyAttribute(it, t.SortKey, maxSortKey)
+
+	return k, err
+}
+
+// exactKey reads a primary key that must hold nothing else.
+func (t *Table) exactKey(it item) (key, error) {
+	attributes := 2
+	if t.SortKey == "" {
+		attributes = 1
+	}
+
+	if len(it) != attributes {
+		return key{}, invalid("The provided key element does not match the schema")
+	}
+
+	k, err := t.keyOf(it)
+	if err != nil && (it[t.PartitionKey] == nil || (attributes > 1 && it[t.SortKey] == nil)) {
+		return key{}, invalid("The provided key element does not match the schema")
+	}
+
+	return k, err
+}
+
+func (t *Table) keyAttribute(it item, name string, most int) (string, error) {
+	v := it[name]
+	if v == nil {
+		return "", invalid("One or more parameter values were invalid: Missing the key %s in the item", name)
+	}
+
+	text, problem := t.keyText(name, v)
+
+	switch {
+	case problem != "":
+		return "", invalid("One or more parameter values were invalid: %s", problem)
+	case text == "":
+		return "", invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot "+
+			"contain an empty string value. Key: %s", name)
+	case len(text) > most:
+		return "", invalid("One or more parameter values were invalid: Size of key %s has exceeded the maximum size "+
+			"limit of %d bytes", name, most)
+	}
+
+	return text, nil
+}
+
+// expressions keeps what was parsed, by its text: programs have few expressions and use them often.
+type expressions struct {
+	conditions, filters, keys, updates sync.Map
+}
+
+// parsed returns the cached result of parse for a text, nil for a text that is absent.
+func parsed[T any](cache *sync.Map, text *string, parse func(string) (*T, error)) (*T, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // an absent expression is no error, and parses to nothing
+	}
+
+	if known, ok := cache.Load(*text); ok {
+		if v, ok := known.(*T); ok {
+			return v, nil
+		}
+	}
+
+	v, err := parse(*text)
+	if err != nil {
+		return nil, err
+	}
+
+	cache.Store(*text, v)
+
+	return v, nil
+}
+
+func (e *expressions) condition(text *string) (*condition, error) {
+	return parsed(&e.conditions, text, func(text string) (*condition, error) {
+		return parseCondition("ConditionExpression", text)
+	})
+}
+
+func (e *expressions) filter(text *string) (*condition, error) {
+	return parsed(&e.filters, text, func(text string) (*condition, error) {
+		return parseCondition("FilterExpression", text)
+	})
+}
+
+func (e *expressions) key(text *string) (*condition, error) {
+	return parsed(&e.keys, text, func(text string) (*condition, error) {
+		return parseCondition("KeyConditionExpression", text)
+	})
+}
+
+func (e *expressions) update(text *string) (*update, error) {
+	return parsed(&e.updates, text, parseUpdate)
+}
+
+// shardByMask is the shard of a mask of one.
+func (t *Table) shardByMask(mask uint64) *shard { return &t.shards[bits.TrailingZeros64(mask)] }

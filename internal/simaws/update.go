@@ -1,0 +1,310 @@
+package simaws
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// update is a parsed update expression.
+type update struct {
+	sets    []assignment
+	adds    []assignment
+	removes []operand
+	used    placeholders
+}
+
+// placeholders of an update that may be absent.
+func (u *update) placeholders() *placeholders {
+	if u == nil {
+		return nil
+	}
+
+	return &u.used
+}
+
+// assignment is one SET or ADD action: what the attribute gets.
+type assignment struct {
+	path  operand
+	value term
+}
+
+// term is the right side of a SET: one source, or the sum or difference of two.
+type term struct {
+	first    source
+	operator token // "+", "-" or none
+	second   source
+}
+
+// source is an operand, or the attribute of if_not_exists with the operand in its stead.
+type source struct {
+	path    operand // of if_not_exists, else empty
+	operand operand
+}
+
+// parseUpdate parses the text of an update expression.
+func parseUpdate(text string) (*update, error) {
+	const kind = "UpdateExpression"
+
+	p, err := newParser(kind, text)
+	if err != nil {
+		return nil, err
+	}
+
+	u := &update{}
+	seen := map[string]bool{}
+
+	for p.peek() != "" {
+		section := strings.ToUpper(string(p.next()))
+		if seen[section] {
+			return nil, invalid("Invalid %s: The %q section can only be used once in an update expression;",
+				kind, section)
+		}
+
+		seen[section] = true
+
+		if err := p.section(u, section); err != nil {
+			return nil, err
+		}
+	}
+
+	u.used = p.used
+
+	return u, nil
+}
+
+// section reads the actions of one section.
+func (p *parser) section(u *update, section string) error {
+	for {
+		var err error
+
+		switch section {
+		case "SET":
+			err = p.set(u)
+		case "ADD":
+			err = p.add(u)
+		case "REMOVE":
+			err = p.remove(u)
+		case "DELETE":
+			err = unsupported("the DELETE section in UpdateExpression")
+		default:
+			err = invalid("Invalid %s: Syntax error; token: %q", p.kind, section)
+		}
+
+		if err != nil || p.peek() != "," {
+			return err
+		}
+
+		p.next()
+	}
+}
+
+func (p *parser) set(u *update) error {
+	path, err := p.path()
+	if err != nil {
+		return err
+	}
+
+	if err := p.expect("="); err != nil {
+		return err
+	}
+
+	value, err := p.term()
+	u.sets = append(u.sets, assignment{path, value})
+
+	return err
+}
+
+func (p *parser) add(u *update) error {
+	path, err := p.path()
+	if err != nil {
+		return err
+	}
+
+	if !strings.HasPrefix(string(p.peek()), ":") {
+		return p.syntax()
+	}
+
+	value, err := p.operand()
+	u.adds = append(u.adds, assignment{path, term{first: source{operand: value}}})
+
+	return err
+}
+
+func (p *parser) remove(u *update) error {
+	path, err := p.path()
+	u.removes = append(u.removes, path)
+
+	return err
+}
+
+func (p *parser) term() (term, error) {
+	first, err := p.source()
+	if err != nil {
+		return term{}, err
+	}
+
+	t := term{first: first}
+	if operator := p.peek(); operator == "+" || operator == "-" {
+		t.operator = p.next()
+		t.second, err = p.source()
+	}
+
+	return t, err
+}
+
+func (p *parser) source() (source, error) {
+	if len(p.tokens) < 2 || p.tokens[1] != "(" {
+		o, err := p.operand()
+
+		return source{operand: o}, err
+	}
+
+	name := string(p.next())
+	if name != "if_not_exists" {
+		return source{}, unknownFunction(p.kind, name)
+	}
+
+	arguments, err := p.arguments()
+	if err != nil {
+		return source{}, err
+	}
+
+	const arity = 2
+	if len(arguments) != arity || arguments[0].isValue() {
+		return source{}, invalid("Invalid %s: Operator or function requires a document path; "+
+			"operator or function: if_not_exists", p.kind)
+	}
+
+	return source{arguments[0], arguments[1]}, nil
+}
+
+// check refuses what is wrong whatever the item is: a path twice, a key attribute, an addition of what is no number.
+func (u *update) check(s *scope, t *Table) error {
+	paths := u.paths(s)
+	slices.Sort(paths)
+
+	for i, path := range paths {
+		if path == t.PartitionKey || path == t.SortKey {
+			return invalid("One or more parameter values were invalid: Cannot update attribute %s. "+
+				"This attribute is part of the key", path)
+		}
+
+		if i > 0 && paths[i-1] == path {
+			return invalid("Invalid UpdateExpression: Two document paths overlap with each other; must remove or "+
+				"rewrite one of these paths; path one: [%s], path two: [%s]", path, path)
+		}
+	}
+
+	for _, a := range u.adds {
+		switch t := typeOf(s.get(a.value.first.operand)); t {
+		case "N":
+		case "SS", "NS", "BS":
+			return unsupported("ADD of a set in UpdateExpression")
+		default:
+			return invalid("Invalid UpdateExpression: Incorrect operand type for operator or function; "+
+				"operator: ADD, operand type: %s, typeSet: ALLOWED_FOR_ADD_OPERAND", t)
+		}
+	}
+
+	return nil
+}
+
+// paths are the names of the attributes that the update touches.
+func (u *update) paths(s *scope) []string {
+	paths := make([]string, 0, len(u.sets)+len(u.adds)+len(u.removes))
+	for _, a := range u.sets {
+		paths = append(paths, s.name(a.path))
+	}
+
+	for _, a := range u.adds {
+		paths = append(paths, s.name(a.path))
+	}
+
+	for _, path := range u.removes {
+		paths = append(paths, s.name(path))
+	}
+
+	return paths
+}
+
+// apply returns the updated item; s.item, which every operand is read from, stays as it is.
+func (u *update) apply(s *scope) (item, error) {
+	next := maps.Clone(s.item)
+
+	for _, a := range u.sets {
+		v, err := a.value.eval(s)
+		if err != nil {
+			return nil, err
+		}
+
+		next[s.name(a.path)] = v
+	}
+
+	for _, a := range u.adds {
+		name := s.name(a.path)
+		v := s.values[a.value.first.operand.text]
+
+		if old := s.item[name]; old != nil {
+			sum, err := add(old, v, false)
+			if err != nil {
+				return nil, err
+			}
+
+			v = sum
+		}
+
+		next[name] = v
+	}
+
+	for _, path := range u.removes {
+		delete(next, s.name(path))
+	}
+
+	return storedForm(next)
+}
+
+func (t term) eval(s *scope) (ddbtypes.AttributeValue, error) {
+	first, err := t.first.eval(s)
+	if err != nil || t.operator == "" {
+		return first, err
+	}
+
+	second, err := t.second.eval(s)
+	if err != nil {
+		return nil, err
+	}
+
+	return add(first, second, t.operator == "-")
+}
+
+func (o source) eval(s *scope) (ddbtypes.AttributeValue, error) {
+	if o.path.text != "" {
+		if v := s.get(o.path); v != nil {
+			return v, nil
+		}
+	}
+
+	v := s.get(o.operand)
+	if v == nil {
+		return nil, invalid("The provided expression refers to an attribute that does not exist in the item")
+	}
+
+	return v, nil
+}
+
+// add is the sum or difference of two numbers.
+func add(a, b ddbtypes.AttributeValue, minus bool) (ddbtypes.AttributeValue, error) {
+	x, okX := a.(*ddbtypes.AttributeValueMemberN)
+	y, okY := b.(*ddbtypes.AttributeValueMemberN)
+
+	if !okX || !okY {
+		return nil, invalid("An operand in the update expression has an incorrect data type")
+	}
+
+	sum, err := addNumbers(x.Value, y.Value, minus)
+
+	return &ddbtypes.AttributeValueMemberN{Value: sum}, err
+}

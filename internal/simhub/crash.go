@@ -1,0 +1,54 @@
+package simhub
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// ErrCrashed is what every AWS call of an invocation gets once its process has died.
+var ErrCrashed = errors.New("simhub: the function's process has crashed")
+
+type invocationKey struct{}
+
+// invocation is one run of a function. A crashed one reaches AWS no more, so nothing it does afterwards shows.
+type invocation struct{ crashed atomic.Bool }
+
+func begin(ctx context.Context) (context.Context, *invocation) {
+	inv := &invocation{}
+	return context.WithValue(ctx, invocationKey{}, inv), inv
+}
+
+func (i *invocation) err() error {
+	if i.crashed.Load() {
+		return ErrCrashed
+	}
+	return nil
+}
+
+// Crash makes an interceptor that kills the invocation which makes the call at says, before the call or after it. Calls from
+// outside functions (a client's) are never chosen.
+func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		inv, ok := ctx.Value(invocationKey{}).(*invocation)
+		if !ok {
+			return next()
+		}
+		if inv.crashed.Load() {
+			return ErrCrashed
+		}
+		before, after := at(c)
+		if before {
+			inv.crashed.Store(true)
+			return ErrCrashed
+		}
+		err := next()
+		if after {
+			inv.crashed.Store(true)
+			return ErrCrashed
+		}
+		return err
+	}
+}

@@ -1,0 +1,76 @@
+package simhub
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// recordHandler is what a function does with the records of its event.
+type recordHandler interface {
+	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
+}
+
+func (h *Hub) dispatchOptions() dispatch.Options {
+	return dispatch.Options{
+		Registry: h.options.Registry, Provider: h.Provider, BuildID: "test", Logger: h.options.Logger,
+		CacheBytes: h.options.CacheBytes, TurnLimit: h.options.TurnLimit,
+	}
+}
+
+func (h *Hub) mapFunctions(where dynamo.Hub) {
+	for range h.options.Environments {
+		h.Orchestrators = append(h.Orchestrators, dispatch.NewOrchestrator(h.dispatchOptions()))
+	}
+	h.Timekeeper = dispatch.NewTimekeeper(h.dispatchOptions())
+	h.join(where.InboxURL, h.inTurn())
+	for _, name := range h.workQueues() {
+		opts := h.dispatchOptions()
+		opts.Queue = name
+		h.join(where.WorkQueues[name], always(dispatch.NewWorker(opts)))
+	}
+	h.join(where.TimersURL, always(h.Timekeeper))
+}
+
+func always(r recordHandler) func() recordHandler { return func() recordHandler { return r } }
+
+// inTurn gives each invocation the next orchestrator environment: as on Lambda, nothing ties an instance to one.
+func (h *Hub) inTurn() func() recordHandler {
+	var n atomic.Int64
+	return func() recordHandler { return h.Orchestrators[int(n.Add(1)-1)%len(h.Orchestrators)] }
+}
+
+func (h *Hub) join(queueURL string, environment func() recordHandler) {
+	h.Cloud.Map(queueURL, simaws.Mapping{
+		Concurrency: h.options.Concurrency, BatchSize: h.options.BatchSize,
+		Invoke: func(ctx context.Context, ms []sqstypes.Message) ([]string, error) {
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(h.life, stop)()
+			ctx, inv := begin(ctx)
+			failed := environment().HandleRecords(ctx, Records(ms))
+			return failed, inv.err()
+		},
+	})
+}
+
+// Records are messages as a function is handed them.
+func Records(ms []sqstypes.Message) []provider.Record {
+	rs := make([]provider.Record, len(ms))
+	for i := range ms {
+		m := &ms[i]
+		count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
+		rs[i] = provider.Record{
+			ID: *m.MessageId, Lock: *m.ReceiptHandle, Body: *m.Body, ReceiveCount: count,
+			Group: m.Attributes["MessageGroupId"], Sequence: m.Attributes["SequenceNumber"],
+		}
+	}
+	return rs
+}

@@ -1,0 +1,129 @@
+package simhub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Options says what a hub is made of. Registry is required.
+type Options struct {
+	Registry *perdure.Registry
+	// Environments is how many orchestrator environments take turns, each with its own warm orchestrations. Default 1.
+	Environments int
+	// Concurrency bounds the invocations of each function at once; 0 does not.
+	Concurrency int
+	// BatchSize is that of every mapping; default 10. With 1 nothing runs side by side within an invocation.
+	BatchSize int
+	// CacheBytes is as in dispatch.Options.
+	CacheBytes int
+	// TurnLimit is as in dispatch.Options.
+	TurnLimit time.Duration
+	// Intercept stands before every AWS call.
+	Intercept simaws.Interceptor
+	// Logger is where everything logs. Default: nowhere.
+	Logger *slog.Logger
+	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
+	InboxVisibility, WorkVisibility time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Environments == 0 {
+		o.Environments = 1
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.InboxVisibility == 0 {
+		o.InboxVisibility = 90 * time.Second
+	}
+	if o.WorkVisibility == 0 {
+		o.WorkVisibility = 15 * time.Minute
+	}
+	return o
+}
+
+// Hub is a task hub in memory. Drive it by Cloud.Step or Cloud.Serve.
+type Hub struct {
+	Cloud    *simaws.Cloud
+	Provider *dynamo.Provider
+	// Orchestrators are the orchestrator function's environments.
+	Orchestrators []*dispatch.Orchestrator
+	Timekeeper    *dispatch.Timekeeper
+
+	options Options
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+}
+
+// New makes a hub with its functions mapped to their queues.
+func New(o Options) (*Hub, error) {
+	o = o.withDefaults()
+	h := &Hub{options: o}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(o.Intercept))
+	where := h.createQueues()
+	var err error
+	h.Provider, err = dynamo.New(where, dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues}, dynamo.WithLogger(o.Logger))
+	if err != nil {
+		return nil, fmt.Errorf("simhub: %w", err)
+	}
+	h.mapFunctions(where)
+	if err := h.Orchestrators[0].Announce(h.life); err != nil {
+		return nil, fmt.Errorf("simhub: %w", err)
+	}
+	h.Cloud.ResetCounts()
+	return h, nil
+}
+
+// Close ends the context of all invocations and unwinds the warm orchestrations.
+func (h *Hub) Close() {
+	h.end()
+	for _, o := range h.Orchestrators {
+		o.Close()
+	}
+}
+
+// table is the stack's, with its index by creation.
+func table() simaws.TableConfig {
+	return simaws.TableConfig{
+		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
+		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}},
+	}
+}
+
+func (h *Hub) createQueues() dynamo.Hub {
+	where := dynamo.Hub{Name: "test", Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	create := func(name, suffix string, visibility time.Duration) string {
+		where.DeadLetters[name] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
+		return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
+			VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: 100, PerGroupDeduplication: suffix != "",
+		})
+	}
+	where.InboxURL = create(provider.QueueInbox, ".fifo", h.options.InboxVisibility)
+	where.TimersURL = create(provider.QueueTimers, "", time.Minute)
+	for _, name := range h.workQueues() {
+		where.WorkQueues[name] = create(name, "", h.options.WorkVisibility)
+	}
+	return where
+}
+
+// workQueues are those that the registered activities are on.
+func (h *Hub) workQueues() []string {
+	queues := []string{perdure.DefaultQueue}
+	seen := map[string]bool{perdure.DefaultQueue: true}
+	for _, name := range h.options.Registry.Names().Activities {
+		if a, ok := h.options.Registry.Activity(name); ok && !seen[a.Queue] {
+			seen[a.Queue] = true
+			queues = append(queues, a.Queue)
+		}
+	}
+	return queues
+}

@@ -1,0 +1,58 @@
+package simhub_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+func inc(_ context.Context, n int) (int, error) { return n + 1, nil }
+
+func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	v := 0
+	for range n {
+		var err error
+		if v, err = perdure.CallActivity(ctx, inc, v).Await(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return v, perdure.Sleep(ctx, time.Minute)
+}
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "inc", inc)
+		perdure.AddOrchestration(r, "chain", chain)
+		h, err := simhub.New(simhub.Options{Registry: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		go h.Cloud.Serve(ctx)
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "chain", Input: history.Payload("3"), StartID: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		if err != nil || string(end.Output) != "3" {
+			t.Fatal(end, err)
+		}
+		for e, err := range h.Provider.ReadHistory(ctx, in.ExecutionID, 0) {
+			t.Log(e.Time.Format(time.TimeOnly), e.String(), err)
+		}
+		t.Log(h.Cloud.Counts())
+		stop()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,10 @@
+// Package lambdahandler makes function binaries of a registry. A user's four mains are a line each:
+//
+//	func main() { lambdahandler.StartOrchestrator(orders.Registry()) } // the inbox: turns
+//	func main() { lambdahandler.StartWorker(orders.Registry()) }       // a work queue: activities
+//	func main() { lambdahandler.StartRenewer(orders.Registry()) }      // timers, and the watch
+//	func main() { lambdahandler.StartAPI() }                           // HTTP
+//
+// They are configured by the environment the stack gives them (docs/design.md, "Environment"). A variable that is missing
+// or malformed ends the function at init, by its name.
+package lambdahandler

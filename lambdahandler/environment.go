@@ -1,0 +1,91 @@
+package lambdahandler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// environment reads variables, and remembers what is wrong with them, so that one start names all.
+type environment struct {
+	getenv func(string) string
+	wrong  []error
+}
+
+func (e *environment) fail(name, format string, args ...any) {
+	e.wrong = append(e.wrong, fmt.Errorf("lambdahandler: environment variable %s %s", name, fmt.Sprintf(format, args...)))
+}
+
+func (e *environment) err() error { return errors.Join(e.wrong...) }
+
+func (e *environment) required(name string) string {
+	v := e.getenv(name)
+	if v == "" {
+		e.fail(name, "is required and not set")
+	}
+	return v
+}
+
+func (e *environment) optional(name, otherwise string) string {
+	if v := e.getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// urls reads a JSON object of names to URLs.
+func (e *environment) urls(name string) map[string]string {
+	v := e.required(name)
+	if v == "" {
+		return nil
+	}
+	m := map[string]string{}
+	if err := json.Unmarshal([]byte(v), &m); err != nil {
+		e.fail(name, "is not a JSON object of names to URLs: %v", err)
+	}
+	return m
+}
+
+// bytes reads a size: a number of bytes, or of KiB, MiB or GiB.
+func (e *environment) bytes(name, otherwise string) int {
+	v := e.optional(name, otherwise)
+	digits, shift := v, 0
+	for unit, s := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
+		if d, ok := strings.CutSuffix(v, unit); ok {
+			digits, shift = strings.TrimSpace(d), s
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > 1<<40>>shift {
+		e.fail(name, "is %q: not a size such as 67108864 or 64 MiB", v)
+		return 0
+	}
+	return n << shift
+}
+
+func (e *environment) logLevel() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(e.optional("PERDURE_LOG_LEVEL", "info"))); err != nil {
+		e.fail("PERDURE_LOG_LEVEL", "is none of debug, info, warn, error: %v", err)
+	}
+	return l
+}
+
+// hub reads what every function is told, and for those that run turns, work or keep time, the queues.
+func (e *environment) hub(queues, timers bool) dynamo.Hub {
+	h := dynamo.Hub{
+		Name: e.required("PERDURE_HUB"), Table: e.required("PERDURE_TABLE"), InboxURL: e.required("PERDURE_INBOX_URL"),
+	}
+	if queues {
+		h.WorkQueues, h.DeadLetters = e.urls("PERDURE_WORK_QUEUES"), e.urls("PERDURE_DEAD_LETTERS")
+	}
+	if timers {
+		h.TimersURL = e.required("PERDURE_TIMERS_URL")
+	}
+	return h
+}

@@ -1,0 +1,77 @@
+package lambdahandler
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// httpHandler serves API Gateway's HTTP API and function URLs: both send the payload format 2.0.
+func httpHandler(h http.Handler) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		r, err := requestOf(ctx, &e)
+		if err != nil {
+			return events.APIGatewayV2HTTPResponse{}, err
+		}
+		w := &response{header: http.Header{}}
+		h.ServeHTTP(w, r)
+		return w.event(), nil
+	}
+}
+
+func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Request, error) {
+	body := []byte(e.Body)
+	if e.IsBase64Encoded {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
+			return nil, fmt.Errorf("lambdahandler: request body: %w", err)
+		}
+	}
+	// The path arrives decoded, so it is no URL yet.
+	u := url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
+	r, err := http.NewRequestWithContext(ctx, e.RequestContext.HTTP.Method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("lambdahandler: request: %w", err)
+	}
+	for name, values := range e.Headers {
+		r.Header.Set(name, values) // several values of a name arrive joined by commas
+	}
+	r.RemoteAddr = e.RequestContext.HTTP.SourceIP
+	return r, nil
+}
+
+// response collects what a handler writes.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *response) Header() http.Header { return w.header }
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	n, err := w.body.Write(b)
+	return n, err //nolint:wrapcheck // a buffer's never fails
+}
+
+func (w *response) event() events.APIGatewayV2HTTPResponse {
+	w.WriteHeader(http.StatusOK)
+	e := events.APIGatewayV2HTTPResponse{StatusCode: w.status, Headers: map[string]string{}, Body: w.body.String()}
+	for name, values := range w.header {
+		e.Headers[name] = strings.Join(values, ", ")
+	}
+	return e
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Runs perdure on a local cloud: starts it, deploys the functions, serves the API.
+
+    local.py up [--app DIR] [--exec COMMAND ...]
+
+Everything it starts ends with it, and its temporary files are deleted.
+"""
+
+from __future__ import annotations
+
+import venv_python
+
+if __name__ == "__main__":
+    venv_python.run_inside()
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import build
+import cloud
+import deploy
+import proxy
+import watch
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTED = time.monotonic()
+
+
+class Stopped(BaseException):
+    """SIGINT or SIGTERM came; everything on the way out cleans up."""
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - STARTED:5.1f}s] {text}", file=sys.stderr, flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    up = parser.add_subparsers(dest="command", required=True).add_parser(
+        "up", help="start, deploy and serve until SIGINT or SIGTERM")
+    up.add_argument("--app", type=Path, default=ROOT, help="folder with functions/ (default: this repository)")
+    up.add_argument("--hub", default="default")
+    up.add_argument("--param", type=deploy.parameter, action="append", default=[], metavar="Name=value",
+                    help="a template parameter, such as InboxVisibility=5")
+    up.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8080),
+                    help="of the API on 127.0.0.1; 0 takes a free one (default: $PORT or 8080)")
+    up.add_argument("--env-file", type=Path, help="written, as JSON, once everything is up")
+    up.add_argument("--log-dir", type=Path, help="kept; by default the logs go with the other temporary files")
+    up.add_argument("--watch-every", type=float, metavar="SECONDS", help="wake the renewer this often")
+    up.add_argument("--enforce-iam", action="store_true", help="hold the functions to their roles, as on AWS")
+    up.add_argument("--until-eof", action="store_true", help="stop also when standard input ends")
+    up.add_argument("--keep", action="store_true", help="go on serving after --exec")
+    up.add_argument("--exec", nargs=argparse.REMAINDER, metavar="COMMAND",
+                    help="run this once everything is up, stop, and exit as it did; the last option")
+    return parser.parse_args()
+
+
+def up(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
+    server = proxy.listen(args.port)
+    cleanup.callback(server.server_close)
+    place = start_cloud(args, cleanup)
+    # Inside the cloud's own folder where it has one, so that it goes with it.
+    temporary = cleanup.enter_context(tempfile.TemporaryDirectory(
+        prefix="perdure-build-", dir=getattr(place, "data", None), ignore_cleanup_errors=True))
+    build.build(args.app.resolve(), Path(temporary), place.goos, say)
+    found = deploy.deploy(place.endpoint, args.hub, Path(temporary),
+                          {**place.parameters, **dict(args.param)}, say)
+    say(f"deployed stack {found['stack']}")
+    proxy.serve(server, place.endpoint, found["apiHost"])
+    cleanup.callback(server.shutdown)
+    if args.watch_every:
+        stopped = threading.Event()
+        cleanup.callback(stopped.set)
+        watch.every(args.watch_every, place.endpoint, args.hub, stopped)
+    api = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub, "PERDURE_API": api}
+    announce(args, place, found, variables, cleanup)
+    return serve(args, variables)
+
+
+def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> cloud.Cloud:
+    if os.environ.get("CLOUD") == "localstack":
+        return cloud.localstack()
+    log_dir = args.log_dir.resolve() if args.log_dir else None
+    place = cloud.ministack(log_dir, args.enforce_iam)
+    cleanup.callback(place.stop)
+    say(f"ministack (pid {place.pid}) answers at {place.endpoint}")
+    return place
+
+
+def announce(args: argparse.Namespace, place: cloud.Cloud, found: dict[str, Any],
+             variables: dict[str, str], cleanup: contextlib.ExitStack) -> None:
+    say(f"the API is at {variables['PERDURE_API']}")
+    if place.log_dir:
+        say(f"the functions' logs are in {place.log_dir}")
+    for name, value in variables.items():
+        print(f"export {name}={value}", flush=True)
+    if args.env_file:
+        cleanup.callback(args.env_file.unlink, missing_ok=True)
+        write_json(args.env_file, {
+            "env": variables, "api": variables["PERDURE_API"], "pid": place.pid,
+            "logDir": str(place.log_dir or ""), **found})
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Whole or not at all: somebody waits for the file to appear."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_text(json.dumps(value, indent=2) + "\n")
+    unfinished.replace(path)
+
+
+def serve(args: argparse.Namespace, variables: dict[str, str]) -> int:
+    code = 0
+    if args.exec:
+        code = run(args.exec, variables)
+        if not args.keep:
+            return code
+        say(f"the command exited with {code}")
+    say("serving; Ctrl-C stops it")
+    if args.until_eof:
+        sys.stdin.buffer.read()
+    else:
+        threading.Event().wait()
+    return code
+
+
+def run(command: list[str], variables: dict[str, str]) -> int:
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(command, env={**os.environ, **variables})
+    except OSError as error:
+        raise cloud.Failed(f"{command[0]}: {error.strerror}") from error
+    try:
+        return process.wait()
+    except BaseException:
+        end(process)
+        raise
+
+
+def end(process: subprocess.Popen) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def stop_by_signals() -> None:
+    """Turns the first signal into Stopped and ignores the next ones: cleaning up is short."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def stop(number: int, _frame: Any) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    for each in signals:
+        signal.signal(each, stop)
+
+
+def main() -> int:
+    args = arguments()
+    stop_by_signals()
+    try:
+        with contextlib.ExitStack() as cleanup:
+            return up(args, cleanup)
+    except Stopped:
+        return 0
+    except (cloud.Failed, deploy.ClientError, OSError) as error:
+        print(f"local: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Starts ministack as perdure needs it. Run by cloud.py, with a clean environment.
+
+ministack is an emulator made for tests that look at results; ours also look at
+time and at concurrency, so a few of its settings are changed here. Every name
+below is ministack's own and is checked when the pinned version is raised.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socketserver
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ministack.app
+from ministack.core import lambda_runtime
+from ministack.core.concurrency import esm_wake
+from ministack.services import eventbridge, lambda_svc, scheduler
+
+import ministack_iam
+
+TICK_SECONDS = 0.25  # schedules and rules; ministack's own is 10
+WAKE_SECONDS = 0.1  # messages whose delay or visibility has ended; ministack's own is 1
+GAP_SECONDS = 0.002  # before a mapping that found nothing looks again; ministack's own is 0.05
+ORPHAN_SECONDS = 10
+
+
+def main() -> None:
+    logs, data = Path(sys.argv[1]), Path(sys.argv[2])
+    # Otherwise each warm invocation waits 40 ms for a delayed acknowledgement.
+    socketserver.StreamRequestHandler.disable_nagle_algorithm = True
+    scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
+    eventbridge._SCHEDULER_TICK_INTERVAL = TICK_SECONDS
+    lambda_svc._ESM_IDLE_WAKE_GAP_SECONDS = GAP_SECONDS
+    run_fifo_groups_side_by_side()
+    write_function_output_to(logs)
+    if os.environ["AUTH"] == "true":
+        ministack_iam.correct()
+    in_background(wake_mappings)
+    in_background(end_with_parent, data)
+    sys.argv = sys.argv[:1]
+    ministack.app.main()
+
+
+def run_fifo_groups_side_by_side() -> None:
+    """Lets a FIFO mapping run several batches at once, as on AWS.
+
+    ministack runs one. Its queue already holds back every group that is in
+    flight, so no group is reordered by more.
+    """
+    limit = lambda_svc._sqs_esm_concurrency
+
+    def without_queue(esm: dict, function: dict, config: dict, _queue: Any = None) -> int:
+        return limit(esm, function, config)
+
+    lambda_svc._sqs_esm_concurrency = without_queue
+
+
+def write_function_output_to(logs: Path) -> None:
+    """Writes what a function prints to <logs>/<function>.log as it comes.
+
+    ministack shows it only after the invocation, and waits 50 ms at the end of
+    one that printed nothing; with the file there is nothing to wait for.
+    """
+    worker = lambda_runtime.ProvidedWorker
+    pump = worker._pump_output
+
+    def pump_to_file(self: Any, stream: BinaryIO, lines: Any) -> None:
+        with open(logs / f"{self.func_name}.log", "ab", buffering=0) as log:
+            pump(self, Tee(stream, log), lines)
+
+    worker._pump_output = pump_to_file
+    worker._drain_stderr_bounded = lambda self, **_waits: self._drain_stderr()
+
+
+class Tee:
+    """A stream whose lines are also written to a log."""
+
+    def __init__(self, stream: BinaryIO, log: BinaryIO) -> None:
+        self.stream, self.log = stream, log
+
+    def readline(self) -> bytes:
+        line = self.stream.readline()
+        self.log.write(line)
+        return line
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+def wake_mappings() -> None:
+    while True:
+        time.sleep(WAKE_SECONDS)
+        esm_wake.set()
+
+
+def end_with_parent(data: Path) -> None:
+    """Leaves nothing behind when whoever started us stops us or dies, be it by SIGKILL.
+
+    Standard input is a pipe whose other end only the parent holds. The functions
+    are in our process group, but those that are waited for leave no zombie either.
+    """
+    parent = os.getppid()
+    sys.stdin.buffer.read()
+    for worker in [worker for pool in list(lambda_runtime._workers.values()) for worker in pool]:
+        process = worker._proc
+        if process is not None:
+            process.kill()
+            process.wait()
+    shutil.rmtree(data, ignore_errors=True)
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    while os.getppid() != parent and time.monotonic() < deadline:
+        time.sleep(0.1)  # it could not end its compiler, which makes the folder again
+        shutil.rmtree(data, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
+
+
+def in_background(target: Any, *args: Any) -> None:
+    threading.Thread(target=target, args=args, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+// Package perduretest runs orchestrations in a unit test: the real engine and the real provider, on DynamoDB and SQS in memory,
+// in virtual time.
+//
+//	func TestOrder(t *testing.T) {
+//		env := perduretest.New(t, orders.Registry())
+//		id, _ := env.Client().Start(t.Context(), "fulfil-order", order)
+//		env.RunUntilIdle()        // everything that is due now
+//		env.Advance(24 * time.Hour) // and what a day brings; it takes no time
+//		status, _ := env.Client().Status(t.Context(), id)
+//	}
+//
+// Time stands still but in Advance, and in Client().Wait, which advances as far as it must. Activities see virtual time too:
+// time.Sleep and timers in them end when the clock gets there. What runs, runs in an order that is the same in every run.
+package perduretest

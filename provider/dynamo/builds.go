@@ -1,0 +1,113 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	pkHub      = "hub"
+	skBuilds   = "b#"
+	attrBuild  = "build"
+	buildsLive = time.Minute // how long a look at the builds serves
+)
+
+// PutBuild creates the item of a build, once.
+func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
+	doc, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
+	}
+	in := &dynamodb.PutItemInput{
+		TableName: &p.hub.Table, ConditionExpression: aws.String(notExists),
+		Item: item{attrPK: str(pkHub), attrSK: str(skBuilds + b.ID), attrBuild: str(string(doc)), "created": str(formatTime(p.now()))},
+	}
+	err = call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
+	if _, there := errors.AsType[*types.ConditionalCheckFailedException](err); there {
+		return nil
+	}
+	return err
+}
+
+// builds remembers which orchestrations the deployed builds know.
+type builds struct {
+	mu     sync.Mutex
+	readAt time.Time
+	names  map[string][]string // orchestration to versions; nil: no build has ever reported
+	poked  time.Time
+}
+
+// mayPoke allows one a minute: a typing mistake in a loop must not cost invocations.
+func (b *builds) mayPoke(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.poked) < buildsLive {
+		return false
+	}
+	b.poked = now
+	return true
+}
+
+// known answers nil for a name that some build can run. Before the first build has reported, everything is: the message
+// that starts it is what makes it report. A name that is missing is looked up again: it may just have been deployed.
+func (b *builds) known(ctx context.Context, p *Provider, name, version string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.has(name, version) && p.now().Sub(b.readAt) < buildsLive {
+		return nil
+	}
+	if err := b.read(ctx, p); err != nil {
+		return err
+	}
+	if b.names == nil || b.has(name, version) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q version %q", provider.ErrUnknownOrchestration, name, version)
+}
+
+func (b *builds) has(name, version string) bool {
+	versions, ok := b.names[name]
+	return ok && (version == "" || slices.Contains(versions, version))
+}
+
+func (b *builds) read(ctx context.Context, p *Provider) error {
+	in := &dynamodb.QueryInput{
+		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
+		ExpressionAttributeValues: item{":pk": str(pkHub), ":sk": str(skBuilds)},
+	}
+	var names map[string][]string
+	for page, err := range p.query(ctx, "", in) {
+		if err != nil {
+			return err
+		}
+		for _, it := range page {
+			var build provider.Build
+			if err := json.Unmarshal([]byte(getString(it, attrBuild)), &build); err != nil {
+				return fmt.Errorf("dynamo: build %s: %w", getString(it, attrSK), err)
+			}
+			if names == nil {
+				names = map[string][]string{}
+			}
+			for name, versions := range build.Orchestrations {
+				names[name] = append(names[name], versions...)
+			}
+		}
+	}
+	b.names, b.readAt = names, p.now()
+	return nil
+}

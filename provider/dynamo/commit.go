@@ -1,0 +1,81 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const notExists = "attribute_not_exists(" + attrPK + ")"
+
+// AckOrchestrationItem commits a turn by creating its segment, and then sends what the segment says.
+func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
+	s := provider.Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
+	if err := p.commit(ctx, t, s); err != nil {
+		return nil, err
+	}
+	return p.dispatch(ctx, t, s)
+}
+
+// commit creates h#<sequence> on the condition that it does not exist. That condition is the lock of the whole engine: of
+// all who ran a turn on this head, one gets its segment in (I1).
+func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
+	nonce := rand.Text()
+	items, err := encodeSegment(t.Head.ExecutionID, nonce, s)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: %w", t.InstanceID, err)
+	}
+	err = p.put(ctx, t.InstanceID, items)
+	if err == nil {
+		return nil
+	}
+	old, refused := refusedItem(err, 0)
+	switch {
+	case !refused:
+		return err
+	case getString(old, attrNonce) == nonce:
+		return nil // our own: the response to an earlier try was lost (R7)
+	default:
+		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
+	}
+}
+
+// put writes a segment's items: one PutItem where there is one, else a transaction.
+func (p *Provider) put(ctx context.Context, instanceID string, items []item) error {
+	if len(items) == 1 {
+		in := &dynamodb.PutItemInput{
+			TableName: &p.hub.Table, Item: items[0], ConditionExpression: aws.String(notExists),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+		return call(ctx, "DynamoDB.PutItem", instanceID, func() error {
+			_, err := p.table.PutItem(ctx, in)
+			return err
+		})
+	}
+	writes := make([]types.TransactWriteItem, len(items))
+	for n, it := range items {
+		writes[n].Put = &types.Put{TableName: &p.hub.Table, Item: it}
+	}
+	create(writes[0].Put)
+	return p.transact(ctx, instanceID, writes)
+}
+
+// create makes a put of a transaction conditional on the item not being there.
+func create(put *types.Put) {
+	put.ConditionExpression = aws.String(notExists)
+	put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+}
+
+func (p *Provider) transact(ctx context.Context, instanceID string, writes []types.TransactWriteItem) error {
+	in := &dynamodb.TransactWriteItemsInput{TransactItems: writes}
+	return call(ctx, "DynamoDB.TransactWriteItems", instanceID, func() error {
+		_, err := p.table.TransactWriteItems(ctx, in)
+		return err
+	})
+}

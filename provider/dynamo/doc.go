@@ -1,0 +1,6 @@
+// Package dynamo is the provider on AWS: a DynamoDB table, SQS queues and EventBridge Scheduler.
+//
+// To read how a turn becomes durable, follow AckOrchestrationItem: commit.go (the segment and its condition), segment.go
+// (what an item holds), outbox.go (what is sent once it stands), queues.go (how). read.go is the way back.
+// The clients are small interfaces in the SDK's own types (api.go), so that tests run this very code on internal/simaws.
+package dynamo

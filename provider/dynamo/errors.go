@@ -1,0 +1,97 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// sameAgain bounds how often a call is repeated that lost against a concurrent transaction or was throttled. The SDK's own
+// retries come before; they do not know transaction conflicts.
+const (
+	sameAgain  = 6
+	firstPause = 10 * time.Millisecond
+)
+
+var sdkRetryable = retry.IsErrorRetryables(append(retry.DefaultRetryables, throttles()))
+
+func throttles() retry.IsErrorRetryable {
+	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
+}
+
+// call repeats f while the same request may yet succeed (R7), and names the operation in the error that is left.
+func call(ctx context.Context, op, instanceID string, f func() error) error {
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		retryable := isRetryable(err)
+		if !retryable || attempt == sameAgain || ctx.Err() != nil {
+			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: retryable || ctx.Err() != nil, Err: err}
+		}
+		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: err}
+		}
+		pause *= 2
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func isRetryable(err error) bool {
+	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*types.TransactionInProgressException](err); ok {
+		return true
+	}
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		return onlyTransient(cancelled.CancellationReasons)
+	}
+	return sdkRetryable.IsErrorRetryable(err) == aws.TrueTernary
+}
+
+// onlyTransient: a transaction that failed one of its conditions is not worth repeating, whatever else it met.
+func onlyTransient(reasons []types.CancellationReason) bool {
+	transient := false
+	for _, r := range reasons {
+		switch aws.ToString(r.Code) {
+		case "None":
+		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+			transient = true
+		default:
+			return false
+		}
+	}
+	return transient
+}
+
+// refusedItem returns the item that made a condition fail, as it stands (nil: it does not exist), or false when err is something else.
+func refusedItem(err error, n int) (item, bool) {
+	if one, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return one.Item, true
+	}
+	if many, ok := errors.AsType[*types.TransactionCanceledException](err); ok && n < len(many.CancellationReasons) {
+		r := many.CancellationReasons[n]
+		return r.Item, aws.ToString(r.Code) == "ConditionalCheckFailed"
+	}
+	return nil, false
+}

@@ -1,0 +1,88 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
+func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
+	entries := make([]entry, 0, len(ms))
+	for i := range ms {
+		e, err := inboxEntry(&ms[i])
+		if err != nil {
+			return err
+		}
+		entries = append(entries, e)
+	}
+	return p.sendInOrder(ctx, p.hub.InboxURL, entries)
+}
+
+func inboxEntry(m *provider.Message) (entry, error) {
+	m.V = provider.WireVersion
+	b, err := json.Marshal(m)
+	if err != nil {
+		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
+	}
+	e := entry{body: sqsText(b), group: groupID(m.InstanceID), dedup: dedupID(m)}
+	if len(e.body) > messageLimit {
+		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes are more than the %d that SQS takes", m.Kind, m.InstanceID, len(e.body), messageLimit)
+	}
+	return e, nil
+}
+
+// dedupID names a message by what it tells, so that a repeat within SQS's 5 minutes is one message. A wake tells nothing: it
+// is for its moment, and an earlier one must not swallow it.
+func dedupID(m *provider.Message) string {
+	switch m.Kind {
+	case provider.MessageActivityOutcomes:
+		parts := []string{string(m.Kind), m.ExecutionID}
+		for _, o := range m.Outcomes {
+			parts = append(parts, strconv.FormatInt(o.ActivityID, 10), strconv.Itoa(o.Attempt))
+		}
+		return digest(parts...)
+	case provider.MessageTimerFired:
+		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10))
+	case provider.MessageWake:
+	}
+	return rand.Text()
+}
+
+// AdoptOrchestrationItems sorts inbox records by instance.
+func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+	byInstance := map[string]*provider.OrchestrationItem{}
+	for _, r := range records {
+		m, err := provider.DecodeMessage(r.Body)
+		if err != nil {
+			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
+			continue
+		}
+		it := byInstance[m.InstanceID]
+		if it == nil {
+			it = &provider.OrchestrationItem{InstanceID: m.InstanceID}
+			byInstance[m.InstanceID], items = it, append(items, it)
+		}
+		it.Messages = append(it.Messages, provider.InboxMessage{
+			Message: m, Position: provider.Position{Inbox: p.hub.InboxURL, Sequence: r.Sequence}, Record: r,
+		})
+	}
+	return items, unreadable
+}
+
+// DeadLetter copies a record to the dead letters of its queue.
+func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
+	url, ok := p.hub.DeadLetters[queue]
+	if !ok {
+		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no queue for %q", queue)})
+	}
+	e := entry{body: u.Record.Body}
+	if queue == provider.QueueInbox {
+		e.group, e.dedup = u.Record.Group, digest("dead", u.Record.ID)
+	}
+	return p.sendBatch(ctx, url, []entry{e})
+}

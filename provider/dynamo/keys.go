@@ -1,0 +1,102 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Attribute names. pk and sk are the table's key; gs and created that of the index by creation.
+const (
+	attrPK = "pk"
+	attrSK = "sk"
+
+	indexByCreation = "byCreation"
+	attrShard       = "gs"
+	attrCreated     = "created"
+	shards          = 16 // an index by status or day alone would be one hot partition
+)
+
+const (
+	skInstance = "i"
+	skSegments = "h#"
+)
+
+type item = map[string]types.AttributeValue
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func getString(it item, name string) string {
+	if v, ok := it[name].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+func getNumber(it item, name string) int64 {
+	v, ok := it[name].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func instanceKey(instanceID string) item {
+	return item{attrPK: str("i#" + instanceID), attrSK: str(skInstance)}
+}
+
+func executionPK(executionID string) string { return "x#" + executionID }
+
+// segmentSK is the sort key of a segment's part. The first part has no suffix: it is what the commit's condition is on (R7).
+func segmentSK(sequence int64, part int) string {
+	if part == 0 {
+		return fmt.Sprintf("h#%010d", sequence)
+	}
+	return fmt.Sprintf("h#%010d#%03d", sequence, part)
+}
+
+// parseSegmentSK is the reverse of segmentSK.
+func parseSegmentSK(sk string) (sequence int64, part int, err error) {
+	digits, suffix, more := strings.Cut(strings.TrimPrefix(sk, skSegments), "#")
+	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	}
+	if !more {
+		return sequence, 0, nil
+	}
+	if part, err = strconv.Atoi(suffix); err != nil {
+		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	}
+	return sequence, part, nil
+}
+
+// groupID is the message group of an instance: SQS takes 128 characters of ASCII, an instance id is 1,024 bytes of UTF-8 (R1).
+func groupID(instanceID string) string { return digest("group", instanceID) }
+
+// digest is a name made of ids: the same ids, the same name.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+func shardOf(instanceID string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instanceID)) // a hash never fails
+	return strconv.Itoa(int(h.Sum32() % shards))
+}

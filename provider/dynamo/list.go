@@ -1,0 +1,173 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	defaultPage = 100
+	largestPage = 1000
+)
+
+// cursor is where a page ended, and the query it belongs to: a cursor of another query is refused.
+type cursor struct {
+	Before string `json:"b"`
+	Query  string `json:"q"`
+}
+
+func queryDigest(q provider.Query) string {
+	return digest(string(q.Status), q.Name, formatTime(q.StartedAfter))[:12]
+}
+
+func (c cursor) String() string {
+	b, _ := json.Marshal(c) //nolint:errchkjson // two strings: cannot fail
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parseCursor(q provider.Query) (cursor, error) {
+	var c cursor
+	if q.Cursor == "" {
+		return c, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || json.Unmarshal(b, &c) != nil || c.Before == "" {
+		return c, &provider.FieldError{Field: "cursor", Problem: "was not given out by a list"}
+	}
+	if c.Query != queryDigest(q) {
+		return c, &provider.FieldError{Field: "cursor", Problem: "belongs to a list with another filter"}
+	}
+	return c, nil
+}
+
+// ListInstances merges the shards of the index by creation, newest first.
+func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+	switch {
+	case q.Limit < 0 || q.Limit > largestPage:
+		return provider.Page{}, &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d", largestPage)}
+	case q.Limit == 0:
+		q.Limit = defaultPage
+	}
+	c, err := parseCursor(q)
+	if err != nil {
+		return provider.Page{}, err
+	}
+	items, err := p.newest(ctx, q, c)
+	if err != nil {
+		return provider.Page{}, err
+	}
+	page := provider.Page{}
+	if len(items) > q.Limit {
+		items = items[:q.Limit]
+		page.NextCursor = cursor{Before: getString(items[q.Limit-1], attrCreated), Query: queryDigest(q)}.String()
+	}
+	for _, it := range items {
+		in, err := decodeInstance(it)
+		if err != nil {
+			return provider.Page{}, err
+		}
+		page.Instances = append(page.Instances, in)
+	}
+	return page, nil
+}
+
+// newest reads one more than a page holds from every shard, and merges.
+func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) ([]item, error) {
+	found := make([][]item, shards)
+	reads := make([]func() error, shards)
+	for shard := range shards {
+		reads[shard] = func() (err error) {
+			found[shard], err = p.newestOfShard(ctx, shard, q, c)
+			return err
+		}
+	}
+	if err := together(reads...); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(found...)
+	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(getString(b, attrCreated), getString(a, attrCreated)) })
+	return all, nil
+}
+
+func (p *Provider) newestOfShard(ctx context.Context, shard int, q provider.Query, c cursor) ([]item, error) {
+	upTo := c.Before
+	if upTo == "" {
+		upTo = "~" // after every time
+	}
+	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
+	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(int32(q.Limit)+2)
+	var found []item
+	for page, err := range p.query(ctx, "", in) {
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range page {
+			if getString(it, attrCreated) != c.Before && matches(it, q) {
+				found = append(found, it)
+			}
+		}
+		if len(found) > q.Limit {
+			break
+		}
+	}
+	return found, nil
+}
+
+func matches(it item, q provider.Query) bool {
+	return (q.Status == "" || getString(it, "status") == string(q.Status)) && (q.Name == "" || getString(it, "name") == q.Name)
+}
+
+func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &p.hub.Table, IndexName: aws.String(indexByCreation),
+		KeyConditionExpression:    aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
+		ExpressionAttributeNames:  map[string]string{"#created": attrCreated}, // every name that might be a reserved word is aliased
+		ExpressionAttributeValues: item{":shard": str(strconv.Itoa(shard)), ":from": str(from), ":to": str(to)},
+	}
+}
+
+// pendingWindow is how far back the watch looks. It runs every few minutes, so an hour forgives it a long absence, and
+// bounds what a look costs.
+const pendingWindow = time.Hour
+
+// PendingInstances looks through the instances of the last hour for those that had no turn.
+func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[provider.Instance, error] {
+	from, to := formatTime(startedBefore.Add(-pendingWindow)), formatTime(startedBefore)
+	return func(yield func(provider.Instance, error) bool) {
+		for shard := range shards {
+			for page, err := range p.query(ctx, "", p.shardQuery(shard, from, to)) {
+				if err != nil {
+					yield(provider.Instance{}, err)
+					return
+				}
+				if !yieldPending(page, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func yieldPending(page []item, yield func(provider.Instance, error) bool) bool {
+	for _, it := range page {
+		if !matches(it, provider.Query{Status: provider.StatusPending}) {
+			continue
+		}
+		if in, err := decodeInstance(it); !yield(in, err) {
+			return false
+		}
+	}
+	return true
+}

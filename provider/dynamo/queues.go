@@ -1,0 +1,220 @@
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Quotas of SQS.
+const (
+	messageLimit = 1 << 20 // bytes, of a message and of a batch
+	batchLimit   = 10      // messages
+)
+
+// parallelSends bounds how many batches are under way at once for one turn.
+const parallelSends = 16
+
+// entry is a message to send.
+type entry struct {
+	id    int64
+	body  string
+	group string // FIFO only
+	dedup string // FIFO only
+	delay int32  // seconds, standard only
+}
+
+// sendAll sends to several standard queues, in parallel, and checks every entry's result (R9).
+func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) error {
+	var sends []func() error
+	for url, entries := range queues {
+		for _, batch := range batches(entries) {
+			sends = append(sends, func() error { return p.sendBatch(ctx, url, batch) })
+		}
+	}
+	return together(sends...)
+}
+
+// sendInOrder sends to a FIFO queue, one batch after the other.
+func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry) error {
+	for _, batch := range batches(entries) {
+		if err := p.sendBatch(ctx, url, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together runs fs at once, a bounded number at a time, and joins their errors. One f runs where it is.
+func together(fs ...func() error) error {
+	if len(fs) == 1 {
+		return fs[0]()
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(fs))
+	places := make(chan struct{}, parallelSends)
+	for i, f := range fs {
+		places <- struct{}{}
+		wg.Go(func() {
+			errs[i] = f()
+			<-places
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// batches cuts entries into runs that fit a request.
+func batches(entries []entry) [][]entry {
+	var cut [][]entry
+	for from, size := 0, 0; from < len(entries); size = 0 {
+		to := from
+		for to < len(entries) && to-from < batchLimit && size+len(entries[to].body) <= messageLimit {
+			size += len(entries[to].body)
+			to++
+		}
+		if to == from {
+			to++ // over the limit by itself: SQS will say so
+		}
+		cut, from = append(cut, entries[from:to]), to
+	}
+	return cut
+}
+
+// sendBatch sends one batch, and again those entries that SQS could not take for reasons of its own.
+func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
+	return call(ctx, "SQS.SendMessageBatch", "", func() error {
+		out, err := p.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries(batch)})
+		if err != nil || len(out.Failed) == 0 {
+			return err
+		}
+		batch = remaining(batch, out.Failed)
+		return entryError(url, out.Failed)
+	})
+}
+
+func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
+	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
+	for i := range batch {
+		e := &entries[i]
+		e.Id, e.MessageBody, e.DelaySeconds = aws.String(strconv.Itoa(i)), &batch[i].body, batch[i].delay
+		if batch[i].group != "" {
+			e.MessageGroupId, e.MessageDeduplicationId = &batch[i].group, &batch[i].dedup
+		}
+	}
+	return entries
+}
+
+func remaining(batch []entry, failed []types.BatchResultErrorEntry) []entry {
+	var rest []entry
+	for _, f := range failed {
+		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i < len(batch) {
+			rest = append(rest, batch[i])
+		}
+	}
+	return rest
+}
+
+// partialError: a batch of which some entries were not taken.
+type partialError struct {
+	url, code, message string
+	failed             int
+	fault              bool // the sender's: the same entry will never be taken
+}
+
+func (e *partialError) Error() string {
+	return fmt.Sprintf("%d messages for %s were not taken: %s %s", e.failed, e.url, e.code, e.message)
+}
+
+// RetryableError is read by the SDK's classification.
+func (e *partialError) RetryableError() bool { return !e.fault }
+
+func entryError(url string, failed []types.BatchResultErrorEntry) error {
+	e := &partialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
+	for _, f := range failed {
+		e.fault = e.fault || f.SenderFault
+	}
+	return e
+}
+
+// DeleteRecords deletes records of a queue.
+func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...provider.Record) error {
+	url, err := p.queueURL(queue)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < len(records); from += batchLimit {
+		if err := p.deleteBatch(ctx, url, records[from:min(from+batchLimit, len(records))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Provider) deleteBatch(ctx context.Context, url string, records []provider.Record) error {
+	entries := make([]types.DeleteMessageBatchRequestEntry, len(records))
+	for i := range records {
+		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock}
+	}
+	return call(ctx, "SQS.DeleteMessageBatch", "", func() error {
+		out, err := p.queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries})
+		if err != nil || len(out.Failed) == 0 {
+			return err
+		}
+		return entryError(url, out.Failed)
+	})
+}
+
+// AbandonRecords makes records visible again after a delay, rounded down to a second.
+func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
+	url, err := p.queueURL(queue)
+	if err != nil {
+		return err
+	}
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
+	for i := range records {
+		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: int32(delay / time.Second),
+		}
+	}
+	return call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
+		out, err := p.queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: entries})
+		if err != nil || len(out.Failed) == 0 {
+			return err
+		}
+		return entryError(url, out.Failed)
+	})
+}
+
+// queueURL finds a queue by its name: a work queue, or one of provider's QueueXxx.
+func (p *Provider) queueURL(name string) (string, error) {
+	switch name {
+	case provider.QueueInbox:
+		return p.hub.InboxURL, nil
+	case provider.QueueTimers:
+		return p.hub.TimersURL, nil
+	}
+	if url, ok := p.hub.WorkQueues[name]; ok {
+		return url, nil
+	}
+	return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is unknown", name)})
+}
+
+// sqsText is JSON as SQS takes it: of the characters that JSON leaves as they are, SQS refuses U+FFFE and U+FFFF.
+func sqsText(doc []byte) string {
+	if bytes.Contains(doc, []byte("\uFFFE")) || bytes.Contains(doc, []byte("\uFFFF")) {
+		doc = bytes.ReplaceAll(doc, []byte("\uFFFE"), []byte(`\ufffe`))
+		doc = bytes.ReplaceAll(doc, []byte("\uFFFF"), []byte(`\uffff`))
+	}
+	return string(doc)
+}

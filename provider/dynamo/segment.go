@@ -1,0 +1,144 @@
+package dynamo
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// What a segment's items hold: a header on every first part, and the events as JSON (attrEvents) or compressed (attrZstd).
+const (
+	attrNonce  = "nonce"
+	attrParts  = "parts"
+	attrInbox  = "inbox"
+	attrWM     = "wm"
+	attrEvents = "events"
+	attrZstd   = "zstd"
+)
+
+const (
+	// jsonLimit: up to here a segment stays readable in the console, above it zstd saves write units.
+	jsonLimit = 4 << 10
+	// partLimit leaves room for key and header in an item of 400 KB (a DynamoDB quota).
+	partLimit = 350 << 10
+	// turnLimit leaves room for the other items in a transaction of 4 MB (a DynamoDB quota).
+	turnLimit = 3 << 20
+	// decodeLimit bounds what a compressed segment may unfold to.
+	decodeLimit = 256 << 20
+)
+
+// Both are safe for concurrent use in their …All forms, and costly to make.
+var (
+	compressor   = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)))
+	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(decodeLimit), zstd.WithDecoderConcurrency(0)))
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // options that are constants
+	}
+	return v
+}
+
+// encodeSegment makes the items of a segment, the first part first.
+func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error) {
+	doc, err := history.Encode(s.Events)
+	if err != nil {
+		return nil, fmt.Errorf("segment %d: %w", s.Sequence, err)
+	}
+	first := item{
+		attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(s.Sequence, 0)),
+		attrNonce: str(nonce), attrParts: num(1), attrInbox: str(s.Watermark.Inbox), attrWM: str(s.Watermark.Sequence),
+	}
+	if len(doc) <= jsonLimit {
+		first[attrEvents] = str(string(doc))
+		return []item{first}, nil
+	}
+	packed := compressor.EncodeAll(doc, nil)
+	if len(packed) > turnLimit {
+		return nil, fmt.Errorf("%w: its events take %d bytes compressed, of %d that fit: pass references instead of large payloads, or schedule less at once", provider.ErrTooLarge, len(packed), turnLimit)
+	}
+	return split(first, executionID, s.Sequence, packed), nil
+}
+
+func split(first item, executionID string, sequence int64, packed []byte) []item {
+	items := []item{first}
+	first[attrZstd] = &types.AttributeValueMemberB{Value: packed[:min(partLimit, len(packed))]}
+	for at := partLimit; at < len(packed); at += partLimit {
+		items = append(items, item{
+			attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(sequence, len(items))),
+			attrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]},
+		})
+	}
+	first[attrParts] = num(int64(len(items)))
+	return items
+}
+
+// tornError: the items read are not a whole history. Another read may find it whole (R8).
+type tornError struct{ what string }
+
+func (e *tornError) Error() string { return e.what }
+
+// decodeSegments reads the items of an execution, in key order, and checks that segments and parts have no gap (R8).
+func decodeSegments(items []item) ([]provider.Segment, error) {
+	var segments []provider.Segment
+	for len(items) > 0 {
+		sk := getString(items[0], attrSK)
+		sequence, part, err := parseSegmentSK(sk)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+		}
+		if want := int64(len(segments)); sequence != want || part != 0 {
+			return nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, want)}
+		}
+		parts := int(getNumber(items[0], attrParts))
+		if parts < 1 || parts > len(items) {
+			return nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, parts, len(items))}
+		}
+		s, err := decodeSegment(sequence, items[:parts])
+		if err != nil {
+			return nil, err
+		}
+		segments, items = append(segments, s), items[parts:]
+	}
+	return segments, nil
+}
+
+func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {
+	s := provider.Segment{
+		Sequence:  sequence,
+		Watermark: provider.Position{Inbox: getString(parts[0], attrInbox), Sequence: getString(parts[0], attrWM)},
+	}
+	doc, err := segmentDocument(sequence, parts)
+	if err != nil {
+		return s, err
+	}
+	if s.Events, err = history.Decode(doc); err != nil {
+		return s, fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
+	}
+	return s, nil
+}
+
+func segmentDocument(sequence int64, parts []item) ([]byte, error) {
+	if v, ok := parts[0][attrEvents].(*types.AttributeValueMemberS); ok {
+		return []byte(v.Value), nil
+	}
+	var packed bytes.Buffer
+	for n, part := range parts {
+		v, ok := part[attrZstd].(*types.AttributeValueMemberB)
+		if sk := getString(part, attrSK); !ok || sk != segmentSK(sequence, n) {
+			return nil, &tornError{fmt.Sprintf("item %s where part %d of segment %d is due", sk, n, sequence)}
+		}
+		packed.Write(v.Value)
+	}
+	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
+	}
+	return doc, nil
+}

@@ -1,0 +1,51 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels for errors.Is. The errors that carry them name the instance or item.
+var (
+	// ErrNotFound: no such instance, or execution.
+	ErrNotFound = errors.New("not found")
+	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
+	ErrAlreadyExists = errors.New("instance id is in use")
+	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
+	ErrUnknownOrchestration = errors.New("no deployed build knows this orchestration")
+	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly consistent.
+	ErrConflict = errors.New("the history has moved on")
+	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written; the same turn will never fit.
+	ErrTooLarge = errors.New("the turn is too large to be committed")
+	// ErrCorrupt: an item of the history cannot be read; the error names it.
+	ErrCorrupt = errors.New("history cannot be read")
+)
+
+// Error is a failed operation of a provider.
+type Error struct {
+	Op         string // as the service names it: "DynamoDB.PutItem"
+	InstanceID string
+	// Retryable: the same call may succeed later (throttled, timed out). Otherwise it will not.
+	Retryable bool
+	Err       error
+}
+
+func (e *Error) Error() string {
+	how := "permanent"
+	if e.Retryable {
+		how = "retryable"
+	}
+	if e.InstanceID == "" {
+		return fmt.Sprintf("%s (%s): %v", e.Op, how, e.Err)
+	}
+	return fmt.Sprintf("instance %q: %s (%s): %v", e.InstanceID, e.Op, how, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// FieldError is bad input: the field, and what is wrong with it.
+type FieldError struct {
+	Field, Problem string
+}
+
+func (e *FieldError) Error() string { return e.Field + " " + e.Problem }

@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// RuntimeStatus is where an instance is in its life.
+type RuntimeStatus string
+
+// The statuses of an instance.
+const (
+	// StatusPending: started, and no turn has run.
+	StatusPending RuntimeStatus = "Pending"
+	// StatusRunning: at least one turn has run; usually it waits for something.
+	StatusRunning RuntimeStatus = "Running"
+	// StatusCompleted: ended with an output.
+	StatusCompleted RuntimeStatus = "Completed"
+	// StatusFailed: ended with an error.
+	StatusFailed RuntimeStatus = "Failed"
+)
+
+// Terminal reports whether the instance is over.
+func (s RuntimeStatus) Terminal() bool { return s == StatusCompleted || s == StatusFailed }
+
+// StatusAfter is the status an instance has once its execution ended with an event of this kind; ok is false for events that end nothing.
+func StatusAfter(k history.Kind) (s RuntimeStatus, ok bool) {
+	switch k {
+	case history.OrchestrationCompleted:
+		return StatusCompleted, true
+	case history.OrchestrationFailed:
+		return StatusFailed, true
+	default:
+		return "", false
+	}
+}
+
+// Instance is what is known of an instance without reading its history.
+type Instance struct {
+	InstanceID      string
+	ExecutionID     string
+	ExecutionNumber int64
+	Name            string // of the orchestration
+	Version         string // as asked for at the start; empty: the highest registered at the first turn
+	Status          RuntimeStatus
+	StartID         string
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+	Tags            map[string]string
+	CustomStatus    json.RawMessage
+}
+
+// Start asks for a new instance.
+type Start struct {
+	InstanceID string
+	Name       string
+	Version    string
+	Input      history.Payload
+	// StartID tells a repeated start from another one of the same instance id (R10). It also names the first execution.
+	StartID string
+	Tags    map[string]string
+}
+
+// Query selects instances for a list, newest first. Zero fields select all.
+type Query struct {
+	Status       RuntimeStatus
+	Name         string
+	StartedAfter time.Time
+	Limit        int    // at most this many a page; 0 is 100, more than 1,000 is refused
+	Cursor       string // NextCursor of the page before, of the same query
+}
+
+// Page is one page of a list.
+type Page struct {
+	Instances  []Instance
+	NextCursor string // empty: no more
+}
+
+// Build is what a deployed build of the user's code can run.
+type Build struct {
+	ID             string              `json:"id"`
+	Orchestrations map[string][]string `json:"orchestrations"` // name to versions
+	Activities     []string            `json:"activities"`
+}

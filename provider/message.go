@@ -1,0 +1,140 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// WireVersion is the version of messages, work items and timers that this release writes. Larger ones are dead letters.
+const WireVersion = 1
+
+// MessageKind says what an inbox message asks for.
+type MessageKind string
+
+// The kinds of inbox messages.
+const (
+	// MessageWake brings nothing but the turn it causes.
+	MessageWake MessageKind = "wake"
+	// MessageActivityOutcomes tells how activities ended: those of one worker batch and execution together.
+	MessageActivityOutcomes MessageKind = "activityOutcomes"
+	// MessageTimerFired tells that a timer is due.
+	MessageTimerFired MessageKind = "timerFired"
+)
+
+// Message is what an instance's inbox takes. Flat, as on the wire; which fields count depends on Kind.
+type Message struct {
+	V           int         `json:"v"`
+	Kind        MessageKind `json:"kind"`
+	InstanceID  string      `json:"instanceId"`
+	ExecutionID string      `json:"executionId,omitempty"`
+	// Segment is the sequence of the segment that led to this message: a cached view that ends earlier is stale (R5).
+	Segment int64 `json:"seq,omitempty"`
+
+	Outcomes []ActivityOutcome `json:"outcomes,omitempty"`
+
+	TimerID int64      `json:"timerId,omitempty"`
+	FireAt  *time.Time `json:"fireAt,omitempty"`
+}
+
+// ActivityOutcome is how one attempt of an activity ended: Result, or Error.
+type ActivityOutcome struct {
+	ActivityID int64            `json:"activityId"`
+	Attempt    int              `json:"attempt"`
+	Result     history.Payload  `json:"result,omitempty"`
+	Error      *history.Failure `json:"error,omitempty"`
+}
+
+// WorkItem is an activity to run: one attempt of it.
+type WorkItem struct {
+	V              int                  `json:"v"`
+	InstanceID     string               `json:"instanceId"`
+	ExecutionID    string               `json:"executionId"`
+	Segment        int64                `json:"seq"`
+	ActivityID     int64                `json:"activityId"`
+	Name           string               `json:"name"`
+	Queue          string               `json:"queue"`
+	Attempt        int                  `json:"attempt"`
+	Input          history.Payload      `json:"input,omitempty"`
+	StartToCloseMs int64                `json:"startToCloseMs,omitempty"`
+	Retry          *history.RetryPolicy `json:"retry,omitempty"`
+	TraceParent    string               `json:"traceparent,omitempty"`
+}
+
+// Timer is a timer to fire: not before FireAt.
+type Timer struct {
+	V           int       `json:"v"`
+	InstanceID  string    `json:"instanceId"`
+	ExecutionID string    `json:"executionId"`
+	Segment     int64     `json:"seq"`
+	TimerID     int64     `json:"timerId"`
+	FireAt      time.Time `json:"fireAt"`
+}
+
+// DecodeMessage reads an inbox message.
+func DecodeMessage(body string) (Message, error) {
+	var m Message
+	if err := decode(body, &m, &m.V); err != nil {
+		return m, fmt.Errorf("provider: inbox message: %w", err)
+	}
+	switch {
+	case m.InstanceID == "":
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: "is missing"})
+	case !m.Kind.known():
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown", m.Kind)})
+	}
+	return m, nil
+}
+
+// DecodeWorkItem reads a work item.
+func DecodeWorkItem(body string) (WorkItem, error) {
+	var w WorkItem
+	if err := decode(body, &w, &w.V); err != nil {
+		return w, fmt.Errorf("provider: work item: %w", err)
+	}
+	switch {
+	case w.InstanceID == "" || w.ExecutionID == "":
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "instanceId, executionId", Problem: "are missing"})
+	case w.ActivityID < 1:
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "activityId", Problem: "must be at least 1"})
+	case w.Name == "":
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "name", Problem: "is missing"})
+	}
+	return w, nil
+}
+
+// DecodeTimer reads a timer.
+func DecodeTimer(body string) (Timer, error) {
+	var t Timer
+	if err := decode(body, &t, &t.V); err != nil {
+		return t, fmt.Errorf("provider: timer: %w", err)
+	}
+	switch {
+	case t.InstanceID == "" || t.ExecutionID == "":
+		return t, fmt.Errorf("provider: timer: %w", &FieldError{Field: "instanceId, executionId", Problem: "are missing"})
+	case t.TimerID < 1:
+		return t, fmt.Errorf("provider: timer: %w", &FieldError{Field: "timerId", Problem: "must be at least 1"})
+	}
+	return t, nil
+}
+
+func decode(body string, into any, version *int) error {
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		return fmt.Errorf("not JSON of the expected form: %w", err)
+	}
+	if *version < 1 || *version > WireVersion {
+		return &FieldError{Field: "v", Problem: fmt.Sprintf("%d is not a version this release reads (1 to %d)", *version, WireVersion)}
+	}
+	return nil
+}
+
+func (k MessageKind) known() bool {
+	switch k {
+	case MessageWake, MessageActivityOutcomes, MessageTimerFired:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,128 @@
+package provider
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Provider stores a task hub and carries its work. All methods are safe for concurrent use, and end early when ctx does.
+// A failed call returns an *Error that says whether it is worth repeating, unless a sentinel says more.
+type Provider interface {
+	Instances
+	Orchestrations
+	WorkItems
+	Timers
+	Records
+}
+
+// Instances is what clients need.
+type Instances interface {
+	// StartOrchestration creates the instance and its first execution atomically, then wakes it. Repeating it with the same
+	// StartID changes nothing and wakes it again (R11). An id that another start has taken, running or over, is
+	// ErrAlreadyExists; a name in no deployed build is ErrUnknownOrchestration.
+	StartOrchestration(ctx context.Context, s Start) (Instance, error)
+	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message may
+	// arrive twice, never be lost. When only some were accepted, the error says so and repeating all is harmless.
+	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
+	// ReadInstance reads what is known of an instance, strongly consistent. ErrNotFound when there is none.
+	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
+	// ReadEnd reads the terminal event of an execution: its output or error. ErrNotFound when it has not ended.
+	ReadEnd(ctx context.Context, executionID string) (history.Event, error)
+	// ReadHistory reads the events of an execution with ids above after, in order. ErrNotFound when there is no such execution.
+	ReadHistory(ctx context.Context, executionID string, after int64) iter.Seq2[history.Event, error]
+	// ListInstances reads a page of instances, newest first, from an index that may be a second behind.
+	ListInstances(ctx context.Context, q Query) (Page, error)
+	// PutBuild makes known what a build can run. Repeating it changes nothing.
+	PutBuild(ctx context.Context, b Build) error
+}
+
+// Orchestrations is what turns need. Records come from the inbox through a function's event (push).
+type Orchestrations interface {
+	// AdoptOrchestrationItems sorts inbox records by instance, keeping their order. Records that cannot be read are
+	// returned apart: they are for DeadLetter.
+	AdoptOrchestrationItems(records []Record) (items []*OrchestrationItem, unreadable []Unreadable)
+	// ReadOrchestration reads the execution that item's messages are for. ErrNotFound when there is none, ErrCorrupt
+	// when it cannot be read. An eventual read may miss the latest segments, or all of them.
+	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
+	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
+	// means somebody else's segment is in its place, and nothing of this turn was left behind (R7). Sending follows; an
+	// error after the commit leaves the messages to be delivered again, and Redispatch to finish. Outputs that can never
+	// be sent are returned, to be recorded as failed in a next turn (R9).
+	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
+	// RedispatchOrchestration sends again what a verified o caused from the segment that consumed the message at from up
+	// to the head, and is not settled (R4).
+	RedispatchOrchestration(ctx context.Context, o *Orchestration, from Position) (refused []OutputFailure, err error)
+}
+
+// WorkItems is what workers need.
+type WorkItems interface {
+	// AdoptWorkItems reads the records of a work queue. Those that cannot be read are for DeadLetter.
+	AdoptWorkItems(records []Record) (items []LockedWorkItem, unreadable []Unreadable)
+	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
+	// their queue (R14). It returns the ids of the records whose outcome was not accepted: they stay, to be delivered again.
+	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []string, err error)
+}
+
+// Timers is what keeps time.
+type Timers interface {
+	// AdoptTimers reads the records of the timers queue. Those that cannot be read are for DeadLetter.
+	AdoptTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
+	// HoldTimers sends timers to the timers queue, to be seen again when they are nearly due: early by less than a second,
+	// or after the longest delay the queue has.
+	HoldTimers(ctx context.Context, timers ...Timer) error
+	// PendingInstances finds instances that were started before the given time and had no turn (R11).
+	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[Instance, error]
+}
+
+// Records is what is done with a record whatever it holds.
+type Records interface {
+	// DeadLetter copies a record to the dead letters of its queue with what was wrong, so that it may be deleted.
+	DeadLetter(ctx context.Context, queue string, u Unreadable) error
+	// AbandonRecords makes records of a queue visible again after a delay, so that a handled error is tried again sooner
+	// than a crash would be (R19). At best: an error changes nothing but the delay.
+	AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...Record) error
+	// DeleteRecords deletes records of a queue that are done with, before the function's batch is (R19).
+	DeleteRecords(ctx context.Context, queue string, records ...Record) error
+}
+
+// The names of the queues beside the work queues, as in PERDURE_DEAD_LETTERS.
+const (
+	QueueInbox  = "inbox"
+	QueueTimers = "timers"
+)
+
+// Unreadable is a record that cannot be read, and why.
+type Unreadable struct {
+	Record Record
+	Err    error
+}
+
+// LockedWorkItem is a work item and the record that holds its lock.
+type LockedWorkItem struct {
+	WorkItem
+
+	Record Record
+}
+
+// CompletedWorkItem is a work item that is over and, unless nothing is to be told, how it ended.
+type CompletedWorkItem struct {
+	LockedWorkItem
+
+	Outcome *ActivityOutcome
+}
+
+// LockedTimer is a timer and the record that holds its lock.
+type LockedTimer struct {
+	Timer
+
+	Record Record
+}
+
+// OutputFailure is an output that can never be sent: its event's id, and why.
+type OutputFailure struct {
+	EventID int64
+	Failure history.Failure
+}

@@ -1,0 +1,108 @@
+package perdure_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+)
+
+func nothing(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }
+
+func TestRegistryPanicsOnMistakes(t *testing.T) {
+	t.Parallel()
+	var none func(context.Context, int) (int, error)
+	var noBody func(*perdure.OrchestrationContext, int) (int, error)
+	for want, mistake := range map[string]func(*perdure.Registry){
+		`activity "a" registered twice`:                     func(r *perdure.Registry) { perdure.AddActivity(r, "a", inc) },
+		`orchestration "o" version "0" registered twice`:    func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing) },
+		`orchestration "o" version "1.0" registered twice`:  func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.0")) },
+		"activity with an empty name":                       func(r *perdure.Registry) { perdure.AddActivity(r, "", inc) },
+		"orchestration with an empty name":                  func(r *perdure.Registry) { perdure.AddOrchestration(r, "", nothing) },
+		"activity with an empty name (a reference)":         func(*perdure.Registry) { perdure.DefineActivity[int, int]("") },
+		"OnQueue with an empty name":                        func(*perdure.Registry) { perdure.OnQueue("") },
+		"WithVersion with an empty version":                 func(*perdure.Registry) { perdure.WithVersion("") },
+		"activity b: nil function":                          func(r *perdure.Registry) { perdure.AddActivity(r, "b", none) },
+		"orchestration p: nil function":                     func(r *perdure.Registry) { perdure.AddOrchestration(r, "p", noBody) },
+		`activity "a" registered twice (through reference)`: func(r *perdure.Registry) { perdure.DefineActivity[int, int]("a").Register(r, inc) },
+		`orchestration "o" version "01.0" registered twice`: func(r *perdure.Registry) { perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("01.0")) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := perdure.NewRegistry()
+			perdure.AddActivity(r, "a", inc)
+			perdure.AddOrchestration(r, "o", nothing)
+			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.0"))
+			want, _, _ := strings.Cut(want, " (")
+			defer func() {
+				if got, _ := recover().(string); got != "perdure: "+want {
+					t.Errorf("panic %q, want %q", got, want)
+				}
+			}()
+			mistake(r)
+		})
+	}
+}
+
+func TestEmptyVersionIsTheHighest(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		versions []string
+		highest  string
+	}{
+		{[]string{"1.9", "1.10", "1.2"}, "1.10"},
+		{[]string{"2", "1.99.99"}, "2"},
+		{[]string{"1.0", "1", "1.0.0"}, "1.0.0"},
+		{[]string{"10", "9", "010.1"}, "010.1"},
+		{[]string{"1.a", "1.b"}, "1.b"},
+		{[]string{"18446744073709551617", "18446744073709551616"}, "18446744073709551617"},
+		{[]string{"0.1"}, "0.1"}, // above those without a version
+	} {
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "o", nothing)
+		for _, v := range tt.versions {
+			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion(v))
+		}
+		if o, ok := r.Orchestration("o", ""); !ok || o.Version != tt.highest || o.Name != "o" {
+			t.Errorf("of %q %q is the highest", tt.versions, o.Version)
+		}
+		if o, ok := r.Orchestration("o", "0"); !ok || o.Version != "0" {
+			t.Errorf("%q: the one without a version is lost", tt.versions)
+		}
+	}
+}
+
+func TestUnknownNamesAreNotFound(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1"))
+	for _, k := range [][2]string{{"x", ""}, {"o", "2"}, {"", ""}} {
+		if o, ok := r.Orchestration(k[0], k[1]); ok {
+			t.Errorf("%q found %+v", k, o)
+		}
+	}
+	if a, ok := r.Activity("x"); ok {
+		t.Errorf("found %+v", a)
+	}
+}
+
+func TestNamesListsWhatABuildCanRun(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "b", inc)
+	perdure.AddActivity(r, "a", inc, perdure.OnQueue("slow"))
+	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.10"))
+	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.9"))
+	want := perdure.Names{Orchestrations: map[string][]string{"o": {"1.9", "1.10"}}, Activities: []string{"a", "b"}}
+	if got := r.Names(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if a, ok := r.Activity("a"); !ok || a.Queue != "slow" {
+		t.Errorf("%+v", a)
+	}
+	if b, ok := r.Activity("b"); !ok || b.Queue != perdure.DefaultQueue {
+		t.Errorf("%+v", b)
+	}
+}

@@ -1,0 +1,94 @@
+package differential_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestQueueSequences runs generated sequences of calls against both queues. They use live receipts only: with others
+// the emulator is known to differ. No more messages are sent than one receive takes, since which ones it takes is
+// another difference: AWS first empties a message group, the emulator goes by arrival.
+func TestQueueSequences(t *testing.T) {
+	t.Parallel()
+
+	for _, suffix := range []string{"", ".fifo"} {
+		t.Run("queue"+suffix, func(t *testing.T) {
+			t.Parallel()
+
+			var runs atomic.Int64
+
+			rapid.Check(t, func(rt *rapid.T) {
+				simulated, actual := queues(t, fmt.Sprint("sequence", runs.Add(1), "-", suffix), long, 0)
+				s := &sequence{
+					rt: rt, fifo: suffix != "",
+					sim: &counter{queue: simulated, ctx: t.Context()}, real: &counter{queue: actual, ctx: t.Context()},
+				}
+
+				for range rapid.IntRange(5, 30).Draw(rt, "calls") {
+					s.call()
+				}
+			})
+		})
+	}
+}
+
+// sequence is one generated run, with the receipts that are still good.
+type sequence struct {
+	rt        *rapid.T
+	fifo      bool
+	sim, real *counter
+	live      []int
+	sent      int
+}
+
+func (s *sequence) call() {
+	switch kind := rapid.IntRange(0, 9).Draw(s.rt, "kind"); {
+	case kind < 4 && s.sent < 10:
+		s.run(s.drawSend())
+	case kind < 7:
+		before := len(s.sim.received)
+		s.run(receive(10, 0, 0))
+
+		for n := before; n < len(s.sim.received); n++ {
+			s.live = append(s.live, n)
+		}
+	case len(s.live) == 0:
+	case kind < 9:
+		s.run(remove(s.take()))
+	default:
+		s.run(setVisibility(s.take(), 0))
+	}
+}
+
+func (s *sequence) drawSend() queueCall {
+	s.sent++
+
+	body := fmt.Sprintf("message %02d", s.sent)
+	if !s.fifo {
+		return send("", "", body, 0)
+	}
+
+	group := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(s.rt, "group")
+
+	return send(group, fmt.Sprint(rapid.IntRange(1, 40).Draw(s.rt, "deduplication")), body, 0)
+}
+
+// take picks a live receipt for its last use.
+func (s *sequence) take() int {
+	i := rapid.IntRange(0, len(s.live)-1).Draw(s.rt, "receipt")
+	n := s.live[i]
+	s.live = slices.Delete(s.live, i, i+1)
+
+	return n
+}
+
+func (s *sequence) run(call queueCall) {
+	got, want := call.run(s.sim), call.run(s.real)
+	if got != want {
+		s.rt.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
+	}
+}

@@ -1,0 +1,178 @@
+package perdure_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is what surrounds one instance: it runs its activities and timers in memory, in the order of their ids.
+type world struct {
+	t        testing.TB
+	registry *perdure.Registry
+	options  replay.Options
+	code     replay.Orchestration
+	instance *replay.Instance
+	history  []history.Event
+	now      time.Time
+	due      []history.Event // outcomes that are on their way; FireAt says when
+	took     map[string]time.Duration
+}
+
+func newWorld(tb testing.TB, r *perdure.Registry) *world {
+	tb.Helper()
+	return &world{
+		t: tb, registry: r, now: epoch, took: map[string]time.Duration{},
+		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION"},
+	}
+}
+
+// start makes an instance and runs its first turn.
+func (w *world) start(name string, input any) *world {
+	w.t.Helper()
+	code, ok := w.registry.Orchestration(name, "")
+	if !ok {
+		w.t.Fatalf("orchestration %q is not registered", name)
+	}
+	doc, ok := input.(json.RawMessage)
+	if !ok {
+		var err error
+		if doc, err = json.Marshal(input); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.code = code
+	w.history = []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: w.now, Name: name, Input: history.Inline(doc), StartID: "s", Number: 1}}
+	w.instance = w.open()
+	if err := w.instance.Replay(w.history); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.turn()
+}
+
+func (w *world) open() *replay.Instance {
+	x := replay.New(w.code, w.options)
+	w.t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// turn gives the instance inputs, and starts what it decides.
+func (w *world) turn(inputs ...history.Event) *world {
+	w.t.Helper()
+	if err := w.tryTurn(inputs...); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) tryTurn(inputs ...history.Event) error {
+	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: [][]history.Event{inputs}})
+	if err != nil {
+		return err
+	}
+	w.history = append(w.history, out.Events...)
+	for i := range out.Events {
+		w.dispatch(&out.Events[i])
+	}
+	return nil
+}
+
+func (w *world) dispatch(ev *history.Event) {
+	switch ev.Kind {
+	case history.ActivityScheduled:
+		if a, ok := w.registry.Activity(ev.Name); ok {
+			at := w.now.Add(w.took[ev.Name])
+			w.due = append(w.due, w.outcome(a, ev, &at))
+		}
+	case history.TimerCreated:
+		w.due = append(w.due, history.Event{Kind: history.TimerFired, SourceEventID: ev.ID, FireAt: ev.FireAt})
+	}
+}
+
+func (w *world) outcome(a perdure.Activity, ev *history.Event, at *time.Time) history.Event {
+	input, _ := ev.Input.Document()
+	result, failure := a.Run(context.Background(), input)
+	if failure != nil {
+		return history.Event{Kind: history.ActivityFailed, SourceEventID: ev.ID, Error: failure, Attempt: 1, FireAt: at}
+	}
+	return history.Event{Kind: history.ActivityCompleted, SourceEventID: ev.ID, Result: history.Inline(result), Attempt: 1, FireAt: at}
+}
+
+// run goes on until the instance has ended or nothing more can happen.
+func (w *world) run() *world {
+	w.t.Helper()
+	for len(w.due) > 0 && !w.instance.Ended() {
+		first := slices.MinFunc(w.due, func(a, b history.Event) int { return a.FireAt.Compare(*b.FireAt) })
+		w.due = slices.DeleteFunc(w.due, func(e history.Event) bool { return e.SourceEventID == first.SourceEventID })
+		w.now = *first.FireAt
+		first.FireAt = nil
+		w.turn(first)
+	}
+	return w
+}
+
+// end is the last event, which must be the end of the execution.
+func (w *world) end() history.Event {
+	w.t.Helper()
+	last := w.history[len(w.history)-1]
+	if !last.Kind.Terminal() {
+		w.t.Fatalf("the instance has not ended: %s", last.String())
+	}
+	return last
+}
+
+// output is what the orchestration returned, as JSON.
+func (w *world) output() string {
+	w.t.Helper()
+	last := w.end()
+	if last.Kind != history.OrchestrationCompleted {
+		w.t.Fatalf("%s: %+v", last.Kind, last.Error)
+	}
+	return string(last.Output)
+}
+
+// failure is what the orchestration failed with.
+func (w *world) failure() history.Failure {
+	w.t.Helper()
+	last := w.end()
+	if last.Kind != history.OrchestrationFailed {
+		w.t.Fatalf("%s: %s", last.Kind, last.Output)
+	}
+	return *last.Error
+}
+
+// replayed checks that the history replays, as a cold function would read it.
+func (w *world) replayed() *world {
+	w.t.Helper()
+	b, err := history.Encode(w.history)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	events, err := history.Decode(b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.open().Replay(events); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+func inc(_ context.Context, n int) (int, error) { return n + 1, nil }
+
+// orchestrate registers fn as "o", with the activity "inc", and starts it.
+func orchestrate[Out any](tb testing.TB, fn func(*perdure.OrchestrationContext, int) (Out, error)) *world {
+	tb.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "inc", inc)
+	perdure.AddOrchestration(r, "o", fn)
+	return newWorld(tb, r).start("o", 1)
+}
