@@ -2,7 +2,9 @@ package dispatch_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -103,6 +105,25 @@ func TestAnUnregisteredActivityGoesBackToTheQueue(t *testing.T) {
 			t.Errorf("got %+v", items)
 		}
 		h.events(in)
+	})
+}
+
+// An activity may end its goroutine, as t.FailNow does in a test: that is a failure of the activity, not a batch that hangs.
+func TestAnActivityThatEndsItsGoroutineFails(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "vanish", func(context.Context, int) (int, error) {
+		runtime.Goexit()
+		return 0, nil
+	})
+	perdure.AddOrchestration(r, "vanish", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "vanish", n).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		end := h.finish(h.start("vanish", 1))
+		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "Goexit") {
+			t.Errorf("ended with %s %v", end.String(), end.Error)
+		}
 	})
 }
 

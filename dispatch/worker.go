@@ -30,7 +30,7 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	failed = deadLetter(ctx, w.options, w.options.Queue, unreadable)
 	out := newOutcomes(len(items))
 	for _, it := range items {
-		go func() { out.add(w.execute(ctx, it)) }()
+		go w.run(ctx, it, out)
 	}
 	for done := range out.runs() {
 		ids, err := w.provider.AckWorkItems(ctx, w.options.Queue, done)
@@ -40,6 +40,15 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 		failed = append(failed, ids...)
 	}
 	return append(failed, w.giveBack(ctx, out.abandoned)...)
+}
+
+// run executes an activity and collects its outcome, whatever ends the goroutine.
+func (w *Worker) run(ctx context.Context, it provider.LockedWorkItem, out *outcomes) {
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
+		Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", it.Name),
+	}}
+	defer func() { out.add(it, o) }()
+	o = w.execute(ctx, &it)
 }
 
 // giveBack makes visible again what this build cannot run: a worker of another generation may.
@@ -57,26 +66,26 @@ func (w *Worker) giveBack(ctx context.Context, items []provider.LockedWorkItem) 
 }
 
 // execute runs one activity. A nil outcome means that it could not be run here.
-func (w *Worker) execute(ctx context.Context, it provider.LockedWorkItem) (provider.LockedWorkItem, *provider.ActivityOutcome) {
+func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) *provider.ActivityOutcome {
 	activity, ok := w.options.Registry.Activity(it.Name)
 	if !ok {
 		w.options.Logger.ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
-		return it, nil
+		return nil
 	}
 	input, inline := it.Input.Document()
 	if !inline {
 		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
-		return it, nil
+		return nil
 	}
-	ctx, stop := w.bounded(perdure.ContextWithActivityInfo(ctx, info(&it)), &it)
+	ctx, stop := w.bounded(perdure.ContextWithActivityInfo(ctx, info(it)), it)
 	defer stop()
 	result, failure := activity.Run(ctx, input)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 	if failure == nil {
 		o.Result = history.Inline(result)
 	}
-	return it, o
+	return o
 }
 
 func info(it *provider.LockedWorkItem) perdure.ActivityInfo {

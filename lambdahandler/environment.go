@@ -17,7 +17,7 @@ type environment struct {
 	wrong  []error
 }
 
-func (e *environment) fail(name, format string, args ...any) {
+func (e *environment) failf(name, format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Errorf("lambdahandler: environment variable %s %s", name, fmt.Sprintf(format, args...)))
 }
 
@@ -26,7 +26,7 @@ func (e *environment) err() error { return errors.Join(e.wrong...) }
 func (e *environment) required(name string) string {
 	v := e.getenv(name)
 	if v == "" {
-		e.fail(name, "is required and not set")
+		e.failf(name, "is required and not set")
 	}
 	return v
 }
@@ -46,7 +46,7 @@ func (e *environment) urls(name string) map[string]string {
 	}
 	m := map[string]string{}
 	if err := json.Unmarshal([]byte(v), &m); err != nil {
-		e.fail(name, "is not a JSON object of names to URLs: %v", err)
+		e.failf(name, "is not a JSON object of names to URLs: %v", err)
 	}
 	return m
 }
@@ -62,7 +62,7 @@ func (e *environment) bytes(name, otherwise string) int {
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > 1<<40>>shift {
-		e.fail(name, "is %q: not a size such as 67108864 or 64 MiB", v)
+		e.failf(name, "is %q: not a size such as 67108864 or 64 MiB", v)
 		return 0
 	}
 	return n << shift
@@ -71,7 +71,7 @@ func (e *environment) bytes(name, otherwise string) int {
 func (e *environment) logLevel() slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(e.optional("PERDURE_LOG_LEVEL", "info"))); err != nil {
-		e.fail("PERDURE_LOG_LEVEL", "is none of debug, info, warn, error: %v", err)
+		e.failf("PERDURE_LOG_LEVEL", "is none of debug, info, warn, error: %v", err)
 	}
 	return l
 }

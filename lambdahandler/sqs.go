@@ -60,6 +60,6 @@ func renewerHandler(k *dispatch.Timekeeper) func(context.Context, json.RawMessag
 			return failures(k.HandleRecords(ctx, recordsOf(e))), nil
 		}
 		woken, err := k.Watch(ctx)
-		return map[string]int{"woken": woken}, err //nolint:wrapcheck // says what it did
+		return map[string]int{"woken": woken}, err
 	}
 }

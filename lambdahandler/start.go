@@ -83,12 +83,12 @@ func (f *function) check() {
 func (f *function) provider() *dynamo.Provider {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
-		f.env.fail("AWS_*", "do not make a configuration: %v", err)
+		f.env.failf("AWS_*", "do not make a configuration: %v", err)
 		f.check()
 	}
 	p, err := dynamo.New(f.hub, dynamo.FromConfig(cfg), dynamo.WithLogger(f.log))
 	if err != nil {
-		f.env.fail("PERDURE_*", "do not make a hub: %v", err)
+		f.env.failf("PERDURE_*", "do not make a hub: %v", err)
 		f.check()
 	}
 	return p

@@ -2,6 +2,7 @@
 """Runs perdure on a local cloud: starts it, deploys the functions, serves the API.
 
     local.py up [--app DIR] [--exec COMMAND ...]
+    local.py cloud --env-file PATH                   the cloud alone, with nothing deployed
 
 Everything it starts ends with it, and its temporary files are deleted.
 """
@@ -46,26 +47,30 @@ def say(text: str) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    up = parser.add_subparsers(dest="command", required=True).add_parser(
-        "up", help="start, deploy and serve until SIGINT or SIGTERM")
+    commands = parser.add_subparsers(dest="command", required=True)
+    both = argparse.ArgumentParser(add_help=False)
+    both.add_argument("--env-file", type=Path, help="written, as JSON, once everything is up")
+    both.add_argument("--log-dir", type=Path, help="kept; by default the logs go with the other temporary files")
+    both.add_argument("--enforce-iam", action="store_true", help="hold the functions to their roles, as on AWS")
+    both.add_argument("--until-eof", action="store_true", help="stop also when standard input ends")
+    alone = commands.add_parser("cloud", parents=[both], help="start the cloud, and nothing on it, until SIGINT or SIGTERM")
+    alone.set_defaults(do=cloud_alone)
+    up = commands.add_parser("up", parents=[both], help="start, deploy and serve until SIGINT or SIGTERM")
+    up.set_defaults(do=deployed)
     up.add_argument("--app", type=Path, default=ROOT, help="folder with functions/ (default: this repository)")
     up.add_argument("--hub", default="default")
     up.add_argument("--param", type=deploy.parameter, action="append", default=[], metavar="Name=value",
                     help="a template parameter, such as InboxVisibility=5")
     up.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8080),
                     help="of the API on 127.0.0.1; 0 takes a free one (default: $PORT or 8080)")
-    up.add_argument("--env-file", type=Path, help="written, as JSON, once everything is up")
-    up.add_argument("--log-dir", type=Path, help="kept; by default the logs go with the other temporary files")
     up.add_argument("--watch-every", type=float, metavar="SECONDS", help="wake the renewer this often")
-    up.add_argument("--enforce-iam", action="store_true", help="hold the functions to their roles, as on AWS")
-    up.add_argument("--until-eof", action="store_true", help="stop also when standard input ends")
     up.add_argument("--keep", action="store_true", help="go on serving after --exec")
     up.add_argument("--exec", nargs=argparse.REMAINDER, metavar="COMMAND",
                     help="run this once everything is up, stop, and exit as it did; the last option")
     return parser.parse_args()
 
 
-def up(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
+def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     server = proxy.listen(args.port)
     cleanup.callback(server.server_close)
     place = start_cloud(args, cleanup)
@@ -88,6 +93,14 @@ def up(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     return serve(args, variables)
 
 
+def cloud_alone(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
+    place = start_cloud(args, cleanup)
+    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS}
+    tell(args, place, variables, {}, cleanup)
+    wait(args)
+    return 0
+
+
 def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> cloud.Cloud:
     if os.environ.get("CLOUD") == "localstack":
         return cloud.localstack()
@@ -103,13 +116,17 @@ def announce(args: argparse.Namespace, place: cloud.Cloud, found: dict[str, Any]
     say(f"the API is at {variables['PERDURE_API']}")
     if place.log_dir:
         say(f"the functions' logs are in {place.log_dir}")
+    tell(args, place, variables, {"api": variables["PERDURE_API"], **found}, cleanup)
+
+
+def tell(args: argparse.Namespace, place: cloud.Cloud, variables: dict[str, str],
+         found: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
     for name, value in variables.items():
         print(f"export {name}={value}", flush=True)
     if args.env_file:
         cleanup.callback(args.env_file.unlink, missing_ok=True)
         write_json(args.env_file, {
-            "env": variables, "api": variables["PERDURE_API"], "pid": place.pid,
-            "logDir": str(place.log_dir or ""), **found})
+            "env": variables, "pid": place.pid, "logDir": str(place.log_dir or ""), **found})
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -127,17 +144,22 @@ def serve(args: argparse.Namespace, variables: dict[str, str]) -> int:
             return code
         say(f"the command exited with {code}")
     say("serving; Ctrl-C stops it")
+    wait(args)
+    return code
+
+
+def wait(args: argparse.Namespace) -> None:
     if args.until_eof:
         sys.stdin.buffer.read()
     else:
         threading.Event().wait()
-    return code
 
 
 def run(command: list[str], variables: dict[str, str]) -> int:
     sys.stdout.flush()
     try:
-        process = subprocess.Popen(command, env={**os.environ, **variables})
+        # A group of its own, so that what it started in turn can be ended with it.
+        process = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True)
     except OSError as error:
         raise cloud.Failed(f"{command[0]}: {error.strerror}") from error
     try:
@@ -148,12 +170,12 @@ def run(command: list[str], variables: dict[str, str]) -> int:
 
 
 def end(process: subprocess.Popen) -> None:
-    process.terminate()
-    try:
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def stop_by_signals() -> None:
@@ -174,7 +196,7 @@ def main() -> int:
     stop_by_signals()
     try:
         with contextlib.ExitStack() as cleanup:
-            return up(args, cleanup)
+            return args.do(args, cleanup)
     except Stopped:
         return 0
     except (cloud.Failed, deploy.ClientError, OSError) as error:

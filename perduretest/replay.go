@@ -28,18 +28,18 @@ type recorded struct {
 // Replay runs the code in r against the history of a real instance, as `perdure history --json` wrote it, and fails the
 // test when the code would not have taken the same decisions. Keep a few histories in testdata: they find changes that
 // would block running instances before those are deployed.
-func Replay(t testing.TB, r *perdure.Registry, document []byte) {
-	t.Helper()
+func Replay(tb testing.TB, r *perdure.Registry, document []byte) {
+	tb.Helper()
 	var doc recorded
 	if err := json.Unmarshal(document, &doc); err != nil {
-		t.Fatalf("perduretest: recorded history: %v", err)
+		tb.Fatalf("perduretest: recorded history: %v", err)
 	}
 	if doc.Format != recordedFormat || len(doc.Executions) == 0 {
-		t.Fatalf("perduretest: recorded history: format %q with %d executions instead of %q", doc.Format, len(doc.Executions), recordedFormat)
+		tb.Fatalf("perduretest: recorded history: format %q with %d executions instead of %q", doc.Format, len(doc.Executions), recordedFormat)
 	}
 	for _, x := range doc.Executions {
 		if err := replayExecution(r, doc.InstanceID, x.ExecutionID, x.Events); err != nil {
-			t.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
+			tb.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
 		}
 	}
 }
@@ -58,5 +58,5 @@ func replayExecution(r *perdure.Registry, instanceID, executionID string, events
 	}
 	x := replay.New(code, replay.Options{InstanceID: instanceID, ExecutionID: executionID, Logger: slog.New(slog.DiscardHandler)})
 	defer x.Close()
-	return x.Replay(events) //nolint:wrapcheck // says which decision differs
+	return x.Replay(events)
 }

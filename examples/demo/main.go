@@ -23,18 +23,18 @@ func main() {
 	file := flag.String("orders", "examples/orders/orders.json", "a JSON array of orders")
 	limit := flag.Duration("timeout", 2*time.Minute, "give up after this")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, *limit)
-	defer cancel()
-	if err := run(ctx, *file, os.Stdout); err != nil {
+	if err := run(*file, *limit, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, file string, out io.Writer) error {
-	b, err := os.ReadFile(file)
+func run(file string, limit time.Duration, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	b, err := os.ReadFile(file) //nolint:gosec // the user names it
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type consumed struct {
 	indexes []int64
 }
 
-func (c consumed) total() int64 {
+func (c *consumed) total() int64 {
 	total := c.table
 	for _, units := range c.indexes {
 		total += units

@@ -11,13 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-func sized(sk string, size int, more item) item {
-	it := with(sk, item{"v": str(strings.Repeat("x", size))})
-	for name, v := range more {
-		it[name] = v
-	}
-
-	return it
+func sized(sk string, size int) item {
+	return with(sk, item{"v": str(strings.Repeat("x", size))})
 }
 
 // TestCapacity starts from items "1" of 2.5 KB and "5" of 5 KB, and "g" in the index.
@@ -31,7 +26,7 @@ func TestCapacity(t *testing.T) {
 		want simaws.Capacity
 	}{
 		"put small":   {putting(key("new")), simaws.Capacity{Write: 1}},
-		"put 2.5 KB":  {putting(sized("new", 2500, nil)), simaws.Capacity{Write: 3}},
+		"put 2.5 KB":  {putting(sized("new", 2500)), simaws.Capacity{Write: 3}},
 		"put smaller": {putting(key("5")), simaws.Capacity{Write: 5}},
 		"put in index": {
 			putting(with("new", inIndex)), simaws.Capacity{Write: 2},
@@ -53,7 +48,7 @@ func TestCapacity(t *testing.T) {
 		"transaction": {func(tb testing.TB, c *simaws.Cloud) error {
 			tb.Helper()
 
-			return transact(tb, c, putTx(sized("new", 2500, nil)), addOne("n"), checkExists("1"))
+			return transact(tb, c, putTx(sized("new", 2500)), addOne("n"), checkExists("1"))
 		}, simaws.Capacity{Write: 6 + 2 + 6}},
 		"cancelled transaction": {func(tb testing.TB, c *simaws.Cloud) error {
 			tb.Helper()
@@ -74,8 +69,8 @@ func TestCapacity(t *testing.T) {
 			t.Parallel()
 
 			c := indexed()
-			put(t, c, sized("1", 2500, nil))
-			put(t, c, sized("5", 5000, nil))
+			put(t, c, sized("1", 2500))
+			put(t, c, sized("5", 5000))
 			put(t, c, with("g", inIndex))
 			c.ResetCounts()
 

@@ -87,7 +87,8 @@ func WithTable(c TableConfig) Option {
 
 // New makes an empty Cloud. It panics when a table's description contradicts itself.
 func New(opts ...Option) *Cloud {
-	s := settings{now: time.Now, table: TableConfig{PartitionKey: "pk", SortKey: "sk"}}
+	s := settings{table: TableConfig{PartitionKey: "pk", SortKey: "sk"}}
+	s.now = time.Now //nolint:forbidigo // the default clock
 	for _, o := range opts {
 		o(&s)
 	}

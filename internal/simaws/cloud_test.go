@@ -201,8 +201,7 @@ func TestErrorsComeWrappedAsFromTheSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var failed *ddbtypes.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); !ok {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package simaws
 
 import (
+	"bytes"
 	"strings"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -171,7 +172,7 @@ func (n beginsWith) eval(s *scope) (bool, error) {
 	case *ddbtypes.AttributeValueMemberB:
 		value, ok := s.get(n.path).(*ddbtypes.AttributeValueMemberB)
 
-		return ok && strings.HasPrefix(string(value.Value), string(prefix.Value)), nil
+		return ok && bytes.HasPrefix(value.Value, prefix.Value), nil
 	case nil:
 		return false, nil
 	default:

@@ -10,6 +10,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
+// invalidParameterValue is SQS's code for what it refuses of a request.
+const invalidParameterValue = "InvalidParameterValue"
+
 // item is a DynamoDB item. The map is copied on its way in and out, the values in it are taken for immutable.
 type item = map[string]ddbtypes.AttributeValue
 
@@ -105,7 +108,7 @@ func invalidParameter(value, parameter, reason string) error {
 	}
 
 	return &smithy.GenericAPIError{
-		Code: "InvalidParameterValue", Fault: smithy.FaultClient,
+		Code: invalidParameterValue, Fault: smithy.FaultClient,
 		Message: fmt.Sprintf("Value %s for parameter %s is invalid. Reason: %s", value, parameter, reason),
 	}
 }

@@ -2,6 +2,7 @@ package simaws_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestBatchFillsUpFromOneGroupFirst(t *testing.T) {
 	d := newInbox(t)
 	for i := range 3 {
 		for _, group := range []string{"a", "b"} {
-			d.sendTo(group, group+fmt.Sprint(i))
+			d.sendTo(group, group+strconv.Itoa(i))
 		}
 	}
 
@@ -119,7 +120,7 @@ func TestSequenceNumbersGrow(t *testing.T) {
 	last := ""
 
 	for i := range 12 {
-		sequence := *d.sendTo("a", fmt.Sprint(i)).SequenceNumber
+		sequence := *d.sendTo("a", strconv.Itoa(i)).SequenceNumber
 		if len(sequence) != 20 || sequence <= last {
 			t.Fatalf("%q after %q", sequence, last)
 		}

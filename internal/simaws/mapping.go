@@ -3,6 +3,7 @@ package simaws
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -61,7 +62,7 @@ func (c *Cloud) all() []*mapping {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 
-	return c.mappings[:len(c.mappings):len(c.mappings)]
+	return slices.Clip(c.mappings)
 }
 
 // Step takes one batch that is due, of the first mapping that has one, and starts its invocation on a new goroutine. It

@@ -53,7 +53,7 @@ func (t *Table) Query(
 		t.cloud.usage.halfReads.Add(halves)
 
 		out := &dynamodb.QueryOutput{
-			Count: int32(len(found.items)), ScannedCount: int32(found.scanned), //nolint:gosec // at most 1 MB of items
+			Count: int32(len(found.items)), ScannedCount: int32(found.scanned),
 			LastEvaluatedKey: q.keyAt(found.last),
 			ConsumedCapacity: t.reportRead(in.ReturnConsumedCapacity, halves, q.index),
 		}

@@ -2,6 +2,8 @@ package simaws_test
 
 import (
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,9 +77,7 @@ func TestKeyConditions(t *testing.T) {
 			t.Parallel()
 
 			values := item{":p": str("p")}
-			for name, v := range tt.values {
-				values[name] = v
-			}
+			maps.Copy(values, tt.values)
 
 			in := dynamodb.QueryInput{KeyConditionExpression: &tt.condition, ExpressionAttributeValues: values}
 			if tt.want == "!" {
@@ -152,7 +152,7 @@ func TestQueryPages(t *testing.T) {
 
 	c := simaws.New()
 	for i := range 7 {
-		put(t, c, with(fmt.Sprint(i), item{"v": str(strings.Repeat("x", 300<<10)), "odd": num(fmt.Sprint(i % 2))}))
+		put(t, c, with(strconv.Itoa(i), item{"v": str(strings.Repeat("x", 300<<10)), "odd": num(strconv.Itoa(i % 2))}))
 	}
 
 	in := dynamodb.QueryInput{

@@ -127,7 +127,7 @@ func (e *outgoing) size() int {
 
 func tooLong() error {
 	return &smithy.GenericAPIError{
-		Code: "InvalidParameterValue", Fault: smithy.FaultClient,
+		Code: invalidParameterValue, Fault: smithy.FaultClient,
 		Message: "One or more parameters are invalid. Reason: Message must be shorter than " +
 			strconv.Itoa(maxMessageSize) + " bytes.",
 	}
@@ -167,7 +167,7 @@ func (e *outgoing) checkFIFO() error {
 		return missingParameter("MessageGroupId")
 	case e.deduplication == nil:
 		return &smithy.GenericAPIError{
-			Code: "InvalidParameterValue", Fault: smithy.FaultClient,
+			Code: invalidParameterValue, Fault: smithy.FaultClient,
 			Message: "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId " +
 				"provided explicitly",
 		}
@@ -273,8 +273,7 @@ func isEntryID(id string) bool {
 func failed(id *string, err error) sqstypes.BatchResultErrorEntry {
 	out := sqstypes.BatchResultErrorEntry{Id: id, SenderFault: true, Message: aws.String(err.Error())}
 
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		out.Code = aws.String(strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService."))
 		out.Message = aws.String(api.ErrorMessage())
 	}

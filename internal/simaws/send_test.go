@@ -1,7 +1,7 @@
 package simaws_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,7 +117,7 @@ func TestBatchRefuses(t *testing.T) {
 	ids := func(n int) []string {
 		out := make([]string, n)
 		for i := range out {
-			out[i] = fmt.Sprint(i)
+			out[i] = strconv.Itoa(i)
 		}
 
 		return out

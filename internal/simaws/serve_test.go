@@ -3,6 +3,7 @@ package simaws_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,7 +53,7 @@ func TestServeDeliversEverythingWithinItsConcurrency(t *testing.T) {
 		}()
 
 		for i := range messages {
-			d.sendDelayed(fmt.Sprint(i), int32(i%2)*5) //nolint:gosec // 0 or 5
+			d.sendDelayed(strconv.Itoa(i), int32(i%2)*5)
 		}
 
 		time.Sleep(messages / concurrency * time.Second)

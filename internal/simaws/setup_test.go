@@ -2,6 +2,7 @@ package simaws_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -27,9 +28,7 @@ func key(sk string) item { return item{"pk": str("p"), "sk": str(sk)} }
 // with is an item of key ("p", sk) with more attributes.
 func with(sk string, attributes item) item {
 	it := key(sk)
-	for name, v := range attributes {
-		it[name] = v
-	}
+	maps.Copy(it, attributes)
 
 	return it
 }

@@ -211,8 +211,7 @@ func noReasons(n int) []ddbtypes.CancellationReason {
 // reason is why this item cancels its transaction: a condition that does not hold, or an error of its update.
 func (w *write) reason(err error) ddbtypes.CancellationReason {
 	if err != nil {
-		var api smithy.APIError
-		if errors.As(err, &api) {
+		if api, ok := errors.AsType[smithy.APIError](err); ok {
 			return ddbtypes.CancellationReason{
 				Code: aws.String(reasonValidation), Message: aws.String(api.ErrorMessage()),
 			}

@@ -3,6 +3,7 @@ package simaws_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -96,7 +97,7 @@ func TestTransactionRefuses(t *testing.T) {
 	many := func(n, size int) []txItem {
 		items := make([]txItem, n)
 		for i := range items {
-			items[i] = putTx(with(fmt.Sprint(i), item{"v": str(strings.Repeat("x", size))}))
+			items[i] = putTx(with(strconv.Itoa(i), item{"v": str(strings.Repeat("x", size))}))
 		}
 
 		return items
@@ -211,6 +212,6 @@ func TestTransactionsOfManyGoroutines(t *testing.T) {
 	wg.Wait()
 
 	for _, sk := range []string{"a", "b"} {
-		sameItem(t, get(t, c, key(sk)), with(sk, item{"n": num(fmt.Sprint(workers * rounds))}))
+		sameItem(t, get(t, c, key(sk)), with(sk, item{"n": num(strconv.Itoa(workers * rounds))}))
 	}
 }

@@ -108,7 +108,7 @@ func numberSize(s string) (int, error) {
 }
 
 func setSize(v ddbtypes.AttributeValue) (int, error) {
-	size, count := 0, 0
+	var size, count int
 
 	switch v := v.(type) {
 	case *ddbtypes.AttributeValueMemberSS:

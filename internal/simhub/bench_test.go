@@ -3,6 +3,7 @@ package simhub_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,27 +32,29 @@ func chainOnly(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return v, nil
 }
 
-func hub(b testing.TB) *simhub.Hub {
+func hub(tb testing.TB) *simhub.Hub {
+	tb.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "fan", fan)
 	perdure.AddOrchestration(r, "chain", chainOnly)
 	h, err := simhub.New(simhub.Options{Registry: r, Concurrency: 16})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(b.Context())
+	ctx, stop := context.WithCancel(tb.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); h.Cloud.Serve(ctx) }()
-	b.Cleanup(func() { stop(); <-done; h.Close() })
+	tb.Cleanup(func() { stop(); <-done; h.Close() })
 	return h
 }
 
-func wait(b testing.TB, h *simhub.Hub, id string) {
+func wait(tb testing.TB, h *simhub.Hub, id string) {
+	tb.Helper()
 	for {
-		in, err := h.Provider.ReadInstance(b.Context(), id)
+		in, err := h.Provider.ReadInstance(tb.Context(), id)
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		if in.Status.Terminal() {
 			return
@@ -89,10 +92,11 @@ func BenchmarkFan5(b *testing.B) {
 }
 
 func benchChain(b *testing.B, n int) {
+	b.Helper()
 	h := hub(b)
 	for i := range b.N {
 		id := fmt.Sprintf("i-%d", i)
-		if _, err := h.Provider.StartOrchestration(b.Context(), provider.Start{InstanceID: id, Name: "chain", Input: history.Payload(fmt.Sprint(n)), StartID: id}); err != nil {
+		if _, err := h.Provider.StartOrchestration(b.Context(), provider.Start{InstanceID: id, Name: "chain", Input: history.Payload(strconv.Itoa(n)), StartID: id}); err != nil {
 			b.Error(err)
 		}
 		wait(b, h, id)

@@ -59,7 +59,7 @@ type Hub struct {
 	Timekeeper    *dispatch.Timekeeper
 
 	options Options
-	life    context.Context // ends with Close
+	life    context.Context //nolint:containedctx // what all invocations end with, at Close
 	end     context.CancelFunc
 }
 

@@ -70,8 +70,9 @@ var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one
 	}
 })
 
-// ownBody sends a copy of each request's body. The SDK's own stream can make the transport close the connection while
-// the answer is still read ("use of closed network connection", aws-sdk-go-v2 issue 2737).
+// ownBody sends a copy of each request's body. Without it about every second run met "use of closed network connection"
+// in the middle of an answer, with it none did; aws-sdk-go-v2 issue 2737 reports the same from the transport's writing
+// side. That the SDK's own stream is the cause is inferred from this.
 type ownBody struct{ http.RoundTripper }
 
 func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -1,0 +1,60 @@
+// Package app is the application of the end-to-end tests: the examples, and orchestrations that give a test time to do harm.
+// Its functions/ are built and deployed as a user's own would be.
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/examples"
+)
+
+// Naps asks for activities in a row that each take a while.
+type Naps struct {
+	Count int
+	Each  time.Duration
+}
+
+// Registry holds the examples and the orchestrations of the tests.
+func Registry() *perdure.Registry {
+	r := examples.Registry()
+	perdure.AddActivity(r, "nap", nap)
+	perdure.AddOrchestration(r, "hello", hello)
+	perdure.AddOrchestration(r, "naps", naps)
+	perdure.AddOrchestration(r, "timer", timer)
+	perdure.AddOrchestration(r, "fails", fails)
+	return r
+}
+
+func nap(ctx context.Context, d time.Duration) (string, error) {
+	select {
+	case <-time.After(d):
+		return perdure.ActivityInfoFrom(ctx).InstanceID, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func hello(_ *perdure.OrchestrationContext, name string) (string, error) {
+	return "hello, " + name, nil
+}
+
+// naps counts the activities that have answered.
+func naps(ctx *perdure.OrchestrationContext, n Naps) (int, error) {
+	for i := range n.Count {
+		if _, err := perdure.CallActivity(ctx, nap, n.Each).Await(ctx); err != nil {
+			return i, err
+		}
+	}
+	return n.Count, nil
+}
+
+func timer(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error) {
+	return perdure.CreateTimer(ctx, d).Await(ctx)
+}
+
+func fails(ctx *perdure.OrchestrationContext, _ struct{}) (struct{}, error) {
+	_, err := perdure.CallActivityByName[struct{}](ctx, "reserve-stock", map[string]int{"quantity": -1}).Await(ctx)
+	return struct{}{}, err
+}

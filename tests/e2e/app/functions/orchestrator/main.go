@@ -1,0 +1,9 @@
+// Command orchestrator is the orchestrator of the end-to-end tests' application.
+package main
+
+import (
+	"github.com/perdure/perdure/lambdahandler"
+	"github.com/perdure/perdure/tests/e2e/app"
+)
+
+func main() { lambdahandler.StartOrchestrator(app.Registry()) }

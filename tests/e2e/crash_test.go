@@ -1,0 +1,113 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/examples/orders"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/tests/e2e/app"
+)
+
+// Every function process is killed in the middle of an order: an activity is scheduled, and not yet answered. The order ends.
+func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
+	o := firstOrder(t)
+	instance, err := hub.client.Start(t.Context(), "fulfil-order", o, client.WithInstanceID(id(t, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, instance, history.ActivityScheduled)
+	if n := killFunctions(t); n == 0 {
+		t.Fatal("no function process was there to be killed")
+	}
+	s, err := hub.client.Wait(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := client.Result[orders.Fulfilment](s); err != nil || f.Status != orders.StatusShipped {
+		t.Errorf("the order ended as %+v, %v", f, err)
+	}
+	valid(t, instance)
+}
+
+// Processes die again and again while instances are under way, wherever they happen to be.
+func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
+	const instances, deaths = 6, 5
+	for n := range instances {
+		in := app.Naps{Count: 8, Each: 150 * time.Millisecond}
+		if _, err := hub.client.Start(t.Context(), "naps", in, client.WithInstanceID(id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := 0
+	for range deaths {
+		<-time.After(400 * time.Millisecond) // the moment does not matter: any will do
+		killed += killFunctions(t)
+	}
+	for n := range instances {
+		s, err := hub.client.Wait(t.Context(), id(t, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count, err := client.Result[int](s); err != nil || count != 8 {
+			t.Errorf("instance %d: %d naps, %v", n, count, err)
+		}
+		valid(t, id(t, n))
+	}
+	t.Logf("%d processes were killed", killed)
+	if killed < deaths {
+		t.Errorf("only %d processes were killed", killed)
+	}
+}
+
+func firstOrder(t *testing.T) orders.Order {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/orders/orders.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []orders.Order
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// await looks at the history until there is an event of a kind.
+func await(t *testing.T, instance string, kind history.Kind) {
+	t.Helper()
+	for range time.Tick(20 * time.Millisecond) {
+		for e, err := range hub.client.History(t.Context(), instance) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == kind {
+				return
+			}
+		}
+	}
+}
+
+// valid checks that a history is a log: gapless, one end, each id settled at most once.
+func valid(t *testing.T, instance string) []history.Event {
+	t.Helper()
+	var events []history.Event
+	settled := map[int64]bool{}
+	for e, err := range hub.client.History(t.Context(), instance) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind.Sourced() && settled[e.SourceEventID] {
+			t.Errorf("%s: #%d is settled twice", instance, e.SourceEventID)
+		}
+		settled[e.SourceEventID] = e.Kind.Sourced()
+		events = append(events, e)
+	}
+	if _, err := history.Log(events); err != nil {
+		t.Errorf("%s: %v", instance, err)
+	}
+	return events
+}

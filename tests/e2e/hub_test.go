@@ -1,0 +1,160 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+)
+
+// request calls the API through API Gateway, as any program would.
+func request(t *testing.T, method, path, body string) (status int, header http.Header, answer map[string]any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, hub.api+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &answer); err != nil {
+		t.Fatalf("%s %s: HTTP %d: %s", method, path, response.StatusCode, b)
+	}
+	return response.StatusCode, response.Header, answer
+}
+
+func TestHelloThroughTheAPI(t *testing.T) {
+	status, header, started := request(t, "POST", "/orchestrations/hello", `{"instanceId":"hello/ä 1","input":"world"}`)
+	if status != http.StatusAccepted || started["instanceId"] != "hello/ä 1" {
+		t.Fatalf("start: HTTP %d %v", status, started)
+	}
+	location := strings.TrimPrefix(header.Get("Location"), "/v1")
+	status, _, result := request(t, "GET", location+"/result?wait=20s", "")
+	if status != http.StatusOK || result["status"] != "Completed" || result["output"] != "hello, world" {
+		t.Errorf("result: HTTP %d %v", status, result)
+	}
+	status, _, again := request(t, "POST", "/orchestrations/hello", `{"instanceId":"hello/ä 1","input":"world"}`)
+	if status != http.StatusConflict || again["code"] != "instance_id_in_use" {
+		t.Errorf("a second start: HTTP %d %v", status, again)
+	}
+}
+
+func TestAFailureComesBackWithItsType(t *testing.T) {
+	_, _, started := request(t, "POST", "/orchestrations/fails", `{"input":{}}`)
+	instance, _ := started["instanceId"].(string)
+	status, _, result := request(t, "GET", "/instances/"+instance+"/result?wait=20s", "")
+	failure, _ := json.Marshal(result["failure"])
+	if status != http.StatusOK || result["status"] != "Failed" || !bytes.Contains(failure, []byte("quantity must be positive")) {
+		t.Errorf("HTTP %d %v", status, result)
+	}
+}
+
+// Bad input is a 4xx with a code, through the real gateway too.
+func TestBadInputThroughTheAPI(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		"not JSON":              {"POST", "/orchestrations/hello", `{"input":`, 400, "invalid_request"},
+		"unknown field":         {"POST", "/orchestrations/hello", `{"inptu":1}`, 400, "invalid_request"},
+		"unknown orchestration": {"POST", "/orchestrations/helo", `{"input":"x"}`, 404, "unknown_orchestration"},
+		"unknown instance":      {"GET", "/instances/nobody", "", 404, "instance_not_found"},
+		"too large":             {"POST", "/orchestrations/hello", `{"input":"` + strings.Repeat("x", 300<<10) + `"}`, 413, "payload_too_large"},
+		"huge page":             {"GET", "/instances?limit=100000", "", 400, "invalid_request"},
+		"foreign cursor":        {"GET", "/instances?cursor=bm90IG91cnM", "", 400, "invalid_request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, header, problem := request(t, c.method, c.path, c.body)
+			if status != c.status || problem["code"] != c.code || header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("HTTP %d %s %v", status, header.Get("Content-Type"), problem)
+			}
+		})
+	}
+}
+
+// A timer is never early, and not late by more than a moment.
+func TestTimersAreNeverEarly(t *testing.T) {
+	const timers = 20
+	wants := map[string]time.Duration{}
+	for n := range timers {
+		d := time.Duration(300+n*130) * time.Millisecond
+		instance, err := hub.client.Start(t.Context(), "timer", d, client.WithInstanceID(id(t, n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants[instance] = d
+	}
+	var late []time.Duration
+	for instance := range wants {
+		if _, err := hub.client.Wait(t.Context(), instance); err != nil {
+			t.Fatal(err)
+		}
+		late = append(late, lateness(t, instance))
+	}
+	slices.Sort(late)
+	t.Logf("lateness of %d timers: p50 %v, p99 %v", timers, late[timers/2], late[timers-1])
+	if late[0] < 0 {
+		t.Errorf("a timer was early by %v", -late[0])
+	}
+	if late[timers-1] > 3*time.Second {
+		t.Errorf("a timer was late by %v", late[timers-1])
+	}
+}
+
+// lateness is from when the timer was due to the turn that saw it.
+func lateness(t *testing.T, instance string) time.Duration {
+	t.Helper()
+	var due time.Time
+	for _, e := range valid(t, instance) {
+		if e.FireAt != nil {
+			due = *e.FireAt
+		}
+		if e.Kind == "TimerFired" {
+			return e.Time.Sub(due)
+		}
+	}
+	t.Fatalf("%s: no timer has fired", instance)
+	return 0
+}
+
+func TestTheCommandLine(t *testing.T) {
+	instance := id(t, 1)
+	if out, exit := perdure(t, "start", "hello", "--input", `"world"`, "--id", instance, "--wait"); exit != 0 || !strings.Contains(out, "hello, world") {
+		t.Errorf("start --wait: exit %d, %s", exit, out)
+	}
+	if out, exit := perdure(t, "status", instance); exit != 0 || !strings.Contains(out, "Completed") {
+		t.Errorf("status: exit %d, %s", exit, out)
+	}
+	if out, exit := perdure(t, "list", "--name", "hello"); exit != 0 || !strings.Contains(out, instance) {
+		t.Errorf("list: exit %d, %s", exit, out)
+	}
+	if out, exit := perdure(t, "history", instance); exit != 0 || !strings.Contains(out, "OrchestrationCompleted") {
+		t.Errorf("history: exit %d, %s", exit, out)
+	}
+	if out, exit := perdure(t, "history", "--json", instance); exit != 0 || !strings.Contains(out, "perdure.history/1") {
+		t.Errorf("history --json: exit %d, %s", exit, out)
+	}
+	if _, exit := perdure(t, "start", "fails", "--input", "{}", "--id", id(t, 2)); exit != 0 {
+		t.Errorf("start: exit %d", exit)
+	}
+	if _, exit := perdure(t, "wait", id(t, 2)); exit != 2 {
+		t.Errorf("wait for one that fails: exit %d, want 2", exit)
+	}
+	if _, exit := perdure(t, "status", "nobody"); exit != 1 {
+		t.Errorf("status of nobody: exit %d, want 1", exit)
+	}
+}

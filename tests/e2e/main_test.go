@@ -1,0 +1,63 @@
+// Package e2e runs real function binaries on a local AWS: the stack's own template, deployed with short parameters.
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// hub is the deployed task hub that all tests share.
+var hub struct {
+	cloud  *localcloud.Cloud
+	client *client.Client
+	api    string
+	// perdure is the command-line tool, built from this checkout.
+	perdure string
+}
+
+func TestMain(m *testing.M) {
+	code, err := withHub(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility ends, so
+// that is short here.
+func withHub(f func() int) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/e2e/app", "--hub", "e2e", "--port", "0",
+		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=4")
+	if err != nil {
+		return 1, err
+	}
+	defer cloud.Stop()
+	for name, value := range cloud.Env {
+		os.Setenv(name, value)
+	}
+	p, err := dynamo.Open(ctx, "e2e")
+	if err != nil {
+		return 1, err
+	}
+	bin, err := os.MkdirTemp("", "perdure-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	hub.cloud, hub.client, hub.api, hub.perdure = cloud, client.New(p), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
+	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
+		return 1, err
+	}
+	return f(), nil
+}
