@@ -3,6 +3,7 @@ package lambdahandler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -49,15 +50,28 @@ func recordsOf(e events.SQSEvent) []provider.Record {
 	return records
 }
 
-// renewerHandler tells the two events of the renewer apart: records of the timers queue, or the schedule of the watch.
+// renewerEvent is either of the renewer's events: records of the timers queue, or the tick of the watch's rule.
+type renewerEvent struct {
+	events.SQSEvent
+
+	Source string `json:"source"`
+}
+
+// sourceOfTicks is what EventBridge calls itself in the events of a rule.
+const sourceOfTicks = "aws.events"
+
+// renewerHandler tells the two events apart. It refuses others, rather than taking them for a tick.
 func renewerHandler(k *dispatch.Timekeeper) func(context.Context, json.RawMessage) (any, error) {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
-		var e events.SQSEvent
+		var e renewerEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return nil, fmt.Errorf("lambdahandler: event of the renewer: %w", err)
 		}
-		if len(e.Records) > 0 {
-			return failures(k.HandleRecords(ctx, recordsOf(e))), nil
+		switch {
+		case len(e.Records) > 0:
+			return failures(k.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
+		case e.Source != sourceOfTicks:
+			return nil, errors.New("lambdahandler: the renewer got an event that is neither of SQS nor of its rule")
 		}
 		woken, err := k.Watch(ctx)
 		return map[string]int{"woken": woken}, err

@@ -46,8 +46,6 @@ func (h *TaskHub) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnA
 	api.CfnOptions().SetCondition(condition)
 	stage.CfnOptions().SetCondition(condition)
 	h.addRoute(api, condition, "Api", h.API, "ANY /v1/{proxy+}")
-	// Locks are the renewer's: it alone may change the visibility of work items.
-	h.addRoute(api, condition, "Renew", h.Renewer, "POST /v1/work-items/renew")
 	return api
 }
 

@@ -1,18 +1,12 @@
 package differential_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
+
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
-const endpointVariable = "PERDURE_TEST_ENDPOINT"
+const endpointVariable = localcloud.EndpointVariable
 
-func TestMain(m *testing.M) {
-	if os.Getenv(endpointVariable) == "" {
-		fmt.Fprintln(os.Stderr, endpointVariable+" must hold the URL of a running ministack, e.g. http://127.0.0.1:4566")
-		os.Exit(1)
-	}
-
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(localcloud.Main(m.Run)) }

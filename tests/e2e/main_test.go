@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/e2e/app", "--hub", "e2e", "--port", "0",
+	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/e2e/app", "--hub", "e2e", "--port", "0", "--enforce-iam",
 		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=4")
 	if err != nil {
 		return 1, err

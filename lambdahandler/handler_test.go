@@ -1,0 +1,147 @@
+package lambdahandler
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// recorded is a handler that notes what it is given and fails what it is told to.
+type recorded struct {
+	got  []provider.Record
+	fail []string
+}
+
+func (r *recorded) HandleRecords(_ context.Context, records []provider.Record) []string {
+	r.got = records
+	return r.fail
+}
+
+const sqsEvent = `{"Records":[
+	{"messageId":"m-1","receiptHandle":"r-1","body":"{}","attributes":{"ApproximateReceiveCount":"3","MessageGroupId":"g","SequenceNumber":"18849496460467696128"}},
+	{"messageId":"m-2","receiptHandle":"r-2","body":"x","attributes":{}}]}`
+
+func TestRecordsOfAnSQSEvent(t *testing.T) {
+	t.Parallel()
+	var e events.SQSEvent
+	if err := json.Unmarshal([]byte(sqsEvent), &e); err != nil {
+		t.Fatal(err)
+	}
+	h := &recorded{fail: []string{"m-2"}}
+	answer, err := sqsHandler(h)(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []provider.Record{
+		{ID: "m-1", Lock: "r-1", Body: "{}", Group: "g", Sequence: "18849496460467696128", ReceiveCount: 3},
+		{ID: "m-2", Lock: "r-2", Body: "x", ReceiveCount: 1},
+	}
+	if !slices.Equal(h.got, want) {
+		t.Errorf("got %+v", h.got)
+	}
+	if b, _ := json.Marshal(answer); string(b) != `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}` {
+		t.Errorf("answered %s", b)
+	}
+}
+
+// "batchItemFailures": null breaks some who read it, and means that everything failed to others.
+func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
+	t.Parallel()
+	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
+	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
+		t.Errorf("answered %s, %v", b, err)
+	}
+}
+
+func TestTheRenewerTellsItsEventsApart(t *testing.T) {
+	t.Parallel()
+	hub, err := simhub.New(simhub.Options{Registry: perdure.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	h := renewerHandler(hub.Timekeeper)
+	for name, c := range map[string]struct{ event, answer, err string }{
+		"records":      {`{"Records":[{"messageId":"m-1","body":"{}"}]}`, `{"batchItemFailures":[]}`, ""}, // unreadable: it goes to the dead letters
+		"tick":         {`{"source":"aws.events","detail-type":"Scheduled Event"}`, `{"woken":0}`, ""},
+		"HTTP request": {`{"rawPath":"/v1/work-items/renew"}`, "null", "neither of SQS nor of its rule"},
+		"not JSON":     {`nonsense`, "null", "event of the renewer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answer, err := h(t.Context(), json.RawMessage(c.event))
+			if b, _ := json.Marshal(answer); string(b) != c.answer {
+				t.Errorf("answered %s", b)
+			}
+			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("error %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+func TestAnHTTPEventIsServed(t *testing.T) {
+	t.Parallel()
+	h := httpHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr)
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write(b)
+	}))
+	var e events.APIGatewayV2HTTPRequest
+	err := json.Unmarshal([]byte(`{"version":"2.0","rawPath":"/v1/instances/a b?c","rawQueryString":"wait=20s","headers":{"idempotency-key":"k"},
+		"requestContext":{"domainName":"x.example","http":{"method":"POST","sourceIp":"192.0.2.7"}},"body":"aGVsbG8=","isBase64Encoded":true}`), &e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := h(t.Context(), e)
+	if err != nil || answer.StatusCode != http.StatusAccepted || answer.Body != "hello" {
+		t.Errorf("answered %+v, %v", answer, err)
+	}
+	if want := "POST /v1/instances/a b?c wait=20s k 192.0.2.7"; answer.Headers["X-Seen"] != want {
+		t.Errorf("the handler saw %q, want %q", answer.Headers["X-Seen"], want)
+	}
+	e.Body = "%"
+	if _, err := h(t.Context(), e); err == nil {
+		t.Error("a body that is not base64 was served")
+	}
+}
+
+func TestEveryWrongVariableIsNamed(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud", "PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
+	}
+	e := &environment{getenv: func(name string) string { return set[name] }}
+	e.hub(true, true)
+	e.logLevel()
+	e.bytes("PERDURE_CACHE_BYTES", "64 MiB")
+	for _, name := range []string{"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES"} {
+		if err := e.err(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+	if err := e.err(); strings.Contains(err.Error(), "PERDURE_HUB") {
+		t.Errorf("PERDURE_HUB is right, and named: %v", err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
+		e := &environment{getenv: func(string) string { return text }}
+		if got := e.bytes("SIZE", "64 MiB"); got != want || e.err() != nil {
+			t.Errorf("%q is %d, %v; want %d", text, got, e.err(), want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package providertest
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A turn commits whole or not at all, and of all turns on one head one is committed (I1, R7).
+func atomicity() group {
+	return group{"atomicity", []testCase{
+		{name: "ATurnCommitsWhole", run: aTurnCommitsWhole},
+		{name: "TheEndAndItsOutputsCommitTogether", run: endAndOutputs},
+		{name: "OfTwoTurnsOnOneHeadOneIsCommitted", run: func(f *fixture) { oneOfTwo(f, activity(Queue), ended(`1`)) }},
+		{name: "ALargeTurnLosesWhole", run: func(f *fixture) { oneOfTwo(f, activity(Queue), bulky(900<<10)) }},
+		{name: "ALargeTurnWinsWhole", run: func(f *fixture) { oneOfTwo(f, bulky(900<<10), activity(Queue)) }},
+		{name: "OfTwoLargeTurnsOneIsCommitted", run: func(f *fixture) { oneOfTwo(f, bulky(900<<10), bulky(800<<10)) }},
+		{name: "OfManyConcurrentTurnsOneIsCommitted", run: oneOfMany},
+		{name: "AnOldHeadIsAConflict", run: oldHead},
+		{name: "ALostResponseIsSuccess", run: func(f *fixture) { lostResponse(f, activity(Queue)) }, needs: []Capability{Faults}},
+		{name: "ALostResponseOfALargeTurnIsSuccess", run: func(f *fixture) { lostResponse(f, bulky(900<<10)) }, needs: []Capability{Faults}},
+		{name: "ARefusedCommitLeavesNothing", run: refusedCommit, needs: []Capability{Faults}},
+		{name: "WhatIsNotSentIsFoundInTheSegment", run: unsentOutputs, needs: []Capability{Faults}},
+	}}
+}
+
+func aTurnCommitsWhole(f *fixture) {
+	e := f.start("a")
+	t := e.commit(turnStarted(), activity(Queue), activity(OtherQueue), activity(Queue), timer(f.now()))
+	e.wantSegments(t)
+	if n, other := f.work(Queue), f.work(OtherQueue); len(n) != 2 || len(other) != 1 {
+		f.t.Errorf("%d and %d work items, want 2 and 1", len(n), len(other))
+	}
+	if n := f.timers(); len(n) != 1 {
+		f.t.Errorf("%d timers, want 1", len(n))
+	}
+	f.wantStatus("a", provider.StatusRunning)
+}
+
+func endAndOutputs(f *fixture) {
+	e := f.start("a")
+	t := e.commit(turnStarted(), activity(Queue), ended(`"out"`))
+	e.wantSegments(t)
+	f.wantStatus("a", provider.StatusCompleted)
+	if n := f.work(Queue); len(n) != 1 {
+		f.t.Errorf("%d work items, want 1", len(n))
+	}
+}
+
+func oneOfTwo(f *fixture, first, second history.Event) {
+	e := f.start("a")
+	winner, loser := e.turn(turnStarted(), first), e.turn(turnStarted(), activity(OtherQueue), timer(f.now()), second)
+	_, err := f.p.AckOrchestrationItem(f.ctx(), winner)
+	f.must(err)
+	f.work(Queue)
+	_, err = f.p.AckOrchestrationItem(f.ctx(), loser)
+	f.wantIs(err, provider.ErrConflict)
+	e.wantSegments(winner)
+	f.wantNothingSent()
+	f.wantStatus("a", provider.StatusRunning)
+}
+
+func oneOfMany(f *fixture) {
+	e := f.start("a")
+	const rivals = 12
+	turns, errs := make([]*provider.Turn, rivals), make([]error, rivals)
+	var wg sync.WaitGroup
+	for i := range rivals {
+		turns[i] = e.turn(append([]history.Event{turnStarted()}, repeat(i+1, activity(Queue))...)...)
+		wg.Go(func() { _, errs[i] = f.p.AckOrchestrationItem(f.ctx(), turns[i]) })
+	}
+	wg.Wait()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			f.t.Errorf("turns %d and %d were both committed", winner, i)
+		case err == nil:
+			winner = i
+		default:
+			f.wantIs(err, provider.ErrConflict)
+		}
+	}
+	if winner < 0 {
+		f.t.Fatal("no turn was committed")
+	}
+	e.wantSegments(turns[winner])
+	if n := len(f.work(Queue)); n != winner+1 {
+		f.t.Errorf("%d work items, want the winner's %d", n, winner+1)
+	}
+}
+
+func oldHead(f *fixture) {
+	e := f.start("a")
+	old := *e
+	one, two := e.commit(turnStarted()), e.commit(activity(Queue))
+	f.work(Queue)
+	for range 2 {
+		_, err := f.p.AckOrchestrationItem(f.ctx(), old.turn(turnStarted(), ended(`1`)))
+		f.wantIs(err, provider.ErrConflict)
+		old.head.Segment++
+	}
+	e.wantSegments(one, two)
+	f.wantStatus("a", provider.StatusRunning)
+	f.wantNothingSent()
+}
+
+func lostResponse(f *fixture, event history.Event) {
+	e := f.start("a")
+	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	t := e.commit(turnStarted(), event)
+	e.wantSegments(t)
+	if hits() != 1 {
+		f.t.Errorf("%d responses lost, want 1", hits())
+	}
+	f.wantStatus("a", provider.StatusRunning)
+}
+
+func refusedCommit(f *fixture) {
+	e := f.start("a")
+	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	t := e.turn(turnStarted(), activity(Queue), timer(f.now()), ended(`1`))
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.wantPermanent(err)
+	if errors.Is(err, provider.ErrConflict) {
+		f.t.Error("a refused call is taken for a conflict")
+	}
+	e.wantSegments()
+	f.wantNothingSent()
+	f.wantStatus("a", provider.StatusPending)
+}
+
+// The segment is the outbox: an error after the commit loses nothing (R9).
+func unsentOutputs(f *fixture) {
+	e := f.start("a")
+	hits := f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	t := e.turn(turnStarted(), activity(Queue), ended(`1`))
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
+		f.t.Errorf("error %v of a turn whose work item was refused", err)
+	}
+	e.wantSegments(t)
+	if hits() != 1 {
+		f.t.Errorf("%d sends refused, want 1", hits())
+	}
+	// Written last: only when all was accepted may the id be used again.
+	f.wantStatus("a", provider.StatusPending)
+}

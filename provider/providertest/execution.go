@@ -1,0 +1,146 @@
+package providertest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// execution is what an orchestrator knows of an execution that it runs the turns of.
+type execution struct {
+	f        *fixture
+	instance provider.Instance
+	head     provider.Head
+	next     int64 // id of the next event
+}
+
+// at is the position of a message, of an inbox that only the test knows.
+func at(sequence int) provider.Position {
+	return provider.Position{Inbox: "test", Sequence: fmt.Sprint(sequence)}
+}
+
+// turn makes the next turn of these events, numbered and dated. It consumed the message at the turn's own number.
+func (e *execution) turn(events ...history.Event) *provider.Turn {
+	t := &provider.Turn{
+		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(int(e.head.Segment) + 1),
+		Events: make([]history.Event, len(events)),
+	}
+	now := e.f.now()
+	for i, event := range events {
+		event.ID, event.Time = e.next+int64(i), now
+		t.Events[i] = event
+	}
+	return t
+}
+
+// commit commits the next turn, which must be accepted whole, and moves on.
+func (e *execution) commit(events ...history.Event) *provider.Turn {
+	e.f.t.Helper()
+	t := e.turn(events...)
+	refused, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
+	e.f.must(err)
+	if len(refused) > 0 {
+		e.f.t.Fatalf("refused: %v", refused)
+	}
+	e.follow(t)
+	return t
+}
+
+// follow moves on as after t.
+func (e *execution) follow(t *provider.Turn) {
+	e.head, e.next = t.Next(), e.next+int64(len(t.Events))
+}
+
+// item is an orchestration item that names the execution, as its messages do.
+func (e *execution) item() *provider.OrchestrationItem {
+	return &provider.OrchestrationItem{InstanceID: e.instance.InstanceID, Messages: []provider.InboxMessage{{
+		Message: provider.Message{Kind: provider.MessageWake, InstanceID: e.instance.InstanceID, ExecutionID: e.instance.ExecutionID},
+	}}}
+}
+
+// read reads the execution, strongly consistent.
+func (e *execution) read() *provider.Orchestration {
+	e.f.t.Helper()
+	o, err := e.f.p.ReadOrchestration(e.f.ctx(), e.item(), provider.Strong)
+	e.f.must(err)
+	return o
+}
+
+// log is the execution's history by ReadHistory.
+func (e *execution) log() []history.Event {
+	e.f.t.Helper()
+	var events []history.Event
+	for event, err := range e.f.p.ReadHistory(e.f.ctx(), e.instance.ExecutionID, 0) {
+		e.f.must(err)
+		events = append(events, event)
+	}
+	if _, err := history.Log(events); err != nil {
+		e.f.t.Error(err)
+	}
+	return events
+}
+
+// wantSegments fails unless the history has exactly these turns after the start.
+func (e *execution) wantSegments(turns ...*provider.Turn) {
+	e.f.t.Helper()
+	o := e.read()
+	if len(o.Segments) != len(turns)+1 {
+		e.f.t.Fatalf("%d segments, want the start and %d turns", len(o.Segments), len(turns))
+	}
+	for i, t := range turns {
+		e.f.wantEqual("segment", o.Segments[i+1], provider.Segment{Sequence: int64(i) + 1, Watermark: t.Watermark, Events: t.Events})
+	}
+}
+
+// The events that turns are made of.
+
+func turnStarted() history.Event {
+	return history.Event{Kind: history.TurnStarted, Version: "1.0.0", BuildID: "b"}
+}
+
+func activity(queue string) history.Event {
+	return history.Event{Kind: history.ActivityScheduled, Name: "pack", Queue: queue, Input: history.Payload(`"box"`)}
+}
+
+func completed(id int64) history.Event {
+	return history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload(`"ok"`), Attempt: 1}
+}
+
+func timer(due time.Time) history.Event {
+	return history.Event{Kind: history.TimerCreated, FireAt: &due}
+}
+
+func ended(output string) history.Event {
+	return history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(output)}
+}
+
+// bulky is an event that takes up so many bytes, also compressed.
+func bulky(bytes int) history.Event {
+	return history.Event{Kind: history.SideEffectRecorded, Value: noise(bytes)}
+}
+
+// repeat is n times the same event.
+func repeat(n int, e history.Event) []history.Event {
+	events := make([]history.Event, n)
+	for i := range events {
+		events[i] = e
+	}
+	return events
+}
+
+// noise is a JSON string of so many bytes that no compression makes smaller than about three quarters.
+func noise(bytes int) history.Payload {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	doc := make([]byte, bytes)
+	x := uint64(88172645463325252) // xorshift64: the same noise every time
+	for i := range doc {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		doc[i] = letters[x>>58]
+	}
+	doc[0], doc[bytes-1] = '"', '"'
+	return history.Payload(doc)
+}

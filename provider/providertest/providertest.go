@@ -1,0 +1,122 @@
+// Package providertest is the conformance suite that every provider.Provider must pass, one file a guarantee.
+//
+// A provider's test calls Run with a Harness that makes hubs of its backend, and compares the Report with the number of
+// tests it expects to have run:
+//
+//	report := providertest.Run(t, harness)
+//	if report.Ran != 120 || len(report.NotApplicable) > 0 { t.Error(report) }
+//
+// A test that needs what a backend cannot do (lose a response, damage an item) is not skipped in silence: the harness
+// declares its Capabilities, and what they exclude is in the Report.
+package providertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Harness makes hubs of one backend.
+type Harness struct {
+	// Capabilities are those of the hubs that Open makes. A hook of Hub that belongs to one must be set if it is declared.
+	Capabilities []Capability
+	// Open makes an empty hub and calls test with it, once, before it returns. It may do so in a testing/synctest bubble.
+	// It is called from many tests at once; no hub may see what is done to another.
+	Open func(t *testing.T, c Config, test func(t *testing.T, h Hub))
+}
+
+// Config says what a hub is made of. Every hub has the work queues Queue and OtherQueue and a dead-letter queue for each
+// queue.
+type Config struct {
+	// Visibility is how long a record that was received stays locked, in all queues.
+	Visibility time.Duration
+}
+
+// The work queues that every hub of a Harness has.
+const (
+	Queue      = "default"
+	OtherQueue = "payments"
+)
+
+// Hub is a task hub and what tests do to it beside calling the provider. All fields without a Capability are required.
+// Functions are called from the test's goroutine.
+type Hub struct {
+	Provider provider.Provider
+	// Receive takes up to 10 visible records of a queue (provider.QueueInbox, provider.QueueTimers, a work queue) and locks
+	// them. It returns none when none is visible, after a wait that is long enough for what was sent before to arrive.
+	Receive func(queue string) []provider.Record
+	// ReceiveDead is Receive for the dead letters of a queue.
+	ReceiveDead func(queue string) []provider.Record
+	// Now is the clock that the provider goes by.
+	Now func() time.Time
+	// Pass lets time pass, in which messages become visible and locks expire.
+	Pass func(d time.Duration)
+
+	// Fail makes calls to the backend fail, from now on (Faults). hits tells how many have.
+	Fail func(f Fault) (hits func() int)
+	// Damage spoils a committed segment (Corruption).
+	Damage func(executionID string, segment int64, d Damage)
+	// Lag makes eventually consistent reads, and the index that lists are read from, miss the last n items written (StaleReads).
+	Lag func(n int)
+}
+
+// Capability is what tests may need and a backend may not have.
+type Capability string
+
+// The capabilities.
+const (
+	// Faults: Hub.Fail.
+	Faults Capability = "faults"
+	// Corruption: Hub.Damage.
+	Corruption Capability = "corruption"
+	// StaleReads: Hub.Lag.
+	StaleReads Capability = "stale reads"
+	// LongTime: Hub.Pass takes no longer than a moment, whatever passes.
+	LongTime Capability = "long time"
+)
+
+// Operation is a kind of call that a provider makes to its backend.
+type Operation string
+
+// The kinds of calls.
+const (
+	Write  Operation = "write"  // that commits a turn, a start or a build
+	Update Operation = "update" // of an instance's status
+	Read   Operation = "read"   // of an instance, a history, builds or a list
+	Send   Operation = "send"   // of messages
+	Delete Operation = "delete" // of records
+	Delay  Operation = "delay"  // that makes records visible at another time
+)
+
+// Fault says which calls fail, and how.
+type Fault struct {
+	On    Operation
+	How   Failure
+	Times int // the first so many calls; 0: all of them
+}
+
+// Failure is how a call fails.
+type Failure string
+
+// The ways in which calls fail.
+const (
+	// Throttled: it was not done; the same call may succeed later.
+	Throttled Failure = "throttled"
+	// Refused: it was not done and never will be.
+	Refused Failure = "refused"
+	// Lost: it was done, but the answer did not arrive.
+	Lost Failure = "lost"
+)
+
+// Damage is what has happened to a segment.
+type Damage string
+
+// The kinds of damage.
+const (
+	Undecodable  Damage = "undecodable"   // its content is not what any release wrote
+	LaterRelease Damage = "later release" // it has an event of a kind that this release does not know
+	NoEvents     Damage = "no events"     // it decodes, and is empty
+	PartGone     Damage = "part gone"     // of several parts, one that is not the first is gone
+	Gone         Damage = "gone"          // it is gone altogether
+)

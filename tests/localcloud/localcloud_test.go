@@ -1,0 +1,54 @@
+package localcloud_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+func TestACloudAnswersUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	c, err := localcloud.Start(t.Context(), "cloud")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := c.Env["AWS_ENDPOINT_URL"] + "/_localstack/health"
+	if status := get(t, url); status != http.StatusOK || c.PID == 0 {
+		t.Errorf("HTTP %d from process %d", status, c.PID)
+	}
+	for range 2 {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if status := get(t, url); status != 0 {
+		t.Errorf("HTTP %d after Stop", status)
+	}
+}
+
+func TestTheErrorSaysWhatTheScriptSaid(t *testing.T) {
+	t.Parallel()
+	_, err := localcloud.Start(t.Context(), "no-such-command")
+	if err == nil || !strings.Contains(err.Error(), "invalid choice: 'no-such-command'") {
+		t.Error(err)
+	}
+}
+
+// get returns 0 when nobody answers.
+func get(t *testing.T, url string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode
+}
