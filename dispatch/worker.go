@@ -44,11 +44,23 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 
 // run executes an activity and collects its outcome, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, it provider.LockedWorkItem, out *outcomes) {
-	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
+	var o *provider.ActivityOutcome
+	returned := false
+	defer func() {
+		if !returned {
+			o = vanished(&it)
+		}
+		out.add(it, o)
+	}()
+	o = w.execute(ctx, &it)
+	returned = true
+}
+
+// vanished is the outcome of an activity that ended its goroutine.
+func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
+	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
 		Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", it.Name),
 	}}
-	defer func() { out.add(it, o) }()
-	o = w.execute(ctx, &it)
 }
 
 // giveBack makes visible again what this build cannot run: a worker of another generation may.

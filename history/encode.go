@@ -12,7 +12,7 @@ func Encode(events []Event) ([]byte, error) {
 			return nil, err
 		}
 	}
-	b, err := json.Marshal(events)
+	b, err := appendEvents(make([]byte, 0, 160*len(events)), events)
 	if err != nil {
 		return nil, fmt.Errorf("history: encode: %w", err)
 	}

@@ -160,7 +160,7 @@ func TestEncodeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
 		"event 0: id must be":                  {Kind: history.TurnStarted},
-		"history: encode: json":                {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
+		"history: encode: TurnStarted #1: input is not JSON":                {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
 		"event 1 (TimerFired): no sourceEvent": {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
@@ -205,4 +205,45 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(segment())), "ns/event")
+}
+
+// A field that the encoder forgets would be lost without a word.
+func TestEveryFieldIsWritten(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC()
+	one := history.Event{ID: 9, Kind: history.TurnStarted, Time: now}
+	v := reflect.ValueOf(&one).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			if v.Type().Field(i).Name != "Kind" {
+				f.SetString("x")
+			}
+		case reflect.Int, reflect.Int64:
+			f.SetInt(3)
+		case reflect.Pointer:
+			f.Set(reflect.New(f.Type().Elem()))
+		case reflect.Map:
+			f.Set(reflect.ValueOf(map[string]string{"k": "v"}))
+		case reflect.Slice:
+			if f.Type() == reflect.TypeFor[history.Payload]() {
+				f.SetBytes([]byte("1"))
+			} else {
+				f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			}
+		default:
+		}
+	}
+	one.ID, one.SourceEventIDs = 9, nil
+	several := history.Event{ID: 9, Kind: history.TurnStarted, Time: now, SourceEventIDs: []history.Range{{First: 1, Last: 2}}}
+	b, err := history.Encode([]history.Event{one, several})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if !bytes.Contains(b, []byte(`"`+name+`":`)) {
+			t.Errorf("%s is not written", name)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,22 @@ func TestSizes(t *testing.T) {
 		if got := e.bytes("SIZE", "64 MiB"); got != want || e.err() != nil {
 			t.Errorf("%q is %d, %v; want %d", text, got, e.err(), want)
 		}
+	}
+}
+
+// Not parallel: the collector's settings are the process's.
+func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
+	tuneMemory(func(name string) string { return map[string]string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512"}[name] })
+	if got := debug.SetGCPercent(100); got != gcPercent {
+		t.Errorf("GC percent %d", got)
+	}
+	if got := debug.SetMemoryLimit(-1); got != 429496729 {
+		t.Errorf("memory limit %d, want 80 %% of 512 MiB", got)
+	}
+	tuneMemory(func(name string) string { return map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}[name] })
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("GOGC was overridden by %d", got)
 	}
 }

@@ -64,6 +64,7 @@ type function struct {
 }
 
 func begin(queues, timers bool) *function {
+	tuneMemory(os.Getenv)
 	env := &environment{getenv: os.Getenv}
 	f := &function{env: env, hub: env.hub(queues, timers)}
 	f.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: env.logLevel()}))

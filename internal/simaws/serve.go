@@ -23,6 +23,9 @@ func (m *mapping) serve(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 
+	idle := make(chan []delivery)
+	defer close(idle)
+
 	for ctx.Err() == nil {
 		if !m.acquire() {
 			m.awaitIdle(ctx)
@@ -33,7 +36,12 @@ func (m *mapping) serve(ctx context.Context) {
 		b := m.queue.receive(m.BatchSize, m.queue.VisibilityTimeout)
 		if len(b.deliveries) > 0 {
 			m.cloud.inFlight.Add(1)
-			running.Go(func() { m.run(ctx, b.deliveries) })
+
+			select {
+			case idle <- b.deliveries: // an environment that is warm, as its goroutine's stack is
+			default:
+				running.Go(func() { m.environment(ctx, b.deliveries, idle) })
+			}
 
 			continue
 		}
@@ -43,6 +51,13 @@ func (m *mapping) serve(ctx context.Context) {
 		if _, err := b.wait(ctx, m.cloud, nil); err != nil {
 			return
 		}
+	}
+}
+
+// environment runs one batch after the other, until there will be no more.
+func (m *mapping) environment(ctx context.Context, deliveries []delivery, more <-chan []delivery) {
+	for ok := true; ok; deliveries, ok = <-more {
+		m.run(ctx, deliveries)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -13,8 +14,8 @@ import (
 // EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	entries := make([]entry, 0, len(ms))
-	for i := range ms {
-		e, err := inboxEntry(&ms[i])
+	for _, m := range ms { // a copy: the caller may share its messages
+		e, err := inboxEntry(&m)
 		if err != nil {
 			return err
 		}
@@ -74,15 +75,31 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 	return items, unreadable
 }
 
-// DeadLetter copies a record to the dead letters of its queue.
+// DeadLetter copies a record to the dead letters of its queue. What was wrong is the message attribute "error".
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
 		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no queue for %q", queue)})
 	}
-	e := entry{body: u.Record.Body}
+	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
 	if queue == provider.QueueInbox {
 		e.group, e.dedup = u.Record.Group, digest("dead", u.Record.ID)
 	}
 	return p.sendBatch(ctx, url, []entry{e})
+}
+
+// reasonLimit keeps what was wrong readable beside the record.
+const reasonLimit = 1 << 10
+
+// reason is an error as a message attribute takes it: without the characters that SQS refuses, and within the bytes that the
+// body has left of the message.
+func reason(err error, left int) string {
+	allowed := strings.Map(func(r rune) rune {
+		if r < ' ' || r == '\uFFFE' || r == '\uFFFF' {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	most := max(0, min(reasonLimit, left-len(attrReason)-len(attrReasonType)))
+	return strings.ToValidUTF8(allowed[:min(most, len(allowed))], "")
 }

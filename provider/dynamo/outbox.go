@@ -100,7 +100,7 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 		}
 		e, err := newEntry(w, w.ActivityID)
 		if err != nil {
-			refused = append(refused, refuse(w.ActivityID, "PayloadTooLargeError", "activity %q: %v", w.Name, err))
+			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
 			continue
 		}
 		queues[url] = append(queues[url], e)

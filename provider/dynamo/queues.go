@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,7 +33,15 @@ type entry struct {
 	group string // FIFO only
 	dedup string // FIFO only
 	delay int32  // seconds, standard only
+
+	reason string // dead letters: what was wrong
 }
+
+// What a dead letter's reason is, as a message attribute.
+const (
+	attrReason     = "error"
+	attrReasonType = "String"
+)
 
 // sendAll sends to several standard queues, in parallel, and checks every entry's result (R9).
 func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) error {
@@ -111,6 +120,11 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 		if batch[i].group != "" {
 			e.MessageGroupId, e.MessageDeduplicationId = &batch[i].group, &batch[i].dedup
 		}
+		if batch[i].reason != "" {
+			e.MessageAttributes = map[string]types.MessageAttributeValue{
+				attrReason: {DataType: aws.String(attrReasonType), StringValue: &batch[i].reason},
+			}
+		}
 	}
 	return entries
 }
@@ -153,8 +167,8 @@ func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...p
 	if err != nil {
 		return err
 	}
-	for from := 0; from < len(records); from += batchLimit {
-		if err := p.deleteBatch(ctx, url, records[from:min(from+batchLimit, len(records))]); err != nil {
+	for batch := range slices.Chunk(records, batchLimit) {
+		if err := p.deleteBatch(ctx, url, batch); err != nil {
 			return err
 		}
 	}
@@ -181,10 +195,18 @@ func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.
 	if err != nil {
 		return err
 	}
+	var errs []error
+	for batch := range slices.Chunk(records, batchLimit) {
+		errs = append(errs, p.abandonBatch(ctx, url, int32(delay/time.Second), batch))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Provider) abandonBatch(ctx context.Context, url string, seconds int32, records []provider.Record) error {
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
 	for i := range records {
 		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: int32(delay / time.Second),
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: seconds,
 		}
 	}
 	return call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {

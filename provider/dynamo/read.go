@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -118,40 +119,59 @@ func (p *Provider) ReadHistory(ctx context.Context, executionID string, after in
 
 // ReadEnd reads the last segment alone, backwards from the end.
 func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Event, error) {
+	for try := 1; ; try++ {
+		parts, err := p.lastParts(ctx, executionID)
+		if err != nil {
+			return history.Event{}, err
+		}
+		end, err := lastEvent(parts)
+		if _, torn := errors.AsType[*tornError](err); torn && try < strongTries {
+			continue
+		} else if torn {
+			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+		}
+		if err != nil {
+			return history.Event{}, fmt.Errorf("dynamo: execution %s: %w", executionID, err)
+		}
+		return end, nil
+	}
+}
+
+// lastParts reads the items of the last segment, in key order.
+func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(1)
 	var parts []item
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
-			return history.Event{}, err
+			return nil, err
 		}
 		parts = append(parts, page...)
 		if n := len(parts); n > 0 && getNumber(parts[n-1], attrParts) > 0 {
 			break // the first part: the segment is whole
 		}
 	}
-	return lastEvent(executionID, parts)
+	slices.Reverse(parts)
+	return parts, nil
 }
 
-func lastEvent(executionID string, backwards []item) (history.Event, error) {
-	n := len(backwards)
-	if n == 0 {
-		return history.Event{}, fmt.Errorf("dynamo: execution %s: %w", executionID, provider.ErrNotFound)
-	}
-	parts := make([]item, n)
-	for i, it := range backwards {
-		parts[n-1-i] = it
+func lastEvent(parts []item) (history.Event, error) {
+	if len(parts) == 0 {
+		return history.Event{}, provider.ErrNotFound
 	}
 	sequence, _, err := parseSegmentSK(getString(parts[0], attrSK))
 	if err != nil {
-		return history.Event{}, fmt.Errorf("dynamo: execution %s: %w: %w", executionID, provider.ErrCorrupt, err)
+		return history.Event{}, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+	}
+	if n := getNumber(parts[0], attrParts); n != int64(len(parts)) {
+		return history.Event{}, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(parts[0], attrSK), n, len(parts))}
 	}
 	s, err := decodeSegment(sequence, parts)
 	if err != nil {
-		return history.Event{}, fmt.Errorf("dynamo: execution %s: %w", executionID, err)
+		return history.Event{}, err
 	}
-	if e := s.Events[len(s.Events)-1]; e.Kind.Terminal() {
-		return e, nil
+	if n := len(s.Events); n > 0 && s.Events[n-1].Kind.Terminal() {
+		return s.Events[n-1], nil
 	}
-	return history.Event{}, fmt.Errorf("dynamo: execution %s has not ended: %w", executionID, provider.ErrNotFound)
+	return history.Event{}, fmt.Errorf("has not ended: %w", provider.ErrNotFound)
 }

@@ -34,7 +34,7 @@ const (
 
 // Both are safe for concurrent use in their …All forms, and costly to make.
 var (
-	compressor   = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)))
+	compressor   = ready(must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(decodeLimit), zstd.WithDecoderConcurrency(0)))
 )
 
@@ -43,6 +43,13 @@ func must[T any](v T, err error) T {
 		panic(err) // options that are constants
 	}
 	return v
+}
+
+// ready makes the encoder create its channel now: one that is created on first use in a testing/synctest bubble panics in the
+// next bubble.
+func ready(e *zstd.Encoder) *zstd.Encoder {
+	e.EncodeAll(nil, nil)
+	return e
 }
 
 // encodeSegment makes the items of a segment, the first part first.
@@ -59,11 +66,24 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 		first[attrEvents] = str(string(doc))
 		return []item{first}, nil
 	}
-	packed := compressor.EncodeAll(doc, nil)
-	if len(packed) > turnLimit {
-		return nil, fmt.Errorf("%w: its events take %d bytes compressed, of %d that fit: pass references instead of large payloads, or schedule less at once", provider.ErrTooLarge, len(packed), turnLimit)
+	packed, err := pack(doc)
+	if err != nil {
+		return nil, err
 	}
 	return split(first, executionID, s.Sequence, packed), nil
+}
+
+// pack compresses, and refuses what would not be written or could not be read again.
+func pack(doc []byte) ([]byte, error) {
+	const advice = "pass references instead of large payloads, or schedule less at once"
+	if len(doc) > decodeLimit {
+		return nil, fmt.Errorf("%w: its events take %d bytes, of %d that fit: %s", provider.ErrTooLarge, len(doc), decodeLimit, advice)
+	}
+	packed := compressor.EncodeAll(doc, nil)
+	if len(packed) > turnLimit {
+		return nil, fmt.Errorf("%w: its events take %d bytes compressed, of %d that fit: %s", provider.ErrTooLarge, len(packed), turnLimit, advice)
+	}
+	return packed, nil
 }
 
 func split(first item, executionID string, sequence int64, packed []byte) []item {

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -62,7 +63,7 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 			continue
 		}
 		at, ok := open[d.ExecutionID]
-		bytes := len(d.Outcome.Result) + outcomeOverhead
+		bytes := outcomeBytes(d.Outcome)
 		if !ok || size[d.ExecutionID]+bytes > bundleBytes {
 			at = len(ms)
 			ms = append(ms, provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
@@ -75,8 +76,14 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	return ms
 }
 
-// outcomeOverhead is what an outcome takes beside its result: fields, or an error's text.
-const outcomeOverhead = 8 << 10
+// outcomeBytes is what an outcome takes in a message: escapes make it larger than its parts.
+func outcomeBytes(o *provider.ActivityOutcome) int {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return 0 // encoding the message will say so
+	}
+	return len(sqsText(b))
+}
 
 func recordIDs(done []provider.CompletedWorkItem) []string {
 	ids := make([]string, len(done))

@@ -1,13 +1,8 @@
 // Package providertest is the conformance suite that every provider.Provider must pass, one file a guarantee.
 //
-// A provider's test calls Run with a Harness that makes hubs of its backend, and compares the Report with the number of
-// tests it expects to have run:
-//
-//	report := providertest.Run(t, harness)
-//	if report.Ran != 120 || len(report.NotApplicable) > 0 { t.Error(report) }
-//
-// A test that needs what a backend cannot do (lose a response, damage an item) is not skipped in silence: the harness
-// declares its Capabilities, and what they exclude is in the Report.
+// A provider's test calls Run with a Harness that makes hubs of its backend. A test that needs what a backend cannot do (lose
+// a response, damage an item) is not skipped in silence: the harness declares its Capabilities, and says in Want which tests
+// they exclude and how many are left. Both only change with the suite or the backend, on purpose.
 package providertest
 
 import (
@@ -21,6 +16,8 @@ import (
 type Harness struct {
 	// Capabilities are those of the hubs that Open makes. A hook of Hub that belongs to one must be set if it is declared.
 	Capabilities []Capability
+	// Want is what is expected to run. Run fails on any difference.
+	Want Report
 	// Open makes an empty hub and calls test with it, once, before it returns. It may do so in a testing/synctest bubble.
 	// It is called from many tests at once; no hub may see what is done to another.
 	Open func(t *testing.T, c Config, test func(t *testing.T, h Hub))
@@ -53,7 +50,8 @@ type Hub struct {
 	// Pass lets time pass, in which messages become visible and locks expire.
 	Pass func(d time.Duration)
 
-	// Fail makes calls to the backend fail, from now on (Faults). hits tells how many have.
+	// Fail makes calls to the backend fail from now on, instead of what an earlier Fail said; Fault{} ends it (Faults).
+	// hits tells how many have failed.
 	Fail func(f Fault) (hits func() int)
 	// Damage spoils a committed segment (Corruption).
 	Damage func(executionID string, segment int64, d Damage)

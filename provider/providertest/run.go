@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"flag"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,11 +9,11 @@ import (
 	"time"
 )
 
-// Report says what Run did.
+// Report says which tests ran.
 type Report struct {
-	// Ran is how many tests ran.
+	// Ran is how many did.
 	Ran int
-	// NotApplicable names the tests that need a capability which the harness does not declare, as group/name.
+	// NotApplicable are the tests, as group/test, that need a capability which the harness does not declare.
 	NotApplicable []string
 }
 
@@ -41,33 +40,29 @@ func groups() []group {
 	}
 }
 
-// Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended.
-// A test whose capabilities are declared and that did not run, although nothing selects tests by name, fails t.
-func Run(t *testing.T, h Harness) Report {
+// Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended. It
+// fails t when what ran is not what h.Want says.
+func Run(t *testing.T, h Harness) {
 	t.Helper()
 	var ran atomic.Int64
-	var report Report
-	applicable := 0
+	var got Report
 	for _, g := range groups() {
 		var cases []testCase
 		for _, c := range g.cases {
-			if missing := h.missing(c); len(missing) > 0 {
-				report.NotApplicable = append(report.NotApplicable, fmt.Sprintf("%s/%s needs %v", g.name, c.name, missing))
+			if h.can(c.needs) {
+				cases = append(cases, c)
 				continue
 			}
-			cases = append(cases, c)
+			got.NotApplicable = append(got.NotApplicable, g.name+"/"+c.name)
 		}
-		applicable += len(cases)
 		h.runGroup(t, group{g.name, cases}, &ran)
 	}
-	report.Ran = int(ran.Load())
-	if report.Ran != applicable && !selective() {
-		t.Errorf("%d of %d applicable tests ran", report.Ran, applicable)
+	if !slices.Equal(got.NotApplicable, h.Want.NotApplicable) {
+		t.Errorf("not applicable: %q\nexpected: %q", got.NotApplicable, h.Want.NotApplicable)
 	}
-	for _, name := range report.NotApplicable {
-		t.Log("not applicable:", name)
+	if got.Ran = int(ran.Load()); got.Ran != h.Want.Ran && !selective() {
+		t.Errorf("%d tests ran, expected: %d", got.Ran, h.Want.Ran)
 	}
-	return report
 }
 
 func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
@@ -90,13 +85,13 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 	})
 }
 
-func (h Harness) missing(c testCase) (missing []Capability) {
-	for _, need := range c.needs {
+func (h Harness) can(needs []Capability) bool {
+	for _, need := range needs {
 		if !slices.Contains(h.Capabilities, need) {
-			missing = append(missing, need)
+			return false
 		}
 	}
-	return missing
+	return true
 }
 
 // selective reports whether the command line selects tests below the level of Run's caller, so that fewer run.

@@ -1,0 +1,104 @@
+// Package dynamotest puts provider/dynamo under providertest: what its harnesses on AWS in memory and on local clouds have
+// in common.
+package dynamotest
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/providertest"
+)
+
+// Table is what the provider and the tests ask of DynamoDB. *dynamodb.Client and *simaws.Table serve it.
+type Table interface {
+	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Queues is what the provider and the tests ask of SQS. *sqs.Client and *simaws.Queues serve it.
+type Queues interface {
+	SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+}
+
+// Cloud is where a test's table and queues are made.
+type Cloud struct {
+	Table  Table
+	Queues Queues
+	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
+	CreateQueue func(name string, visibility time.Duration) (url string)
+}
+
+// Hub makes an empty hub on a table that is there, with queues of its own: all hooks are set but Lag.
+func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) providertest.Hub {
+	t.Helper()
+	where := dynamo.Hub{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	create := func(name, suffix string) string {
+		where.DeadLetters[name] = c.CreateQueue(name+"-dead"+suffix, config.Visibility)
+		return c.CreateQueue(name+suffix, config.Visibility)
+	}
+	where.InboxURL, where.TimersURL = create(provider.QueueInbox, ".fifo"), create(provider.QueueTimers, "")
+	for _, name := range []string{providertest.Queue, providertest.OtherQueue} {
+		where.WorkQueues[name] = create(name, "")
+	}
+	faults := &faults{}
+	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}},
+		dynamo.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := map[string]string{provider.QueueInbox: where.InboxURL, provider.QueueTimers: where.TimersURL}
+	for name, url := range where.WorkQueues {
+		urls[name] = url
+	}
+	return providertest.Hub{
+		Provider:    p,
+		Receive:     func(queue string) []provider.Record { return c.receive(t, urls[queue]) },
+		ReceiveDead: func(queue string) []provider.Record { return c.receive(t, where.DeadLetters[queue]) },
+		Now:         time.Now, //nolint:forbidigo // as the provider's default clock: in a bubble it is the bubble's
+		Pass:        time.Sleep,
+		Fail:        faults.arm,
+		Damage: func(executionID string, segment int64, d providertest.Damage) {
+			damage{t, c.Table, table, executionID, segment}.do(d)
+		},
+	}
+}
+
+// receive takes what is visible now: in memory and on ministack nothing is on its way.
+func (c Cloud) receive(t *testing.T, url string) []provider.Record {
+	t.Helper()
+	out, err := c.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := make([]provider.Record, len(out.Messages))
+	for i := range out.Messages {
+		m := &out.Messages[i]
+		count, err := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		records[i] = provider.Record{
+			ID: *m.MessageId, Lock: *m.ReceiptHandle, Body: *m.Body, ReceiveCount: count,
+			Group: m.Attributes["MessageGroupId"], Sequence: m.Attributes["SequenceNumber"],
+		}
+	}
+	return records
+}

@@ -1,0 +1,116 @@
+package dynamotest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure/provider/providertest"
+)
+
+// faults makes calls fail as told, for one hub.
+type faults struct {
+	mu    sync.Mutex
+	armed *armed
+}
+
+type armed struct {
+	providertest.Fault
+
+	hits int
+}
+
+func (f *faults) arm(fault providertest.Fault) (hits func() int) {
+	a := &armed{Fault: fault}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed = a
+	return func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return a.hits
+	}
+}
+
+// next is how the next call of a kind fails, "" when it does not.
+func (f *faults) next(op providertest.Operation) providertest.Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.armed; a != nil && a.On == op && (a.Times == 0 || a.hits < a.Times) {
+		a.hits++
+		return a.How
+	}
+	return ""
+}
+
+// through makes a call, unless it is to fail.
+func through[Out any](f *faults, op providertest.Operation, call func() (Out, error)) (Out, error) {
+	var none Out
+	switch f.next(op) {
+	case providertest.Throttled:
+		return none, &smithy.GenericAPIError{Code: "ThrottlingException", Message: "slow down", Fault: smithy.FaultClient}
+	case providertest.Refused:
+		return none, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient}
+	case providertest.Lost:
+		_, err := call()
+		return none, errors.Join(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, err)
+	default:
+		return call()
+	}
+}
+
+type faultyTable struct {
+	Table
+
+	faults *faults
+}
+
+func (t faultyTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return through(t.faults, providertest.Read, func() (*dynamodb.GetItemOutput, error) { return t.Table.GetItem(ctx, in, opts...) })
+}
+
+func (t faultyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return through(t.faults, providertest.Read, func() (*dynamodb.QueryOutput, error) { return t.Table.Query(ctx, in, opts...) })
+}
+
+func (t faultyTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) { return t.Table.PutItem(ctx, in, opts...) })
+}
+
+func (t faultyTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return through(t.faults, providertest.Update, func() (*dynamodb.UpdateItemOutput, error) { return t.Table.UpdateItem(ctx, in, opts...) })
+}
+
+func (t faultyTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return through(t.faults, providertest.Write, func() (*dynamodb.TransactWriteItemsOutput, error) {
+		// A copy: the SDK writes its token into the input, and a repeat with the token would never meet the condition.
+		again := *in
+		return t.Table.TransactWriteItems(ctx, &again, opts...)
+	})
+}
+
+type faultyQueues struct {
+	Queues
+
+	faults *faults
+}
+
+func (q faultyQueues) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) { return q.Queues.SendMessageBatch(ctx, in, opts...) })
+}
+
+func (q faultyQueues) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) { return q.Queues.DeleteMessageBatch(ctx, in, opts...) })
+}
+
+func (q faultyQueues) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return through(q.faults, providertest.Delay, func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+		return q.Queues.ChangeMessageVisibilityBatch(ctx, in, opts...)
+	})
+}

@@ -1,0 +1,117 @@
+package providertest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A history that cannot be read is an error that names it, and nobody else's trouble.
+func corruption() group {
+	g := group{"corruption", []testCase{
+		{name: "AnUndecodableTurn", run: func(f *fixture) { damagedTurn(f, Undecodable, 1) }},
+		{name: "AnUndecodableLastTurn", run: func(f *fixture) { damagedTurn(f, Undecodable, 3) }},
+		{name: "AnUndecodableStart", run: func(f *fixture) { damagedTurn(f, Undecodable, 0) }},
+		{name: "ATurnOfALaterRelease", run: func(f *fixture) { damagedTurn(f, LaterRelease, 1) }},
+		{name: "ALastTurnOfALaterRelease", run: func(f *fixture) { damagedTurn(f, LaterRelease, 3) }},
+		{name: "AMissingPart", run: func(f *fixture) { damagedTurn(f, PartGone, 2) }},
+		{name: "AMissingFirstPart", run: func(f *fixture) { damagedTurn(f, Gone, 2) }},
+		{name: "AMissingTurn", run: func(f *fixture) { damagedTurn(f, Gone, 1) }},
+		{name: "AMissingStart", run: func(f *fixture) { damagedTurn(f, Gone, 0) }},
+		{name: "TheEndIsInADamagedTurn", run: damagedEnd},
+		{name: "OtherInstancesAreUnhindered", run: othersGoOn},
+		{name: "ADamagedExecutionCanBeEnded", run: canBeEnded},
+	}}
+	for i := range g.cases {
+		g.cases[i].needs = []Capability{Corruption}
+	}
+	return g
+}
+
+// threeTurns has a segment of several parts in the middle.
+func (f *fixture) threeTurns(id string) *execution {
+	f.t.Helper()
+	e := f.start(id)
+	e.commit(turnStarted(), activity(Queue))
+	e.commit(bulky(900 << 10))
+	e.commit(completed(3), ended(`1`))
+	return e
+}
+
+func (f *fixture) wantCorrupt(what string, e *execution, err error) {
+	f.t.Helper()
+	if !errors.Is(err, provider.ErrCorrupt) {
+		f.t.Errorf("%s: error %v, want %v", what, err, provider.ErrCorrupt)
+	}
+	if err != nil && !strings.Contains(err.Error(), e.instance.ExecutionID) {
+		f.t.Errorf("%s: the error does not name the execution: %v", what, err)
+	}
+}
+
+func damagedTurn(f *fixture, d Damage, segment int64) {
+	e := f.threeTurns("a")
+	f.Damage(e.instance.ExecutionID, segment, d)
+	for what, c := range map[string]provider.Consistency{"eventual": provider.Eventual, "strong": provider.Strong} {
+		_, err := f.p.ReadOrchestration(f.ctx(), e.item(), c)
+		f.wantCorrupt(what, e, err)
+	}
+	n := 0
+	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.ExecutionID, 0) {
+		if err == nil {
+			f.t.Errorf("event %s of a damaged history", event.String())
+			continue
+		}
+		n++
+		f.wantCorrupt("history", e, err)
+	}
+	if n != 1 {
+		f.t.Errorf("%d errors, want 1", n)
+	}
+}
+
+func damagedEnd(f *fixture) {
+	for d, large := range map[Damage]bool{Undecodable: false, LaterRelease: false, NoEvents: false, PartGone: true, Gone: true} {
+		last := ended(`1`)
+		if large {
+			last.Output = noise(900 << 10)
+		}
+		e := f.start(string(d))
+		e.commit(turnStarted(), last)
+		f.Damage(e.instance.ExecutionID, 1, d)
+		end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+		if err == nil {
+			f.t.Errorf("%s: the end is %s", d, end.String())
+		}
+		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // nothing says that it has ended
+			f.wantCorrupt(string(d), e, err)
+		}
+	}
+}
+
+func othersGoOn(f *fixture) {
+	bad, good := f.threeTurns("bad"), f.start("good")
+	f.Damage(bad.instance.ExecutionID, 1, Undecodable)
+	t := good.commit(turnStarted(), activity(Queue))
+	good.wantSegments(t)
+	if ids := f.list(provider.Query{}); len(ids) != 2 {
+		f.t.Errorf("%d instances are listed, want 2", len(ids))
+	}
+}
+
+// canBeEnded: what is known beside the history is still known, and a turn on the head still commits, so that the
+// instance can be ended.
+func canBeEnded(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	f.Damage(e.instance.ExecutionID, 1, Undecodable)
+	f.wantStatus("a", provider.StatusRunning)
+	t := e.turn(history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "T", Message: "m"}})
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	f.wantStatus("a", provider.StatusFailed)
+	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+	f.must(err)
+	f.wantEqual("the end", end, t.Events[0])
+}

@@ -1,0 +1,170 @@
+package providertest
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// What a committed turn caused is read off its segment again, as far as it is not settled (R4, R9).
+func redispatch() group {
+	return group{"redispatch", []testCase{
+		{name: "OnlyWhatIsUnsettledIsSentAgain", run: onlyUnsettled},
+		{name: "FromTheSegmentThatCoversTheMessage", run: fromCovering},
+		{name: "AWatermarkOfAnotherInboxCoversNothing", run: otherInbox},
+		{name: "WhatIsOverSendsNothing", run: overSendsNothing},
+		{name: "WorkItemsAndTimersAreTheSameAgain", run: sameAgain},
+		{name: "WhatIsRefusedIsRefusedAgain", run: refusedAgain},
+		{name: "AStatusThatWasNotWrittenIsWritten", run: statusRepaired, needs: []Capability{Faults}},
+		{name: "AnEndThatWasNotWrittenIsWritten", run: endRepaired, needs: []Capability{Faults}},
+		{name: "UnsentOutputsAreSentAndTheEndIsWritten", run: unsentSent, needs: []Capability{Faults}},
+		{name: "AStaleViewDoesNotReviveWhatIsOver", run: noRevival},
+	}}
+}
+
+func (f *fixture) redispatch(e *execution, from provider.Position) []provider.OutputFailure {
+	f.t.Helper()
+	refused, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), from)
+	f.must(err)
+	return refused
+}
+
+// wantWork fails unless the queue has work items of exactly these activities.
+func (f *fixture) wantWork(queue string, want ...int64) {
+	f.t.Helper()
+	got := []int64{}
+	for _, w := range f.work(queue) {
+		got = append(got, w.ActivityID)
+	}
+	f.wantEqual("activities in "+queue, got, append([]int64{}, want...))
+}
+
+func onlyUnsettled(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue), activity(Queue), activity(Queue), timer(f.now()), timer(f.now())) // 3 4 5, timers 6 7
+	e.commit(completed(3), history.Event{Kind: history.ActivityFailed, SourceEventID: 5, Attempt: 1, Error: &history.Failure{Type: "T", Message: "m"}},
+		history.Event{Kind: history.TimerFired, SourceEventID: 6})
+	f.work(Queue)
+	f.timers()
+	f.redispatch(e, at(1))
+	f.wantWork(Queue, 4)
+	if ts := f.timers(); len(ts) != 1 || ts[0].TimerID != 7 {
+		f.t.Errorf("timers %s, want 7", text(ts))
+	}
+}
+
+func fromCovering(f *fixture) {
+	e := f.start("a")
+	for range 3 {
+		e.commit(activity(Queue)) // 2, 3 and 4, by the messages at 1, 2 and 3
+	}
+	f.wantWork(Queue, 2, 3, 4)
+	for from, want := range map[int][]int64{0: {2, 3, 4}, 1: {2, 3, 4}, 2: {3, 4}, 3: {4}, 4: nil} {
+		f.redispatch(e, at(from))
+		f.wantWork(Queue, want...)
+	}
+}
+
+func otherInbox(f *fixture) {
+	e := f.start("a")
+	e.commit(activity(Queue))
+	f.work(Queue)
+	f.redispatch(e, provider.Position{Inbox: "another", Sequence: "1"})
+	f.wantNothingSent()
+}
+
+func overSendsNothing(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue), timer(f.now()))
+	e.commit(ended(`1`))
+	f.work(Queue)
+	f.timers()
+	f.redispatch(e, at(1))
+	f.wantNothingSent()
+	f.wantStatus("a", provider.StatusCompleted)
+}
+
+func sameAgain(f *fixture) {
+	e := f.start("a")
+	due := f.now().Add(400 * time.Millisecond)
+	e.commit(turnStarted(), activity(Queue), activity(OtherQueue), timer(due))
+	bodies := func() (all []string) {
+		for _, queue := range []string{Queue, OtherQueue, provider.QueueTimers} {
+			for _, r := range f.drain(queue) {
+				all = append(all, r.Body)
+			}
+		}
+		return all
+	}
+	first := bodies()
+	for range 2 {
+		f.redispatch(e, at(1))
+		f.wantEqual("sent again", bodies(), first)
+	}
+	if len(first) != 3 {
+		f.t.Errorf("%d messages, want 3", len(first))
+	}
+	f.wantStatus("a", provider.StatusRunning)
+}
+
+func refusedAgain(f *fixture) {
+	e := f.start("a")
+	t := e.turn(turnStarted(), activity("nowhere"), activity(Queue))
+	refused, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	f.work(Queue)
+	f.wantEqual("refused again", f.redispatch(e, at(1)), refused)
+	f.wantWork(Queue, 4)
+}
+
+func statusRepaired(f *fixture) {
+	e := f.start("a")
+	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); err == nil {
+		f.t.Error("a status that was not written is no error")
+	}
+	f.wantStatus("a", provider.StatusPending)
+	f.redispatch(e, at(1))
+	f.wantStatus("a", provider.StatusRunning)
+	if in := f.instance("a"); in.Version != "1.0.0" {
+		f.t.Errorf("version %q, want that of the first turn", in.Version)
+	}
+}
+
+func endRepaired(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	f.work(Queue)
+	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); err == nil {
+		f.t.Error("an end that was not written is no error")
+	}
+	f.wantStatus("a", provider.StatusRunning)
+	f.redispatch(e, at(2))
+	f.wantStatus("a", provider.StatusCompleted)
+	f.wantNothingSent()
+}
+
+func unsentSent(f *fixture) {
+	e := f.start("a")
+	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); err == nil {
+		f.t.Error("an output that was not sent is no error")
+	}
+	f.wantNothingSent()
+	f.redispatch(e, at(1))
+	f.wantWork(Queue, 3)
+	f.wantStatus("a", provider.StatusRunning)
+}
+
+// A thawed function redispatches what it read long ago.
+func noRevival(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	stale := e.read()
+	e.commit(completed(3), ended(`1`))
+	_, err := f.p.RedispatchOrchestration(f.ctx(), stale, at(1))
+	f.must(err)
+	f.wantStatus("a", provider.StatusCompleted)
+}

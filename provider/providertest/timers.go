@@ -1,0 +1,95 @@
+package providertest
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Timers are held until they are nearly due, or as long as a queue can.
+func timers() group {
+	return group{"timers", []testCase{
+		{name: "ATurnsTimersAreHeld", run: turnsTimers},
+		{name: "ATimerIsWhatWasCreated", run: timerFields},
+		{name: "HeldUntilNearlyDue", run: heldUntilDue},
+		{name: "OneThatIsDueIsNotHeld", run: dueAtOnce},
+		{name: "ALongOneIsSeenAgainAfterTheLongestDelay", run: longTimer, needs: []Capability{LongTime}},
+		{name: "ManyAtOnce", run: manyTimers},
+	}}
+}
+
+func timerDue(n int64, due time.Time) provider.Timer {
+	return provider.Timer{V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", Segment: 1, TimerID: n, FireAt: due}
+}
+
+func turnsTimers(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), timer(f.now()), timer(f.now().Add(time.Hour)))
+	if ts := f.timers(); len(ts) != 1 || ts[0].TimerID != 3 {
+		f.t.Errorf("visible at once: %s, want timer 3", text(ts))
+	}
+}
+
+func timerFields(f *fixture) {
+	e := f.start("a")
+	due := f.now().Add(-time.Second)
+	e.commit(turnStarted())
+	e.commit(timer(due))
+	ts := f.timers()
+	if len(ts) != 1 {
+		f.t.Fatalf("%d timers, want 1", len(ts))
+	}
+	f.wantEqual("timer", ts[0].Timer, provider.Timer{V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, TimerID: 3, FireAt: due})
+}
+
+func heldUntilDue(f *fixture) {
+	due := f.now().Add(3900 * time.Millisecond)
+	f.must(f.p.HoldTimers(f.ctx(), timerDue(3, due)))
+	for range 2 {
+		if ts := f.timers(); len(ts) > 0 {
+			f.t.Errorf("%v early", due.Sub(f.Now()))
+		}
+		f.Pass(time.Second)
+	}
+	f.Pass(due.Sub(f.Now()))
+	if ts := f.timers(); len(ts) != 1 {
+		f.t.Errorf("%d timers when it is due, want 1", len(ts))
+	}
+}
+
+func dueAtOnce(f *fixture) {
+	now := f.now()
+	f.must(f.p.HoldTimers(f.ctx(), timerDue(3, now), timerDue(4, now.Add(-100*365*24*time.Hour)), timerDue(5, now.Add(900*time.Millisecond))))
+	if ts := f.timers(); len(ts) != 3 {
+		f.t.Errorf("%d timers at once, want 3: the last is less than a second early", len(ts))
+	}
+}
+
+func longTimer(f *fixture) {
+	due := f.now().Add(10 * 365 * 24 * time.Hour)
+	f.must(f.p.HoldTimers(f.ctx(), timerDue(3, due), timerDue(4, f.now().Add(15*time.Minute+time.Second))))
+	f.Pass(14 * time.Minute)
+	if ts := f.timers(); len(ts) > 0 {
+		f.t.Errorf("after 14 minutes: %s", text(ts))
+	}
+	f.Pass(time.Minute)
+	if ts := f.timers(); len(ts) != 2 {
+		f.t.Errorf("%d timers after 15 minutes, want 2", len(ts))
+	}
+}
+
+func manyTimers(f *fixture) {
+	var events []history.Event
+	for range 33 {
+		events = append(events, timer(f.now()))
+	}
+	f.start("a").commit(events...)
+	seen := map[int64]bool{}
+	for _, t := range f.timers() {
+		seen[t.TimerID] = true
+	}
+	if len(seen) != 33 {
+		f.t.Errorf("%d timers, want 33", len(seen))
+	}
+}

@@ -1,0 +1,227 @@
+package providertest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Work items reach their queue, and their outcomes the inbox, before the records go (R9, R14).
+func workItems() group {
+	return group{"workitems", []testCase{
+		{name: "AnActivityGoesToItsQueue", run: routed},
+		{name: "AWorkItemIsWhatWasScheduled", run: workItemFields},
+		{name: "AnUnknownQueueIsARefusedOutput", run: unknownQueue},
+		{name: "AnInputThatNoMessageHoldsIsARefusedOutput", run: oversizedInput},
+		{name: "OutcomesOfAnExecutionAreOneMessage", run: bundled},
+		{name: "LargeResultsAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, largeResult) }},
+		{name: "LargeFailuresAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, largeFailure) }},
+		{name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, growingResult) }},
+		{name: "AcknowledgedRecordsAreGone", run: acknowledged, visibility: 2 * time.Second},
+		{name: "WithoutOutcomeNothingIsSent", run: withoutOutcome},
+		{name: "WhenTheSendFailsTheRecordsStay", run: unsentOutcome, needs: []Capability{Faults}, visibility: 2 * time.Second},
+		{name: "WhenTheDeleteFailsTheOutcomeIsSent", run: undeletedRecords, needs: []Capability{Faults}},
+		{name: "RoundTripThroughAbandon", run: abandonedWork},
+	}}
+}
+
+func routed(f *fixture) {
+	f.start("a").commit(activity(Queue), activity(OtherQueue), activity(Queue), activity(OtherQueue))
+	f.wantWork(Queue, 2, 4)
+	f.wantWork(OtherQueue, 3, 5)
+}
+
+func workItemFields(f *fixture) {
+	e := f.start("a")
+	scheduled := activity(OtherQueue)
+	scheduled.Input, scheduled.StartToCloseMs = history.Payload(`{"z":1,"a":[1.50,"x"]}`), 1500
+	scheduled.Retry = &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 100, MaxIntervalMs: 5000, BackoffCoefficient: 2.5, NonRetryable: []string{"T"}}
+	e.commit(turnStarted())
+	e.commit(scheduled)
+	items := f.work(OtherQueue)
+	if len(items) != 1 {
+		f.t.Fatalf("%d work items, want 1", len(items))
+	}
+	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, ActivityID: 3, Name: "pack",
+		Queue: OtherQueue, Attempt: 1, Input: scheduled.Input, StartToCloseMs: 1500, Retry: scheduled.Retry,
+	})
+}
+
+// wantRefused fails unless exactly the output of event 3 is refused, for good.
+func (f *fixture) wantRefused(refused []provider.OutputFailure) {
+	f.t.Helper()
+	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable || refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
+		f.t.Errorf("refused %s, want the output of event 3 with its reason", shorten(text(refused)))
+	}
+}
+
+func unknownQueue(f *fixture) {
+	e := f.start("a")
+	t := e.turn(turnStarted(), activity("nowhere"), activity(Queue))
+	refused, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	f.wantRefused(refused)
+	if len(refused) == 1 && !strings.Contains(refused[0].Failure.Message, "nowhere") {
+		f.t.Errorf("the reason does not name the queue: %s", refused[0].Failure.Message)
+	}
+	f.wantWork(Queue, 4)
+	e.wantSegments(t)
+}
+
+func oversizedInput(f *fixture) {
+	e := f.start("a")
+	large := activity(Queue)
+	large.Input = history.Payload(`"` + strings.Repeat("x", 1<<20) + `"`)
+	t := e.turn(turnStarted(), large, activity(Queue))
+	refused, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	f.wantRefused(refused)
+	f.wantWork(Queue, 4)
+}
+
+// done completes work items with results of their own.
+func done(items []provider.LockedWorkItem, outcome func(n int) provider.ActivityOutcome) []provider.CompletedWorkItem {
+	all := make([]provider.CompletedWorkItem, len(items))
+	for i, it := range items {
+		o := outcome(i)
+		o.ActivityID, o.Attempt = it.ActivityID, it.Attempt
+		all[i] = provider.CompletedWorkItem{LockedWorkItem: it, Outcome: &o}
+	}
+	return all
+}
+
+func smallResult(n int) provider.ActivityOutcome {
+	return provider.ActivityOutcome{Result: history.Payload(fmt.Sprint(n))}
+}
+
+func largeResult(int) provider.ActivityOutcome {
+	return provider.ActivityOutcome{Result: noise(200 << 10)}
+}
+
+func growingResult(int) provider.ActivityOutcome {
+	return provider.ActivityOutcome{Result: history.Payload(`"` + strings.Repeat("<", 36<<10) + `"`)}
+}
+
+func largeFailure(int) provider.ActivityOutcome {
+	var failure *history.Failure
+	for range 10 {
+		failure = &history.Failure{Type: "T", Message: strings.Repeat("m", 16<<10), Cause: failure}
+	}
+	return provider.ActivityOutcome{Error: failure}
+}
+
+func (f *fixture) acknowledge(queue string, items []provider.CompletedWorkItem) {
+	f.t.Helper()
+	if failed, err := f.p.AckWorkItems(f.ctx(), queue, items); err != nil || len(failed) > 0 {
+		f.t.Fatalf("acknowledge: failed %v, error %v", failed, err)
+	}
+}
+
+func bundled(f *fixture) {
+	a, b := f.quiet("a"), f.quiet("b")
+	a.commit(turnStarted(), activity(Queue), activity(Queue))
+	a.commit(activity(Queue))
+	b.commit(turnStarted(), activity(Queue))
+	f.acknowledge(Queue, done(f.locked(Queue), smallResult))
+	got := map[string][]provider.Message{}
+	for _, m := range f.messages() {
+		got[m.InstanceID] = append(got[m.InstanceID], m.Message)
+	}
+	if len(got["a"]) != 1 || len(got["b"]) != 1 || len(got["a"][0].Outcomes) != 3 || len(got["b"][0].Outcomes) != 1 {
+		f.t.Fatalf("messages %s", text(got))
+	}
+	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.instance.ExecutionID || m.Kind != provider.MessageActivityOutcomes {
+		f.t.Errorf("message %s, want one of the latest segment", text(m))
+	}
+}
+
+func bundledAsFit(f *fixture, outcome func(int) provider.ActivityOutcome) {
+	const n = 9
+	f.quiet("a").commit(repeat(n, activity(Queue))...)
+	items := f.locked(Queue)
+	if len(items) != n {
+		f.t.Fatalf("%d work items, want %d", len(items), n)
+	}
+	all := done(items, outcome)
+	f.acknowledge(Queue, all)
+	want := map[int64]string{}
+	for _, d := range all {
+		want[d.ActivityID] = string(canonical([]byte(text(d.Outcome))))
+	}
+	ms := f.messages()
+	got := map[int64]string{}
+	for _, m := range ms {
+		for _, o := range m.Outcomes {
+			got[o.ActivityID] = string(canonical([]byte(text(o))))
+		}
+	}
+	f.wantEqual("outcomes", got, want)
+	if len(ms) >= n {
+		f.t.Errorf("%d messages of %d outcomes", len(ms), n)
+	}
+}
+
+func acknowledged(f *fixture) {
+	f.quiet("a").commit(repeat(3, activity(Queue))...)
+	f.acknowledge(Queue, done(f.locked(Queue), smallResult))
+	f.Pass(3 * time.Second)
+	if again := f.locked(Queue); len(again) > 0 {
+		f.t.Errorf("came back: %s", text(again))
+	}
+	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 3 {
+		f.t.Errorf("in the inbox: %s", text(ms))
+	}
+}
+
+func withoutOutcome(f *fixture) {
+	f.quiet("a").commit(activity(Queue), activity(Queue))
+	all := done(f.locked(Queue), smallResult)
+	all[0].Outcome = nil
+	f.acknowledge(Queue, all)
+	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
+		f.t.Errorf("in the inbox: %s", text(ms))
+	}
+	f.wantNothingSent()
+}
+
+func unsentOutcome(f *fixture) {
+	f.quiet("a").commit(activity(Queue), activity(Queue))
+	all := done(f.locked(Queue), smallResult)
+	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	failed, err := f.p.AckWorkItems(f.ctx(), Queue, all)
+	f.wantPermanent(err)
+	f.wantEqual("failed", failed, []string{all[0].Record.ID, all[1].Record.ID})
+	f.Pass(3 * time.Second)
+	if again := f.locked(Queue); len(again) != 2 {
+		f.t.Errorf("%d records came back, want 2", len(again))
+	}
+}
+
+func undeletedRecords(f *fixture) {
+	f.quiet("a").commit(activity(Queue))
+	all := done(f.locked(Queue), smallResult)
+	f.Fail(Fault{On: Delete, How: Refused, Times: 1})
+	f.acknowledge(Queue, all) // the outcome is in the inbox: whoever gets the record again says the same
+	if ms := f.messages(); len(ms) != 1 {
+		f.t.Errorf("in the inbox: %s", text(ms))
+	}
+}
+
+func abandonedWork(f *fixture) {
+	f.quiet("a").commit(activity(OtherQueue))
+	first := f.locked(OtherQueue)
+	f.must(f.p.AbandonRecords(f.ctx(), OtherQueue, 0, first[0].Record))
+	again := f.locked(OtherQueue)
+	if len(again) != 1 {
+		f.t.Fatalf("%d work items, want 1", len(again))
+	}
+	f.wantEqual("work item", again[0].WorkItem, first[0].WorkItem)
+	f.acknowledge(OtherQueue, done(again, smallResult))
+	if ms := f.messages(); len(ms) != 1 {
+		f.t.Errorf("in the inbox: %s", text(ms))
+	}
+}

@@ -1,0 +1,93 @@
+package ministack_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/provider/dynamo/dynamotest"
+	"github.com/perdure/perdure/provider/providertest"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+func TestMain(m *testing.M) { os.Exit(localcloud.Main(m.Run)) }
+
+// TestConformance runs all of the suite but what needs virtual time or stale reads, which no emulator has.
+func TestConformance(t *testing.T) {
+	cfg := localcloud.Config(os.Getenv(localcloud.EndpointVariable))
+	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
+	providertest.Run(t, providertest.Harness{
+		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption},
+		Want: providertest.Report{Ran: 136, NotApplicable: []string{
+			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
+			"timers/ALongOneIsSeenAgainAfterTheLongestDelay", "errors/ACallEndsWithItsContext",
+		}},
+		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
+			t.Helper()
+			test(t, e.hub(t, c))
+		},
+	})
+}
+
+type emulator struct {
+	tables *dynamodb.Client
+	queues *sqs.Client
+	hubs   atomic.Int64
+}
+
+// hub makes a table and queues that no other test has, also of an earlier run.
+func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
+	t.Helper()
+	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
+	e.createTable(t, name)
+	return dynamotest.Cloud{
+		Table: e.tables, Queues: e.queues,
+		CreateQueue: func(queue string, visibility time.Duration) string { return e.createQueue(t, name+"-"+queue, visibility) },
+	}.Hub(t, name, c)
+}
+
+// createTable makes the stack's table.
+func (e *emulator) createTable(t *testing.T, name string) {
+	t.Helper()
+	key := func(name string, k types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
+	}
+	in := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName:  aws.String("byCreation"),
+			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}},
+	}
+	for _, attribute := range []string{"pk", "sk", "gs", "created"} {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
+		})
+	}
+	if _, err := e.tables.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *emulator) createQueue(t *testing.T, name string, visibility time.Duration) string {
+	t.Helper()
+	attributes := map[string]string{"VisibilityTimeout": fmt.Sprint(int(visibility.Seconds()))}
+	if strings.HasSuffix(name, ".fifo") {
+		attributes["FifoQueue"], attributes["ContentBasedDeduplication"] = "true", "false"
+	}
+	out, err := e.queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.QueueUrl
+}
