@@ -37,7 +37,7 @@ func serving(b *testing.B) *simhub.Hub {
 	if err != nil {
 		b.Fatal(err)
 	}
-	percent := debug.SetGCPercent(400)
+	percent := debug.SetGCPercent(800)
 	ctx, stop := context.WithCancel(b.Context())
 	served := make(chan struct{})
 	go func() { defer close(served); h.Cloud.Serve(ctx) }()
@@ -68,7 +68,7 @@ func orchestrate(b *testing.B, h *simhub.Hub, id, name string, n int) {
 		case in.Status == provider.StatusCompleted:
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 

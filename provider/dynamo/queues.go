@@ -64,21 +64,23 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 	return nil
 }
 
-// together runs fs at once, a bounded number at a time, and joins their errors. One f runs where it is.
+// together runs fs at once, a bounded number at a time, and joins their errors. The last runs where it is called.
 func together(fs ...func() error) error {
-	if len(fs) == 1 {
-		return fs[0]()
+	if len(fs) == 0 {
+		return nil
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(fs))
 	places := make(chan struct{}, parallelSends)
-	for i, f := range fs {
+	last := len(fs) - 1
+	for i, f := range fs[:last] {
 		places <- struct{}{}
 		wg.Go(func() {
 			errs[i] = f()
 			<-places
 		})
 	}
+	errs[last] = fs[last]()
 	wg.Wait()
 	return errors.Join(errs...)
 }

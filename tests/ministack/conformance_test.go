@@ -50,7 +50,9 @@ func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	e.createTable(t, name)
 	return dynamotest.Cloud{
 		Table: e.tables, Queues: e.queues,
-		CreateQueue: func(queue string, visibility time.Duration) string { return e.createQueue(t, name+"-"+queue, visibility) },
+		CreateQueue: func(queue string, visibility time.Duration) string {
+			return e.createQueue(t, name+"-"+queue, visibility)
+		},
 	}.Hub(t, name, c)
 }
 

@@ -1,0 +1,28 @@
+package dynamo_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+func TestNewNamesWhatAHubLacks(t *testing.T) {
+	t.Parallel()
+	whole := dynamo.Hub{Name: "h", Table: "t", InboxURL: "u"}
+	for field, spoil := range map[string]func(*dynamo.Hub){
+		"hub": func(h *dynamo.Hub) { h.Name = "" }, "table": func(h *dynamo.Hub) { h.Table = "" }, "inboxUrl": func(h *dynamo.Hub) { h.InboxURL = "" },
+	} {
+		h := whole
+		spoil(&h)
+		_, err := dynamo.New(h, dynamo.Clients{})
+		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
+			t.Errorf("without %s: %v", field, err)
+		}
+	}
+	p, err := dynamo.New(whole, dynamo.Clients{})
+	if err != nil || p.Hub().Table != "t" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

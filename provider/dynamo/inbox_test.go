@@ -1,0 +1,70 @@
+package dynamo
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Two releases of a function may send the same outcome: its deduplication id must not change, nor depend on what was found.
+func TestDedupIDsAreStable(t *testing.T) {
+	t.Parallel()
+	m := provider.Message{
+		Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x",
+		Outcomes: []provider.ActivityOutcome{{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2}},
+	}
+	m.Segment = 9 // where it was found says nothing about what it tells
+	if got, want := dedupID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
+		t.Errorf("outcomes: %s, want %s", got, want)
+	}
+	fired := provider.Message{Kind: provider.MessageTimerFired, InstanceID: "a", ExecutionID: "x", TimerID: 3}
+	if got, want := dedupID(&fired), "ff081e2166410299e53b0bcdbce5733a830ed2f5"; got != want {
+		t.Errorf("timer: %s, want %s", got, want)
+	}
+}
+
+func TestDedupIDsTellMessagesApart(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	add := func(name string, m provider.Message) {
+		id := dedupID(&m)
+		if other, taken := seen[id]; taken {
+			t.Errorf("%s and %s have the same id", name, other)
+		}
+		if len(id) > 128 || strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			t.Errorf("%s: SQS does not take %q", name, id)
+		}
+		seen[id] = name
+	}
+	outcomes := func(execution string, ids ...int64) provider.Message {
+		m := provider.Message{Kind: provider.MessageActivityOutcomes, ExecutionID: execution}
+		for i := 0; i < len(ids); i += 2 {
+			m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{ActivityID: ids[i], Attempt: int(ids[i+1])})
+		}
+		return m
+	}
+	add("3/1", outcomes("x", 3, 1))
+	add("3/2", outcomes("x", 3, 2))
+	add("4/1", outcomes("x", 4, 1))
+	add("3/1 and 4/1", outcomes("x", 3, 1, 4, 1))
+	add("31/4", outcomes("x", 31, 4))
+	add("3/1 of another", outcomes("y", 3, 1))
+	add("timer", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3})
+	add("timer of another", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "y", TimerID: 3})
+	add("wake", provider.Message{Kind: provider.MessageWake, ExecutionID: "x"})
+	add("another wake", provider.Message{Kind: provider.MessageWake, ExecutionID: "x"})
+}
+
+func TestAMessageOverTheLimitNamesItself(t *testing.T) {
+	t.Parallel()
+	m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: "a", Outcomes: []provider.ActivityOutcome{
+		{ActivityID: 3, Result: history.Payload(`"` + strings.Repeat("x", messageLimit) + `"`)},
+	}}
+	q := &fakeQueues{}
+	err := (&Provider{queues: q}).EnqueueForOrchestrator(t.Context(), m)
+	if err == nil || !strings.Contains(err.Error(), `"a"`) || len(q.sent) != 0 {
+		t.Errorf("%d sends, %v", len(q.sent), err)
+	}
+}

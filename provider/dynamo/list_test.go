@@ -1,0 +1,78 @@
+package dynamo
+
+import (
+	"encoding/base64"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+func TestCursorRoundTrip(t *testing.T) {
+	t.Parallel()
+	q := provider.Query{Status: provider.StatusRunning, Name: "order", StartedAfter: time.Unix(1, 0)}
+	q.Cursor = cursor{Before: "2026-01-01T00:00:00.000Z#abc", Query: queryDigest(q)}.String()
+	q.Limit = 7 // is no part of the filter
+	if c, err := parseCursor(q); err != nil || c.Before != "2026-01-01T00:00:00.000Z#abc" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestCursorsFromElsewhere(t *testing.T) {
+	t.Parallel()
+	text := base64.RawURLEncoding.EncodeToString
+	for name, s := range map[string]string{
+		"no base64": "%%%", "no JSON": text([]byte("not ours")), "no object": text([]byte("[1]")), "null": text([]byte("null")),
+		"empty object": text([]byte("{}")), "no place": text([]byte(`{"q":"` + queryDigest(provider.Query{}) + `"}`)),
+		"other types": text([]byte(`{"b":1,"q":2}`)), "another filter": cursor{Before: "x", Query: "other"}.String(), "no filter": cursor{Before: "x"}.String(),
+	} {
+		_, err := parseCursor(provider.Query{Cursor: s})
+		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "cursor" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFiltersHaveDifferentDigests(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, q := range []provider.Query{
+		{}, {Status: "a"}, {Name: "a"}, {Status: "a", Name: "b"}, {Status: "ab"}, {Name: "ab"}, {StartedAfter: time.UnixMilli(1)}, {StartedAfter: time.UnixMilli(2)},
+	} {
+		if d := queryDigest(q); seen[d] {
+			t.Errorf("%+v has the digest of another", q)
+		} else {
+			seen[d] = true
+		}
+	}
+}
+
+func TestCreatedKeysSortByTimeAndAreUnique(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 999e6, time.FixedZone("", 3600))
+	older := createdKey(provider.Instance{InstanceID: "b", CreatedAt: at})
+	newer := createdKey(provider.Instance{InstanceID: "a", CreatedAt: at.Add(time.Millisecond)})
+	same := createdKey(provider.Instance{InstanceID: "a", CreatedAt: at})
+	if older >= newer || older == same {
+		t.Errorf("keys %q, %q, %q", older, newer, same)
+	}
+}
+
+func TestInstanceItemsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(item){
+		"created": func(it item) { it[attrCreated] = str("yesterday") },
+		"updated": func(it item) { delete(it, "updated") },
+		"tags":    func(it item) { it["tags"] = str("{") },
+	} {
+		it, err := instanceItem(provider.Instance{InstanceID: "a", CreatedAt: time.Unix(0, 0), Tags: map[string]string{"k": "v"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(it)
+		if _, err := decodeInstance(it); err == nil {
+			t.Errorf("an item with a bad %s is read", name)
+		}
+	}
+}
