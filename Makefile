@@ -35,7 +35,7 @@ test-unit: needs-go ## packages, and the engine and the provider on AWS in memor
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory held against ministack, call by call, and the provider on ministack
-	$(GO) test -count=1 ./tests/differential/...
+	$(GO) test -count=1 ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed
@@ -43,7 +43,7 @@ test-e2e: needs-go needs-python ## real function binaries on a local AWS, and wh
 
 .PHONY: test-cdk
 test-cdk: needs-go needs-node ## the stack's template: golden file, and what only AWS would refuse
-	cd infra/cdk && $(GO) test ./...
+	cd infra/cdk && $(GO) test -count=1 ./...
 
 .PHONY: bench
 bench: needs-go ## the figures of docs/benchmarks.md, on this machine
@@ -56,10 +56,9 @@ fuzz: needs-go ## a minute of fuzzing the history decoder
 ## --- keep it tidy ---
 
 .PHONY: lint
-lint: needs-go ## gofumpt, go vet, golangci-lint with everything on
-	$(GO) vet ./...
+lint: needs-go ## gofumpt, vet, golangci-lint with everything on
 	$(TOOL) golangci-lint run ./...
-	cd infra/cdk && $(GO) vet ./...
+	cd infra/cdk && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
 
 .PHONY: fmt
 fmt: needs-go ## format everything

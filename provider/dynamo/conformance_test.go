@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime},
-		Want:         providertest.Report{Ran: 140},
+		Want:         providertest.Report{Ran: 141},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c)) })
@@ -23,12 +23,17 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func inMemory(t *testing.T, c providertest.Config) providertest.Hub {
-	t.Helper()
-	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
+// table is the stack's.
+func table() simaws.TableConfig {
+	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
 		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}},
-	}))
+	}
+}
+
+func inMemory(t *testing.T, c providertest.Config) providertest.Hub {
+	t.Helper()
+	cloud := simaws.New(simaws.WithTable(table()))
 	hub := dynamotest.Cloud{
 		Table: cloud.Table, Queues: cloud.Queues,
 		CreateQueue: func(name string, visibility time.Duration) string {

@@ -69,6 +69,9 @@ func TestRefusedItem(t *testing.T) {
 	if it, refused := refusedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused || getString(it, "reason") == "" {
 		t.Errorf("first of a transaction: %v, %v", it, refused)
 	}
+	if it, refused := refusedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused || getString(it, "reason") != "ConditionalCheckFailed" {
+		t.Errorf("second of a transaction: %v, %v", it, refused)
+	}
 	for name, err := range map[string]error{
 		"another of the transaction": cancelledFor("None", "ConditionalCheckFailed"), "conflict": cancelledFor("TransactionConflict"),
 		"no reasons": cancelledFor(), "another error": errors.New("other"), "none": nil,

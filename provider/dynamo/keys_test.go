@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -77,7 +78,7 @@ func TestShardsAreUsedEvenly(t *testing.T) {
 		count[shardOf(fmt.Sprint("order-", n))]++
 	}
 	for n := range shards {
-		if c := count[fmt.Sprint(n)]; c < 50 || c > 200 {
+		if c := count[strconv.Itoa(n)]; c < 50 || c > 200 {
 			t.Errorf("shard %d has %d of 1600", n, c)
 		}
 	}

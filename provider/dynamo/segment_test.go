@@ -30,11 +30,11 @@ func segmentOf(sequence int64, size int, compressible bool) provider.Segment {
 	}
 }
 
-func encoded(t testing.TB, s provider.Segment) []item {
-	t.Helper()
+func encoded(tb testing.TB, s provider.Segment) []item {
+	tb.Helper()
 	items, err := encodeSegment("X", "nonce", s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return items
 }
@@ -105,11 +105,11 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 }
 
 // history of a small segment 0, one of three parts, and a small one.
-func someItems(t testing.TB) []item {
-	t.Helper()
+func someItems(tb testing.TB) []item {
+	tb.Helper()
 	var items []item
 	for sequence, size := range []int{10, 3*partLimit - 8<<10, 10} {
-		items = append(items, encoded(t, segmentOf(int64(sequence), size, false))...)
+		items = append(items, encoded(tb, segmentOf(int64(sequence), size, false))...)
 	}
 	return items
 }

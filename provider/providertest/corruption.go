@@ -34,9 +34,9 @@ func corruption() group {
 func (f *fixture) threeTurns(id string) *execution {
 	f.t.Helper()
 	e := f.start(id)
-	e.commit(turnStarted(), activity(Queue))
+	e.commit(activity(Queue))
 	e.commit(bulky(900 << 10))
-	e.commit(completed(3), ended(`1`))
+	e.commit(completed(2), ended(`1`))
 	return e
 }
 

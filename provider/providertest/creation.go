@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,12 +35,12 @@ func creation() group {
 
 func startFields(f *fixture) {
 	s := startOf("a")
-	s.Version, s.Tags = "1.2.0", map[string]string{"team": "blue", "ключ": "<&>\uFFFF"}
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{"order": {"1.2.0"}}}))
+	s.Version, s.Tags = v1, map[string]string{"team": "blue", "ключ": "<&>\uFFFF"}
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{order: {v1}}}))
 	started, err := f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 	want := provider.Instance{
-		InstanceID: "a", ExecutionID: started.ExecutionID, ExecutionNumber: 1, Name: "order", Version: "1.2.0",
+		InstanceID: "a", ExecutionID: started.ExecutionID, ExecutionNumber: 1, Name: order, Version: v1,
 		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: started.CreatedAt, UpdatedAt: started.CreatedAt, Tags: s.Tags,
 	}
 	f.wantEqual("started", started, want)
@@ -49,7 +50,7 @@ func startFields(f *fixture) {
 	}
 	e := &execution{f: f, instance: started}
 	f.wantEqual("history", e.log(), []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: started.CreatedAt, Name: "order", Version: "1.2.0",
+		ID: 1, Kind: history.OrchestrationStarted, Time: started.CreatedAt, Name: order, Version: v1,
 		Input: s.Input, StartID: s.StartID, Number: 1, Tags: s.Tags,
 	}})
 }
@@ -159,7 +160,7 @@ func concurrentRepeats(f *fixture) {
 }
 
 func unknownOrchestration(f *fixture) {
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{"refund": {"1.0.0"}}}))
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{refund: {v1}}}))
 	_, err := f.p.StartOrchestration(f.ctx(), startOf("a"))
 	f.wantIs(err, provider.ErrUnknownOrchestration)
 	if err != nil && !strings.Contains(err.Error(), `"order"`) {
@@ -170,9 +171,9 @@ func unknownOrchestration(f *fixture) {
 }
 
 func unknownVersion(f *fixture) {
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b1", Orchestrations: map[string][]string{"order": {"1.0.0"}}}))
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b2", Orchestrations: map[string][]string{"order": {"2.0.0"}}}))
-	for version, want := range map[string]error{"": nil, "1.0.0": nil, "2.0.0": nil, "3.0.0": provider.ErrUnknownOrchestration, "1.0": provider.ErrUnknownOrchestration} {
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b1", Orchestrations: map[string][]string{order: {v1}}}))
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "b2", Orchestrations: map[string][]string{order: {"2.0.0"}}}))
+	for version, want := range map[string]error{"": nil, v1: nil, "2.0.0": nil, "3.0.0": provider.ErrUnknownOrchestration, "1.0": provider.ErrUnknownOrchestration} {
 		s := startOf("version " + version)
 		s.Version = version
 		if _, err := f.p.StartOrchestration(f.ctx(), s); want == nil {
@@ -191,19 +192,19 @@ func beforeAnyBuild(f *fixture) {
 }
 
 func newBuild(f *fixture) {
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "old", Orchestrations: map[string][]string{"refund": {"1.0.0"}}}))
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "old", Orchestrations: map[string][]string{refund: {v1}}}))
 	_, err := f.p.StartOrchestration(f.ctx(), startOf("a"))
 	f.wantIs(err, provider.ErrUnknownOrchestration)
-	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "new", Orchestrations: map[string][]string{"order": {"1.0.0"}}}))
+	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "newer", Orchestrations: map[string][]string{order: {v1}}}))
 	f.start("a")
 	s := startOf("r")
-	s.Name = "refund" // what an older build knows still starts
+	s.Name = refund // what an older build knows still starts
 	_, err = f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 }
 
 func repeatedBuild(f *fixture) {
-	b := provider.Build{ID: "b", Orchestrations: map[string][]string{"order": {"1.0.0"}}, Activities: []string{"pack"}}
+	b := provider.Build{ID: "b", Orchestrations: map[string][]string{order: {v1}}, Activities: []string{pack}}
 	for range 3 {
 		f.must(f.p.PutBuild(f.ctx(), b))
 	}
@@ -229,8 +230,8 @@ func onlyStartCreates(f *fixture) {
 
 func ids() []string {
 	return []string{
-		"a", "#", "i#x", "x#y/..", "a/b?c=d&e=f", "~", "  ", "ä", "日本語", "🙂", "\"quoted\"", "<&>", "%00", "a\u2028b",
-		"\uFFFD", "\uFFFE", "\uFFFF", strings.Repeat("x", 1024), strings.Repeat("日", 341), strings.Repeat("\uFFFF", 341),
+		"a", "#", "i#x", "x#y/..", "a/b?c=d&e=f", "~", "  ", "ä", "\u65e5\u672c\u8a9e", "🙂", "\"quoted\"", "<&>", "%00", "a\u2028b",
+		"\uFFFD", "\uFFFE", "\uFFFF", strings.Repeat("x", 1024), strings.Repeat("\u65e5", 341), strings.Repeat("\uFFFF", 341),
 	}
 }
 
@@ -260,7 +261,7 @@ func similarIDs(f *fixture) {
 	similar := []string{"a", "A", "a ", " a", "a#", "a#i", "á", "a\u0301", "ａ"}
 	for i, id := range similar {
 		s := startOf(id)
-		s.Input, s.StartID = history.Payload(fmt.Sprint(i)), "the same for all"
+		s.Input, s.StartID = history.Payload(strconv.Itoa(i)), "the same for all"
 		_, err := f.p.StartOrchestration(f.ctx(), s)
 		f.must(err)
 	}
@@ -269,7 +270,7 @@ func similarIDs(f *fixture) {
 		in := f.instance(id)
 		executions[in.ExecutionID] = true
 		log := (&execution{f: f, instance: in}).log()
-		if string(log[0].Input) != fmt.Sprint(i) {
+		if string(log[0].Input) != strconv.Itoa(i) {
 			f.t.Errorf("%q has the input of another: %s", id, log[0].Input)
 		}
 	}

@@ -1,7 +1,7 @@
 package providertest
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -18,7 +18,7 @@ type execution struct {
 
 // at is the position of a message, of an inbox that only the test knows.
 func at(sequence int) provider.Position {
-	return provider.Position{Inbox: "test", Sequence: fmt.Sprint(sequence)}
+	return provider.Position{Inbox: "test", Sequence: strconv.Itoa(sequence)}
 }
 
 // turn makes the next turn of these events, numbered and dated. It consumed the message at the turn's own number.
@@ -94,14 +94,22 @@ func (e *execution) wantSegments(turns ...*provider.Turn) {
 	}
 }
 
+// The names that tests use.
+const (
+	order  = "order"
+	refund = "refund"
+	v1     = "1.0.0"
+	pack   = "pack"
+)
+
 // The events that turns are made of.
 
 func turnStarted() history.Event {
-	return history.Event{Kind: history.TurnStarted, Version: "1.0.0", BuildID: "b"}
+	return history.Event{Kind: history.TurnStarted, Version: v1, BuildID: "b"}
 }
 
 func activity(queue string) history.Event {
-	return history.Event{Kind: history.ActivityScheduled, Name: "pack", Queue: queue, Input: history.Payload(`"box"`)}
+	return history.Event{Kind: history.ActivityScheduled, Name: pack, Queue: queue, Input: history.Payload(`"box"`)}
 }
 
 func completed(id int64) history.Event {

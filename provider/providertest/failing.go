@@ -41,9 +41,9 @@ type action struct {
 // actions are calls of every method, on an instance that has had a turn and one that has not.
 func (f *fixture) actions() map[string]action {
 	f.t.Helper()
-	old := f.quiet("old")
+	old := f.quiet("old one")
 	old.commit(turnStarted(), activity(Queue))
-	running, fresh := f.quiet("running"), f.quiet("fresh")
+	running, fresh := f.quiet("r"), f.quiet("fresh")
 	running.commit(turnStarted(), activity(Queue), activity(Queue), timer(f.now()))
 	held := f.locked(Queue)
 	if len(held) != 3 {
@@ -52,15 +52,15 @@ func (f *fixture) actions() map[string]action {
 	o, item := running.read(), running.item()
 	return map[string]action{
 		"StartOrchestration":     {Write, func(ctx context.Context) error { return second(f.p.StartOrchestration(ctx, startOf("next"))) }},
-		"EnqueueForOrchestrator": {Send, func(ctx context.Context) error { return f.p.EnqueueForOrchestrator(ctx, fired("running", 9)) }},
-		"ReadInstance":           {Read, func(ctx context.Context) error { return second(f.p.ReadInstance(ctx, "running")) }},
+		"EnqueueForOrchestrator": {Send, func(ctx context.Context) error { return f.p.EnqueueForOrchestrator(ctx, fired("r", 9)) }},
+		"ReadInstance":           {Read, func(ctx context.Context) error { return second(f.p.ReadInstance(ctx, "r")) }},
 		"ReadEnd": {Read, func(ctx context.Context) error {
 			return unless(provider.ErrNotFound, second(f.p.ReadEnd(ctx, o.Head.ExecutionID)))
 		}},
 		"ReadHistory":   {Read, func(ctx context.Context) error { return last(f.p.ReadHistory(ctx, o.Head.ExecutionID, 0)) }},
 		"ListInstances": {Read, func(ctx context.Context) error { return second(f.p.ListInstances(ctx, provider.Query{})) }},
 		"PutBuild": {Write, func(ctx context.Context) error {
-			return f.p.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{"order": nil}})
+			return f.p.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{order: nil}})
 		}},
 		"ReadOrchestration": {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
@@ -147,7 +147,7 @@ func throttledForGood(f *fixture) {
 func errorsNameTheInstance(f *fixture) {
 	actions := f.actions()
 	for name, id := range map[string]string{
-		"StartOrchestration": "next", "ReadInstance": "running", "ReadOrchestration": "running", "AckOrchestrationItem": "fresh",
+		"StartOrchestration": "next", "ReadInstance": "r", "ReadOrchestration": "r", "AckOrchestrationItem": "fresh",
 	} {
 		f.Fail(Fault{On: actions[name].on, How: Refused, Times: 1})
 		err := actions[name].do(f.ctx())

@@ -39,7 +39,7 @@ func (f *fixture) wantIs(err, target error) {
 
 // startOf is the start that tests make of an instance id.
 func startOf(id string) provider.Start {
-	return provider.Start{InstanceID: id, Name: "order", Input: history.Payload(`{"n":1}`), StartID: "start of " + id}
+	return provider.Start{InstanceID: id, Name: order, Input: history.Payload(`{"n":1}`), StartID: "start of " + id}
 }
 
 // start starts an instance; its wake is in the inbox then.

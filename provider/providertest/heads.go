@@ -19,6 +19,7 @@ func heads() group {
 		{name: "UnknownInstancesAndExecutionsAreNotFound", run: readUnknown},
 		{name: "AnEventualReadMayBeBehindAndIsNeverTorn", run: behindNotTorn, needs: []Capability{StaleReads}},
 		{name: "ATurnOnAStaleHeadIsAConflict", run: staleHead, needs: []Capability{StaleReads}},
+		{name: "AnInstanceIsReadStronglyConsistent", run: instanceIsLatest, needs: []Capability{StaleReads}},
 		{name: "ReadersDuringCommitsSeeWholeTurns", run: readersDuringCommits},
 	}}
 }
@@ -113,6 +114,17 @@ func behindNotTorn(f *fixture) {
 	}
 	if !behind {
 		f.t.Error("no read was behind: nothing is tested")
+	}
+}
+
+func instanceIsLatest(f *fixture) {
+	f.Lag(100)
+	e := f.start("a")
+	f.wantStatus("a", provider.StatusPending)
+	e.commit(turnStarted(), ended(`1`))
+	f.wantStatus("a", provider.StatusCompleted)
+	if _, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID); err != nil {
+		f.t.Errorf("the end of a completed instance: %v", err)
 	}
 }
 

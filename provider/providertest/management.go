@@ -3,6 +3,7 @@ package providertest
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -143,11 +144,11 @@ func filterByStatus(f *fixture) {
 func filterByName(f *fixture) {
 	f.start("a")
 	other := startOf("b")
-	other.Name = "refund"
+	other.Name = refund
 	_, err := f.p.StartOrchestration(f.ctx(), other)
 	f.must(err)
-	f.wantEqual("order", f.list(provider.Query{Name: "order"}), []string{"a"})
-	f.wantEqual("refund", f.list(provider.Query{Name: "refund"}), []string{"b"})
+	f.wantEqual(order, f.list(provider.Query{Name: order}), []string{"a"})
+	f.wantEqual(refund, f.list(provider.Query{Name: refund}), []string{"b"})
 	f.wantEqual("neither", f.list(provider.Query{Name: "ord"}), []string(nil))
 }
 
@@ -156,10 +157,10 @@ func filterByTime(f *fixture) {
 	f.Pass(50 * time.Millisecond)
 	between := f.Now()
 	f.Pass(50 * time.Millisecond)
-	f.start("new")
-	f.wantEqual("after", f.list(provider.Query{StartedAfter: between}), []string{"new"})
-	f.wantEqual("after, in another zone", f.list(provider.Query{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{"new"})
-	f.wantEqual("from before", f.list(provider.Query{StartedAfter: between.Add(-time.Hour)}), []string{"new", "old"})
+	f.start("young")
+	f.wantEqual("after", f.list(provider.Query{StartedAfter: between}), []string{"young"})
+	f.wantEqual("after, in another zone", f.list(provider.Query{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{"young"})
+	f.wantEqual("from before", f.list(provider.Query{StartedAfter: between.Add(-time.Hour)}), []string{"young", "old"})
 	f.wantEqual("in the future", f.list(provider.Query{StartedAfter: between.Add(time.Hour)}), []string(nil))
 }
 
@@ -170,7 +171,7 @@ func filtersAndPaging(f *fixture) {
 			e.commit(turnStarted(), ended(`1`))
 		}
 	}
-	all := provider.Query{Status: provider.StatusCompleted, Name: "order", StartedAfter: f.Now().Add(-time.Hour)}
+	all := provider.Query{Status: provider.StatusCompleted, Name: order, StartedAfter: f.Now().Add(-time.Hour)}
 	want := f.list(all)
 	if len(want) != 20 {
 		f.t.Errorf("%d instances, want 20", len(want))
@@ -190,12 +191,12 @@ func (f *fixture) wantFieldError(what, field string, err error) {
 
 func foreignCursor(f *fixture) {
 	f.startMany("i", 3)
-	q := provider.Query{Limit: 1, Name: "order"}
+	q := provider.Query{Limit: 1, Name: order}
 	page, err := f.p.ListInstances(f.ctx(), q)
 	f.must(err)
 	for name, other := range map[string]provider.Query{
-		"no filter": {}, "another name": {Name: "refund"}, "a status more": {Name: "order", Status: provider.StatusPending},
-		"a time more": {Name: "order", StartedAfter: f.Now().Add(-time.Hour)},
+		"no filter": {}, "another name": {Name: refund}, "a status more": {Name: order, Status: provider.StatusPending},
+		"a time more": {Name: order, StartedAfter: f.Now().Add(-time.Hour)},
 	} {
 		other.Cursor = page.NextCursor
 		_, err := f.p.ListInstances(f.ctx(), other)
@@ -223,7 +224,7 @@ func limits(f *fixture) {
 		if ok {
 			f.must(err)
 		} else {
-			f.wantFieldError(fmt.Sprint(limit), "limit", err)
+			f.wantFieldError("limit "+strconv.Itoa(limit), "limit", err)
 		}
 	}
 }
@@ -267,7 +268,8 @@ func pendingInstances(f *fixture) {
 	}
 	f.wantEqual("pending", got, []provider.Instance{f.instance("stuck")})
 	n := 0
-	for range f.p.PendingInstances(f.ctx(), f.Now().Add(time.Second)) {
+	for _, err := range f.p.PendingInstances(f.ctx(), f.Now().Add(time.Second)) {
+		f.must(err)
 		n++
 		break
 	}

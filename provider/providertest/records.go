@@ -3,6 +3,8 @@ package providertest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -25,7 +27,7 @@ func records() group {
 
 // record is one that no queue has handed over.
 func record(n int, body string) provider.Record {
-	return provider.Record{ID: fmt.Sprint("m", n), Lock: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: fmt.Sprint(n), ReceiveCount: 1}
+	return provider.Record{ID: fmt.Sprint("m", n), Lock: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
 }
 
 // notMessages are bodies that nothing of this release has written.
@@ -56,7 +58,7 @@ func unreadableInbox(f *fixture) {
 		bad = append(bad, record(n, body))
 	}
 	good := record(100, `{"v":1,"kind":"wake","instanceId":"a","unknownField":true}`)
-	items, unreadable := f.p.AdoptOrchestrationItems(append(bad[:len(bad):len(bad)], good))
+	items, unreadable := f.p.AdoptOrchestrationItems(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].InstanceID != "a" || items[0].Messages[0].Record != good {
 		f.t.Errorf("read: %s", text(items))
@@ -70,7 +72,7 @@ func unreadableWork(f *fixture) {
 		record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`), record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
 	}
 	good := record(7, `{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
-	items, unreadable := f.p.AdoptWorkItems(append(bad[:len(bad):len(bad)], good))
+	items, unreadable := f.p.AdoptWorkItems(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
 		f.t.Errorf("read: %s", text(items))
@@ -84,7 +86,7 @@ func unreadableTimers(f *fixture) {
 		record(5, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"tomorrow"}`),
 	}
 	good := record(7, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`)
-	timers, unreadable := f.p.AdoptTimers(append(bad[:len(bad):len(bad)], good))
+	timers, unreadable := f.p.AdoptTimers(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Record != good {
 		f.t.Errorf("read: %s", text(timers))

@@ -127,7 +127,7 @@ func statusRepaired(f *fixture) {
 	f.wantStatus("a", provider.StatusPending)
 	f.redispatch(e, at(1))
 	f.wantStatus("a", provider.StatusRunning)
-	if in := f.instance("a"); in.Version != "1.0.0" {
+	if in := f.instance("a"); in.Version != v1 {
 		f.t.Errorf("version %q, want that of the first turn", in.Version)
 	}
 }

@@ -1,7 +1,7 @@
 package providertest
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +46,7 @@ func workItemFields(f *fixture) {
 		f.t.Fatalf("%d work items, want 1", len(items))
 	}
 	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
-		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, ActivityID: 3, Name: "pack",
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, ActivityID: 3, Name: pack,
 		Queue: OtherQueue, Attempt: 1, Input: scheduled.Input, StartToCloseMs: 1500, Retry: scheduled.Retry,
 	})
 }
@@ -95,7 +95,7 @@ func done(items []provider.LockedWorkItem, outcome func(n int) provider.Activity
 }
 
 func smallResult(n int) provider.ActivityOutcome {
-	return provider.ActivityOutcome{Result: history.Payload(fmt.Sprint(n))}
+	return provider.ActivityOutcome{Result: history.Payload(strconv.Itoa(n))}
 }
 
 func largeResult(int) provider.ActivityOutcome {

@@ -5,6 +5,7 @@ package dynamotest
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -63,9 +64,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		t.Fatal(err)
 	}
 	urls := map[string]string{provider.QueueInbox: where.InboxURL, provider.QueueTimers: where.TimersURL}
-	for name, url := range where.WorkQueues {
-		urls[name] = url
-	}
+	maps.Copy(urls, where.WorkQueues)
 	return providertest.Hub{
 		Provider:    p,
 		Receive:     func(queue string) []provider.Record { return c.receive(t, urls[queue]) },

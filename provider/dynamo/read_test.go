@@ -1,0 +1,89 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// fakeHistory answers queries with these items, but for the last one in so many queries.
+type fakeHistory struct {
+	tableAPI
+
+	items  []item
+	torn   int
+	strong []bool
+}
+
+func (h *fakeHistory) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	h.strong = append(h.strong, aws.ToBool(in.ConsistentRead))
+	items := h.items
+	if len(h.strong) <= h.torn {
+		items = items[:len(items)-1]
+	}
+	out := &dynamodb.QueryOutput{Items: append([]item(nil), items...)}
+	if !aws.ToBool(in.ScanIndexForward) && in.ScanIndexForward != nil {
+		for i, it := range items {
+			out.Items[len(items)-1-i] = it
+		}
+	}
+	return out, nil
+}
+
+// endedIn is a history of one segment of several parts that ends it.
+func endedIn(t *testing.T) []item {
+	t.Helper()
+	s := segmentOf(0, 2*partLimit, false)
+	s.Events[0].Kind, s.Events[0].Output, s.Events[0].Value = history.OrchestrationCompleted, s.Events[0].Value, nil
+	return encoded(t, s)
+}
+
+// R8: a query can see half of a transaction, for moments. An eventual read that does becomes a strong one.
+func TestATornReadIsReadAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		torn  int
+		reads string
+		err   error
+	}{
+		"whole":           {0, "e", nil},
+		"torn once":       {1, "es", nil},
+		"torn twice":      {strongTries - 1, "ess", nil},
+		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
+	} {
+		h := &fakeHistory{items: endedIn(t), torn: c.torn}
+		p := &Provider{table: h, hub: Hub{Table: "t"}}
+		o, err := p.readExecution(t.Context(), "a", "X", provider.Eventual)
+		var reads strings.Builder
+		for _, strong := range h.strong {
+			reads.WriteString(map[bool]string{false: "e", true: "s"}[strong])
+		}
+		if !errors.Is(err, c.err) || reads.String() != c.reads || len(h.strong) > strongTries {
+			t.Errorf("%s: reads %s, %v", name, reads.String(), err)
+		}
+		if err == nil && o.Verified != (c.torn > 0) {
+			t.Errorf("%s: verified %v", name, o.Verified)
+		}
+	}
+}
+
+func TestATornEndIsReadAgain(t *testing.T) {
+	t.Parallel()
+	for torn, want := range map[int]error{0: nil, 1: nil, strongTries - 1: nil, 1000: provider.ErrCorrupt} {
+		h := &fakeHistory{items: endedIn(t), torn: torn}
+		end, err := (&Provider{table: h, hub: Hub{Table: "t"}}).ReadEnd(t.Context(), "X")
+		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, strongTries) {
+			t.Errorf("torn %d times: %d reads, %s, %v", torn, len(h.strong), end.Kind, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "X") {
+			t.Errorf("the error does not name the execution: %v", err)
+		}
+	}
+}
