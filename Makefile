@@ -35,7 +35,7 @@ test-unit: needs-go ## packages, and the engine and the provider on AWS in memor
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory held against ministack, call by call, and the provider on ministack
-	$(GO) test -count=1 ./tests/differential/... ./tests/ministack/...
+	$(GO) test -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed

@@ -45,6 +45,6 @@ func tooLarge(events []history.Event, err error) []history.Event {
 	first := events[0]
 	return []history.Event{first, {
 		ID: first.ID + 1, Kind: history.OrchestrationFailed, Time: first.Time,
-		Error: &history.Failure{Type: "PayloadTooLargeError", Message: err.Error(), NonRetryable: true},
+		Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true},
 	}}
 }

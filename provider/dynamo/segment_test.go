@@ -3,13 +3,16 @@ package dynamo
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -117,6 +120,7 @@ func someItems(tb testing.TB) []item {
 // R8: contiguity and part counts are always checked. Torn is another read, corrupt is not.
 func TestReadsThatAreNotWhole(t *testing.T) {
 	t.Parallel()
+	whole := someItems(t)
 	drop := func(n int) func([]item) []item {
 		return func(items []item) []item { return slices.Delete(items, n, n+1) }
 	}
@@ -143,13 +147,17 @@ func TestReadsThatAreNotWhole(t *testing.T) {
 		"a kind of a later release": {set(0, attrEvents, str(`[{"id":1,"kind":"Later","time":"2026-01-01T00:00:00Z"}]`)), true},
 		"no zstd":                   {set(1, attrZstd, &types.AttributeValueMemberB{Value: []byte("x")}), true},
 	} {
-		_, err := decodeSegments(c.spoil(someItems(t)))
+		items := slices.Clone(whole)
+		for n := range items {
+			items[n] = maps.Clone(items[n])
+		}
+		_, err := decodeSegments(c.spoil(items))
 		_, torn := errors.AsType[*tornError](err)
 		if torn == c.corrupt || errors.Is(err, provider.ErrCorrupt) != c.corrupt {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	segments, err := decodeSegments(someItems(t))
+	segments, err := decodeSegments(whole)
 	if err != nil || len(segments) != 3 {
 		t.Errorf("the whole: %d segments, %v", len(segments), err)
 	}
@@ -208,4 +216,17 @@ func FuzzDecodeSegments(f *testing.F) {
 		}
 		_, _ = lastEvent([]item{first, second}) // must not panic
 	})
+}
+
+// Users' tests live in bubbles of testing/synctest, one after the other, and the encoder outlives them all.
+func TestTheEncoderWorksInEveryBubble(t *testing.T) {
+	t.Parallel()
+	fresh := ready(must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))))
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			if len(fresh.EncodeAll([]byte("x"), nil)) == 0 {
+				t.Error("nothing is encoded")
+			}
+		})
+	}
 }

@@ -113,8 +113,8 @@ func longHistory(f *fixture) {
 func manyPages(f *fixture) {
 	e := f.start("a")
 	var turns []*provider.Turn
-	for n := range 10 {
-		turns = append(turns, e.commit(bulky(600<<10+n*50<<10)))
+	for n := range 6 {
+		turns = append(turns, e.commit(bulky(300<<10+n*100<<10)))
 	}
 	e.wantSegments(turns...)
 	f.wantEqual("eventual", f.readEventually(e).Head, e.head)

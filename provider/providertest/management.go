@@ -153,14 +153,15 @@ func filterByName(f *fixture) {
 }
 
 func filterByTime(f *fixture) {
+	const young = "young"
 	f.start("old")
 	f.Pass(50 * time.Millisecond)
 	between := f.Now()
 	f.Pass(50 * time.Millisecond)
-	f.start("young")
-	f.wantEqual("after", f.list(provider.Query{StartedAfter: between}), []string{"young"})
-	f.wantEqual("after, in another zone", f.list(provider.Query{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{"young"})
-	f.wantEqual("from before", f.list(provider.Query{StartedAfter: between.Add(-time.Hour)}), []string{"young", "old"})
+	f.start(young)
+	f.wantEqual("after", f.list(provider.Query{StartedAfter: between}), []string{young})
+	f.wantEqual("after, in another zone", f.list(provider.Query{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{young})
+	f.wantEqual("from before", f.list(provider.Query{StartedAfter: between.Add(-time.Hour)}), []string{young, "old"})
 	f.wantEqual("in the future", f.list(provider.Query{StartedAfter: between.Add(time.Hour)}), []string(nil))
 }
 
