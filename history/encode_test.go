@@ -159,9 +159,9 @@ func TestDecodeRefuses(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]history.Event{
-		"event 0: id must be":                  {Kind: history.TurnStarted},
-		"history: encode: TurnStarted #1: input is not JSON":                {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
-		"event 1 (TimerFired): no sourceEvent": {ID: 1, Kind: history.TimerFired},
+		"event 0: id must be":                                {Kind: history.TurnStarted},
+		"history: encode: TurnStarted #1: input is not JSON": {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
+		"event 1 (TimerFired): no sourceEvent":               {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, %v, want %q", b, err, want)

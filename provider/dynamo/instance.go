@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -58,6 +59,9 @@ func decodeInstance(it item) (provider.Instance, error) {
 	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, "updated")); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
+	if custom := getString(it, "customStatus"); custom != "" {
+		in.CustomStatus = json.RawMessage(custom)
+	}
 	if tags := getString(it, "tags"); tags != "" {
 		if err := json.Unmarshal([]byte(tags), &in.Tags); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: tags: %w", in.InstanceID, err)
@@ -86,30 +90,33 @@ func (p *Provider) readInstance(ctx context.Context, instanceID string, c provid
 	return decodeInstance(out.Item)
 }
 
-// statusUpdate projects what history says onto the instance item.
-type statusUpdate struct {
+// projection is what history says of an instance, up to a segment. What did not change is empty.
+type projection struct {
 	instanceID, executionID string
+	sequence                int64
 	status                  provider.RuntimeStatus
 	version                 string
+	customStatus            history.Payload
 	watermark               provider.Position
 }
 
-// updateStatus writes the status, on the condition that the instance's execution is still this one (R7). A later status is
-// never overwritten by Running. When the condition fails somebody has gone further: nothing is left to do.
-func (p *Provider) updateStatus(ctx context.Context, u statusUpdate) error {
+// changed reports whether there is anything to write.
+func (u *projection) changed() bool { return u.status != "" || u.customStatus != nil }
+
+// project writes what history says onto the instance item, on the condition that the instance's execution is still this one
+// (R7) and no later segment was projected: a slow sender must not undo what a faster one has written. When the condition
+// fails somebody has gone further, and nothing is left to do.
+func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
-		UpdateExpression:         aws.String("SET #status = :status, #updated = :updated, #version = :version"),
-		ConditionExpression:      aws.String("#execution = :execution AND #status = :pending"),
-		ExpressionAttributeNames: map[string]string{"#status": "status", "#updated": "updated", "#version": "version", "#execution": "execution"},
+		UpdateExpression:         aws.String("SET #updated = :updated, #seq = :seq" + u.assignments()),
+		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq <= :seq)"),
+		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq"},
 		ExpressionAttributeValues: item{
-			":status": str(string(u.status)), ":updated": str(formatTime(p.now())), ":version": str(u.version),
-			":execution": str(u.executionID), ":pending": str(string(provider.StatusPending)),
+			":updated": str(formatTime(p.now())), ":execution": str(u.executionID), ":seq": num(u.sequence),
 		},
 	}
-	if u.status.Terminal() {
-		terminal(in, u.watermark)
-	}
+	u.values(in)
 	err := call(ctx, "DynamoDB.UpdateItem", u.instanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
@@ -120,10 +127,30 @@ func (p *Provider) updateStatus(ctx context.Context, u statusUpdate) error {
 	return err
 }
 
-// terminal keeps the watermark with the status, for the next life of the id (R3).
-func terminal(in *dynamodb.UpdateItemInput, wm provider.Position) {
-	in.UpdateExpression = aws.String(*in.UpdateExpression + ", wm = :wm, inbox = :inbox")
-	in.ConditionExpression = aws.String("#execution = :execution")
-	delete(in.ExpressionAttributeValues, ":pending")
-	in.ExpressionAttributeValues[":wm"], in.ExpressionAttributeValues[":inbox"] = str(wm.Sequence), str(wm.Inbox)
+func (u *projection) assignments() string {
+	set := ""
+	if u.status != "" {
+		set += ", #status = :status, #version = :version"
+	}
+	if u.status.Terminal() {
+		set += ", wm = :wm, inbox = :inbox" // for the next life of the id (R3)
+	}
+	if u.customStatus != nil {
+		set += ", #customStatus = :customStatus"
+	}
+	return set
+}
+
+func (u *projection) values(in *dynamodb.UpdateItemInput) {
+	if u.status != "" {
+		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeNames["#version"] = "status", "version"
+		in.ExpressionAttributeValues[":status"], in.ExpressionAttributeValues[":version"] = str(string(u.status)), str(u.version)
+	}
+	if u.status.Terminal() {
+		in.ExpressionAttributeValues[":wm"], in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Sequence), str(u.watermark.Inbox)
+	}
+	if u.customStatus != nil {
+		in.ExpressionAttributeNames["#customStatus"] = "customStatus"
+		in.ExpressionAttributeValues[":customStatus"] = str(string(u.customStatus))
+	}
 }

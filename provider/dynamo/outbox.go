@@ -14,22 +14,33 @@ import (
 // else was accepted: only then may the id be used again (R9).
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	out := provider.OutputsOf(t.InstanceID, t.Head.ExecutionID, s, nil)
-	status, changed := t.Status()
-	u := statusUpdate{instanceID: t.InstanceID, executionID: t.Head.ExecutionID, status: status, version: versionOf(s), watermark: s.Watermark}
-	if changed && !status.Terminal() && !out.Empty() {
+	u := projectionOf(t, s)
+	if u.changed() && !u.status.Terminal() && !out.Empty() {
 		return p.alongside(ctx, u, &out)
 	}
 	refused, err := p.sendOutputs(ctx, &out)
-	if err != nil || !changed {
+	if err != nil || !u.changed() {
 		return refused, err
 	}
-	return refused, p.updateStatus(ctx, u)
+	return refused, p.project(ctx, u)
 }
 
-// alongside sends while the status is written: neither waits for the other.
-func (p *Provider) alongside(ctx context.Context, u statusUpdate, out *provider.Outputs) (refused []provider.OutputFailure, err error) {
+// projectionOf is what a turn changes of the instance.
+func projectionOf(t *provider.Turn, s provider.Segment) projection {
+	u := projection{
+		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence,
+		version: versionOf(s), customStatus: customStatusOf(s), watermark: s.Watermark,
+	}
+	if status, changed := t.Status(); changed {
+		u.status = status
+	}
+	return u
+}
+
+// alongside sends while the instance is written: neither waits for the other.
+func (p *Provider) alongside(ctx context.Context, u projection, out *provider.Outputs) (refused []provider.OutputFailure, err error) {
 	err = together(
-		func() error { return p.updateStatus(ctx, u) },
+		func() error { return p.project(ctx, u) },
 		func() (err error) { refused, err = p.sendOutputs(ctx, out); return err },
 	)
 	return refused, err
@@ -51,22 +62,27 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 	}
 	u, over := endOf(o)
 	if over {
-		return nil, p.updateStatus(ctx, u) // what an execution that is over had scheduled is nobody's any more
+		return nil, p.project(ctx, u) // what an execution that is over had scheduled is nobody's any more
 	}
 	refused, err := p.sendOutputs(ctx, &out)
 	if err != nil {
 		return refused, err
 	}
-	return refused, p.updateStatus(ctx, u)
+	return refused, p.project(ctx, u)
 }
 
-// endOf is the status an execution's history says its instance has.
-func endOf(o *provider.Orchestration) (u statusUpdate, over bool) {
+// endOf is what an execution's whole history says of its instance.
+func endOf(o *provider.Orchestration) (u projection, over bool) {
 	last := o.Segments[len(o.Segments)-1]
-	u = statusUpdate{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, status: provider.StatusRunning, watermark: last.Watermark}
+	u = projection{
+		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, status: provider.StatusRunning, watermark: last.Watermark,
+	}
 	for _, s := range o.Segments {
 		if u.version == "" {
 			u.version = versionOf(s)
+		}
+		if custom := customStatusOf(s); custom != nil {
+			u.customStatus = custom
 		}
 	}
 	if n := len(last.Events); n > 0 {
@@ -85,6 +101,17 @@ func versionOf(s provider.Segment) string {
 		}
 	}
 	return ""
+}
+
+// customStatusOf is the last custom status that a segment sets, or nil.
+func customStatusOf(s provider.Segment) history.Payload {
+	var last history.Payload
+	for i := range s.Events {
+		if s.Events[i].Kind == history.CustomStatusSet {
+			last = s.Events[i].CustomStatus
+		}
+	}
+	return last
 }
 
 // sendOutputs sends work items to their queues and timers to theirs.

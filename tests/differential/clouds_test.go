@@ -140,7 +140,7 @@ type queue struct {
 }
 
 // queues makes the same queue on both sides.
-func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, real queue) {
+func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, genuine queue) {
 	tb.Helper()
 
 	suffix := ""

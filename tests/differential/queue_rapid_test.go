@@ -25,7 +25,7 @@ func TestQueueSequences(t *testing.T) {
 				simulated, actual := queues(t, fmt.Sprint("sequence", runs.Add(1), "-", suffix), long, 0)
 				s := &sequence{
 					rt: rt, fifo: suffix != "",
-					sim: &counter{queue: simulated, ctx: t.Context()}, real: &counter{queue: actual, ctx: t.Context()},
+					sim: &counter{queue: simulated, ctx: t.Context()}, genuine: &counter{queue: actual, ctx: t.Context()},
 				}
 
 				for range rapid.IntRange(5, 30).Draw(rt, "calls") {
@@ -38,11 +38,11 @@ func TestQueueSequences(t *testing.T) {
 
 // sequence is one generated run, with the receipts that are still good.
 type sequence struct {
-	rt        *rapid.T
-	fifo      bool
-	sim, real *counter
-	live      []int
-	sent      int
+	rt           *rapid.T
+	fifo         bool
+	sim, genuine *counter
+	live         []int
+	sent         int
 }
 
 func (s *sequence) call() {
@@ -87,7 +87,7 @@ func (s *sequence) take() int {
 }
 
 func (s *sequence) run(call queueCall) {
-	got, want := call.run(s.sim), call.run(s.real)
+	got, want := call.run(s.sim), call.run(s.genuine)
 	if got != want {
 		s.rt.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
 	}

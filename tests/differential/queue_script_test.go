@@ -24,10 +24,10 @@ func TestQueuesAgainstMinistack(t *testing.T) {
 			t.Parallel()
 
 			simulated, actual := queues(t, s.queue, s.visibility, 0)
-			sim, real := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
+			sim, genuine := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
 
 			for _, call := range s.calls {
-				got, want := call.run(sim), call.run(real)
+				got, want := call.run(sim), call.run(genuine)
 
 				if aws, ok := s.differs[call.name]; ok {
 					if want == aws {

@@ -17,12 +17,12 @@ func TestTableSequences(t *testing.T) {
 
 	rapid.Check(t, func(rt *rapid.T) {
 		pk := fmt.Sprint("sequence", runs.Add(1), unique())
-		sim, real := simulatedTable(), realClient()
+		sim, genuine := simulatedTable(), realClient()
 
 		for range rapid.IntRange(5, 25).Draw(rt, "calls") {
 			call := drawTableCall(rt)
 
-			got, want := call.run(t.Context(), sim, pk), call.run(t.Context(), real, pk)
+			got, want := call.run(t.Context(), sim, pk), call.run(t.Context(), genuine, pk)
 			if got != want {
 				rt.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
 			}
@@ -100,7 +100,7 @@ func drawCondition(rt *rapid.T, o *operation) {
 func drawQuestion(rt *rapid.T) question {
 	q := question{
 		backward: rapid.Bool().Draw(rt, "backward"), strong: rapid.Bool().Draw(rt, "strong"),
-		limit: int32(rapid.IntRange(0, 3).Draw(rt, "limit")), //nolint:gosec // 0 to 3
+		limit: int32(rapid.IntRange(0, 3).Draw(rt, "limit")),
 	}
 	q.condition = rapid.SampledFrom([]string{
 		"pk = :pk", "pk = :pk AND sk > :k", "pk = :pk AND sk <= :k", "pk = :pk AND begins_with(sk, :k)",

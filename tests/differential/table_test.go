@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,9 +51,7 @@ func (o operation) key(pk string) item { return item{"pk": str(pk), "sk": str(o.
 
 func (o operation) whole(pk string) item {
 	it := o.key(pk)
-	for name, v := range o.fields {
-		it[name] = v
-	}
+	maps.Copy(it, o.fields)
 
 	return it
 }
@@ -167,13 +166,11 @@ func transaction(token string, operations ...operation) tableCall {
 func failure(err error) string {
 	text := code(err)
 
-	var failed *ddbtypes.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); ok {
 		text += " " + show(failed.Item)
 	}
 
-	var cancelled *ddbtypes.TransactionCanceledException
-	if errors.As(err, &cancelled) {
+	if cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err); ok {
 		for _, r := range cancelled.CancellationReasons {
 			text += " " + aws.ToString(r.Code) + show(r.Item)
 		}
@@ -211,9 +208,7 @@ type question struct {
 func (q question) call() tableCall {
 	return tableCall{fmt.Sprintf("query %+v", q), func(ctx context.Context, t tableAPI, pk string) string {
 		values := item{":pk": str(pk)}
-		for name, v := range q.values {
-			values[name] = v
-		}
+		maps.Copy(values, q.values)
 
 		in := &dynamodb.QueryInput{
 			TableName: aws.String(realTable()), KeyConditionExpression: optional(q.condition),

@@ -61,4 +61,7 @@ func killFunctions(t *testing.T) int {
 }
 
 // id makes an instance id of the test's own.
-func id(t *testing.T, n int) string { return fmt.Sprintf("%s-%d", t.Name(), n) }
+func id(t *testing.T, n int) string {
+	t.Helper()
+	return fmt.Sprintf("%s-%d", t.Name(), n)
+}
