@@ -33,7 +33,7 @@ func WithInstanceID(id string) StartOption { return func(o *startOptions) { o.in
 func WithVersion(version string) StartOption { return func(o *startOptions) { o.version = version } }
 
 // WithIdempotencyKey makes repeated starts of an orchestration with the same key one start: the first one counts, whatever
-// input the later ones bring (R10). The key has 1 to 256 bytes; two orchestrations may use the same one.
+// input the later ones bring (R10). With WithInstanceID, the id must be the same too. The key has 1 to 256 bytes; two orchestrations may use the same one.
 func WithIdempotencyKey(key string) StartOption {
 	return func(o *startOptions) { o.idempotencyKey = &key }
 }

@@ -31,9 +31,22 @@ type Options struct {
 const (
 	defaultCacheBytes = 64 << 20
 	defaultTurnLimit  = 10 * time.Second
-	// retryDelay is when a handled error is tried again; visibility alone would make it minutes (R19).
-	retryDelay = 2 * time.Second
 )
+
+// A handled error is tried again in seconds; visibility alone would make it minutes (R19). What goes on failing waits longer
+// and longer: a hundred deliveries, after which a queue gives a message up, then outlast a night.
+const (
+	firstRetryDelay   = 2 * time.Second
+	longestRetryDelay = 5 * time.Minute
+)
+
+// retryDelay is how long a record that failed in its n-th delivery stays invisible.
+func retryDelay(n int) time.Duration {
+	return min(firstRetryDelay<<min(max(n-1, 0), 8), longestRetryDelay)
+}
+
+// wallClock is time.Now without its monotonic reading, which stands still while a Lambda is frozen (R6).
+func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock
 
 func (o Options) withDefaults() Options {
 	if o.BuildID == "" {
@@ -43,7 +56,7 @@ func (o Options) withDefaults() Options {
 		o.Queue = perdure.DefaultQueue
 	}
 	if o.Clock == nil {
-		o.Clock = time.Now //nolint:forbidigo // the default clock
+		o.Clock = wallClock
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

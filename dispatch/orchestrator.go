@@ -42,7 +42,8 @@ const outlived = 100 * time.Millisecond
 // records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := o.provider.AdoptOrchestrationItems(records)
-	failed = deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
+	stuck := deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
+	items, failed = o.without(ctx, items, stuck)
 	if len(items) == 1 {
 		return append(failed, o.handle(ctx, items[0]).failed...)
 	}
@@ -51,6 +52,37 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 		go func() { results <- o.handle(ctx, it) }()
 	}
 	return append(failed, o.collect(ctx, results, len(items))...)
+}
+
+// without takes out the instances of whose groups a record could be neither read nor set aside: what comes behind it must not
+// overtake it (R2), or it would be taken for consumed once it can be read.
+func (o *Orchestrator) without(ctx context.Context, items []*provider.OrchestrationItem, stuck []provider.Record) (rest []*provider.OrchestrationItem, failed []string) {
+	if len(stuck) == 0 {
+		return items, nil
+	}
+	groups, back := map[string]bool{}, stuck
+	for _, r := range stuck {
+		groups[r.Group] = true
+	}
+	for _, it := range items {
+		if !groups[it.Messages[0].Record.Group] {
+			rest = append(rest, it)
+			continue
+		}
+		for _, m := range it.Messages {
+			back = append(back, m.Record)
+		}
+	}
+	abandon(ctx, o.options, provider.QueueInbox, back)
+	return rest, ids(back)
+}
+
+func ids(records []provider.Record) []string {
+	names := make([]string, len(records))
+	for i := range records {
+		names[i] = records[i].ID
+	}
+	return names
 }
 
 // handled is what became of an item's records.
@@ -103,26 +135,34 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	abandoned := make([]provider.Record, len(failed))
 	for i, m := range failed {
 		abandoned[i] = m.Record
-		h.failed = append(h.failed, m.Record.ID)
 	}
 	abandon(ctx, o.options, provider.QueueInbox, abandoned)
+	h.failed = ids(abandoned)
 	return h
 }
 
-// deadLetter sets aside records that cannot be read, so that none blocks its group; those that could not be set aside failed.
-func deadLetter(ctx context.Context, o Options, queue string, unreadable []provider.Unreadable) (failed []string) {
+// deadLetter sets aside records that cannot be read, so that none blocks its group, and returns those that could not be.
+func deadLetter(ctx context.Context, o Options, queue string, unreadable []provider.Unreadable) (failed []provider.Record) {
 	for _, u := range unreadable {
 		o.Logger.ErrorContext(ctx, "a record cannot be read, it goes to the dead letters", "queue", queue, "record", u.Record.ID, "error", u.Err)
 		if err := o.Provider.DeadLetter(ctx, queue, u); err != nil {
 			o.Logger.ErrorContext(ctx, "a record could not be put to the dead letters", "queue", queue, "record", u.Record.ID, "error", err)
-			failed = append(failed, u.Record.ID)
+			failed = append(failed, u.Record)
 		}
 	}
 	return failed
 }
 
+// abandon makes failed records visible again, each after as long as its deliveries say.
 func abandon(ctx context.Context, o Options, queue string, records []provider.Record) {
-	if err := o.Provider.AbandonRecords(ctx, queue, retryDelay, records...); err != nil {
-		o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
+	byDelay := map[time.Duration][]provider.Record{}
+	for _, r := range records {
+		d := retryDelay(r.ReceiveCount)
+		byDelay[d] = append(byDelay[d], r)
+	}
+	for d, rs := range byDelay {
+		if err := o.Provider.AbandonRecords(ctx, queue, d, rs...); err != nil {
+			o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
+		}
 	}
 }

@@ -26,6 +26,8 @@ type session struct {
 	refused      []provider.OutputFailure
 	x            *execution
 	redispatched bool
+	// most bounds how many messages a turn takes, once a larger one was too large for a commit; 0 does not.
+	most int
 }
 
 // conflictLimit ends an invocation that always comes second; its messages are delivered again.
@@ -40,9 +42,9 @@ func (s *session) run(ctx context.Context) error {
 		switch {
 		case errors.Is(err, provider.ErrConflict) && conflicts < conflictLimit:
 			conflicts++
-			s.discard()
+			s.rewind()
 			err = s.load(ctx, provider.Strong)
-		case errors.Is(err, errUnverified):
+		case errors.Is(err, errUnverified), errors.Is(err, errTooMany):
 			s.discard()
 			err = s.load(ctx, provider.Strong)
 		}
@@ -59,6 +61,16 @@ func (s *session) run(ctx context.Context) error {
 
 // errUnverified: what is to be done needs a strongly consistent look at the head first (R5).
 var errUnverified = errors.New("dispatch: the state is not verified")
+
+// rewind begins anew with what is not acked. Somebody else has committed in between, perhaps the very turn of a message that
+// was passed or redispatched before, and perhaps died before sending: only the head, read again, tells (R4).
+func (s *session) rewind() {
+	s.discard()
+	s.rest, s.refused, s.redispatched = s.item.Messages[s.acked:], nil, false
+}
+
+// errTooMany: the turn does not fit a commit. Fewer messages may; the coroutine has seen them all and must be revived.
+var errTooMany = errors.New("dispatch: the turn took more messages than a commit can hold")
 
 // advance makes one step: a look, a dispatch that is repeated, or a turn.
 func (s *session) advance(ctx context.Context) error {
@@ -142,10 +154,14 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) error 
 
 // turn runs the body over what is left, up to the message that ends the execution (R2).
 func (s *session) turn(ctx context.Context) error {
-	inputs := make([][]history.Event, 0, len(s.rest)+1)
+	taken := s.rest
+	if s.most > 0 && s.most < len(taken) {
+		taken = taken[:s.most]
+	}
+	inputs := make([][]history.Event, 0, len(taken)+1)
 	inputs = append(inputs, failures(s.refused))
-	for i := range s.rest {
-		inputs = append(inputs, s.inputsOf(&s.rest[i]))
+	for i := range taken {
+		inputs = append(inputs, s.inputsOf(&taken[i]))
 	}
 	out, err := s.x.instance.Turn(replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs})
 	if err != nil {
@@ -155,7 +171,7 @@ func (s *session) turn(ctx context.Context) error {
 		if !s.x.verified {
 			return errUnverified
 		}
-		return s.drop(ctx, "nothing in it concerns the orchestration any more")
+		return s.pass(ctx, len(taken))
 	}
 	return s.commit(ctx, out)
 }
@@ -172,6 +188,10 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	}
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
 	if errors.Is(err, provider.ErrTooLarge) {
+		if consumed > 1 { // outcomes that came together, each of a legal size: a turn of fewer is as good (R2)
+			s.most = consumed / 2
+			return errTooMany
+		}
 		out.Ended = true
 		t.Events = tooLarge(out.Events, err)
 		refused, err = s.o.provider.AckOrchestrationItem(ctx, t)
@@ -202,6 +222,16 @@ func (s *session) drop(ctx context.Context, why string) error {
 		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "kind", s.rest[i].Kind, "why", why)
 	}
 	s.rest, s.refused = nil, nil
+	s.settle()
+	return nil
+}
+
+// pass gives up messages that do not concern the orchestration any more.
+func (s *session) pass(ctx context.Context, n int) error {
+	if n == len(s.rest) {
+		return s.drop(ctx, "nothing in it concerns the orchestration any more")
+	}
+	s.rest, s.refused = s.rest[n:], nil
 	s.settle()
 	return nil
 }

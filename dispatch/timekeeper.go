@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +29,9 @@ const waitHere = 1500 * time.Millisecond
 // It returns the ids of the records that failed.
 func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	timers, unreadable := k.provider.AdoptTimers(records)
-	failed = deadLetter(ctx, k.options, provider.QueueTimers, unreadable)
+	stuck := deadLetter(ctx, k.options, provider.QueueTimers, unreadable)
+	abandon(ctx, k.options, provider.QueueTimers, stuck)
+	failed = ids(stuck)
 	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
 	near := 0
 	for near < len(timers) && timers[near].FireAt.Sub(k.options.Clock()) <= waitHere {
@@ -100,15 +103,14 @@ func (k *Timekeeper) hold(ctx context.Context, timers []provider.LockedTimer) er
 	return k.provider.HoldTimers(ctx, ts...)
 }
 
-func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer, err error) (failed []string) {
+func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer, err error) []string {
 	k.options.Logger.ErrorContext(ctx, "timers were not served, their records will be delivered again", "timers", len(timers), "error", err)
 	records := make([]provider.Record, len(timers))
 	for i := range timers {
 		records[i] = timers[i].Record
-		failed = append(failed, timers[i].Record.ID)
 	}
 	abandon(ctx, k.options, provider.QueueTimers, records)
-	return failed
+	return ids(records)
 }
 
 // pendingFor is how long a started instance may wait for its first turn before the watch wakes it (R11).
@@ -118,16 +120,32 @@ const pendingFor = 2 * time.Minute
 // It is to be called every few minutes. It goes on after an error, and returns all.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 	before := k.options.Clock().Add(-pendingFor)
+	var errs []error
 	for in, err := range k.provider.PendingInstances(ctx, before) {
 		if err != nil {
-			return woken, fmt.Errorf("dispatch: watch: %w", err)
+			errs = append(errs, err)
+			continue
+		}
+		if !worthWaking(k.options.Clock().Sub(in.CreatedAt)) {
+			continue
 		}
 		k.options.Logger.WarnContext(ctx, "instance was started and never picked up: waking it", "instance", in.InstanceID, "createdAt", in.CreatedAt)
 		wake := provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}
 		if err := k.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
-			return woken, fmt.Errorf("dispatch: watch: %w", err)
+			errs = append(errs, err)
+			continue
 		}
 		woken++
 	}
+	if len(errs) > 0 {
+		return woken, fmt.Errorf("dispatch: watch: %w", errors.Join(errs...))
+	}
 	return woken, nil
+}
+
+// worthWaking spaces the wakes of one instance: at 2, 4, 8, 16 and 32 minutes of age, and after an hour whenever it is seen. A
+// hub that is behind must not be sent a message for each pending instance at each tick: the backlog would feed itself.
+func worthWaking(age time.Duration) bool {
+	n := int(age / pendingFor)
+	return n&(n-1) == 0 || age > time.Hour
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -27,19 +28,23 @@ func NewWorker(opts Options) *Worker {
 // then (R14). It returns the ids of the records that failed: their activities are tried again.
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := w.provider.AdoptWorkItems(records)
-	failed = deadLetter(ctx, w.options, w.options.Queue, unreadable)
+	back := deadLetter(ctx, w.options, w.options.Queue, unreadable)
 	out := newOutcomes(len(items))
 	for _, it := range items {
 		go w.run(ctx, it, out)
 	}
 	for done := range out.runs() {
-		ids, err := w.provider.AckWorkItems(ctx, w.options.Queue, done)
+		refused, err := w.provider.AckWorkItems(ctx, w.options.Queue, done)
 		if err != nil {
-			w.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(ids), "error", err)
+			w.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(refused), "error", err)
 		}
-		failed = append(failed, ids...)
+		back = append(back, refused...)
 	}
-	return append(failed, w.giveBack(ctx, out.abandoned)...)
+	for i := range out.abandoned {
+		back = append(back, out.abandoned[i].Record)
+	}
+	abandon(ctx, w.options, w.options.Queue, back)
+	return ids(back)
 }
 
 // run executes an activity and collects its outcome, whatever ends the goroutine.
@@ -63,20 +68,6 @@ func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
 	}}
 }
 
-// giveBack makes visible again what this build cannot run: a worker of another generation may.
-func (w *Worker) giveBack(ctx context.Context, items []provider.LockedWorkItem) (failed []string) {
-	if len(items) == 0 {
-		return nil
-	}
-	records := make([]provider.Record, len(items))
-	for i := range items {
-		records[i] = items[i].Record
-		failed = append(failed, items[i].Record.ID)
-	}
-	abandon(ctx, w.options, w.options.Queue, records)
-	return failed
-}
-
 // execute runs one activity. A nil outcome means that it could not be run here.
 func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) *provider.ActivityOutcome {
 	activity, ok := w.options.Registry.Activity(it.Name)
@@ -90,9 +81,7 @@ func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) *prov
 		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
 		return nil
 	}
-	ctx, stop := w.bounded(perdure.ContextWithActivityInfo(ctx, info(it)), it)
-	defer stop()
-	result, failure := activity.Run(ctx, input)
+	result, failure := w.attempt(perdure.ContextWithActivityInfo(ctx, info(it)), it, activity, input)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 	if failure == nil {
 		o.Result = history.Inline(result)
@@ -100,20 +89,44 @@ func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) *prov
 	return o
 }
 
+// attempt runs an activity for at most its start-to-close time. One that does not come back by then has failed, whatever it
+// does afterwards: nobody waits for it.
+func (w *Worker) attempt(ctx context.Context, it *provider.LockedWorkItem, a perdure.Activity, input json.RawMessage) (json.RawMessage, *history.Failure) {
+	if it.StartToCloseMs <= 0 {
+		return a.Run(ctx, input)
+	}
+	limit := time.Duration(it.StartToCloseMs) * time.Millisecond
+	timeout := &perdure.TimeoutError{Message: fmt.Sprintf("activity %q: its start-to-close time of %v is over", it.Name, limit)}
+	ctx, stop := context.WithTimeoutCause(ctx, limit, timeout)
+	defer stop()
+	type ending struct {
+		result  json.RawMessage
+		failure *history.Failure
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		e := ending{failure: vanished(it).Error}
+		defer func() { ended <- e }()
+		e.result, e.failure = a.Run(ctx, input)
+	}()
+	select {
+	case e := <-ended:
+		return e.result, e.failure
+	case <-ctx.Done():
+	}
+	if context.Cause(ctx) != timeout { //nolint:errorlint // this very timeout
+		e := <-ended
+		return e.result, e.failure
+	}
+	w.options.Logger.WarnContext(ctx, "activity is over its start-to-close time and is not waited for", "activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
+	return nil, &history.Failure{Type: history.TypeTimeout, Message: timeout.Message}
+}
+
 func info(it *provider.LockedWorkItem) perdure.ActivityInfo {
 	return perdure.ActivityInfo{
 		InstanceID: it.InstanceID, ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Name: it.Name,
 		Attempt: it.Attempt, AttemptCount: it.Record.ReceiveCount, Queue: it.Queue,
 	}
-}
-
-// bounded ends the activity's context after its start-to-close time.
-func (w *Worker) bounded(ctx context.Context, it *provider.LockedWorkItem) (context.Context, context.CancelFunc) {
-	if it.StartToCloseMs <= 0 {
-		return context.WithCancel(ctx)
-	}
-	d := time.Duration(it.StartToCloseMs) * time.Millisecond
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("activity %q: start-to-close of %v is over: %w", it.Name, d, context.DeadlineExceeded))
 }
 
 // linger is how long an outcome waits for others of its batch to be sent with: one message, and one turn, for several.

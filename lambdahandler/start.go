@@ -22,7 +22,9 @@ import (
 func StartOrchestrator(r *perdure.Registry) {
 	f := begin(true, true)
 	opts := f.options(r)
-	opts.CacheBytes = f.env.bytes("PERDURE_CACHE_BYTES", "64 MiB")
+	if opts.CacheBytes = f.env.bytes("PERDURE_CACHE_BYTES", "64 MiB"); opts.CacheBytes == 0 {
+		opts.CacheBytes = -1 // none, where zero is the default
+	}
 	f.check()
 	o := dispatch.NewOrchestrator(opts)
 	if err := o.Announce(context.Background()); err != nil {

@@ -25,7 +25,7 @@ type Instances interface {
 	// ErrAlreadyExists; a name in no deployed build is ErrUnknownOrchestration.
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message may
-	// arrive twice, never be lost. When only some were accepted, the error says so and repeating all is harmless.
+	// arrive twice (a repeat may then stand behind later ones), never be lost. When only some were accepted, the error says so and repeating all is harmless.
 	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
 	// ReadInstance reads what is known of an instance, strongly consistent. ErrNotFound when there is none.
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
@@ -62,8 +62,8 @@ type WorkItems interface {
 	// AdoptWorkItems reads the records of a work queue. Those that cannot be read are for DeadLetter.
 	AdoptWorkItems(records []Record) (items []LockedWorkItem, unreadable []Unreadable)
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
-	// their queue (R14). It returns the ids of the records whose outcome was not accepted: they stay, to be delivered again.
-	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []string, err error)
+	// their queue (R14). It returns the records whose outcome was not accepted: they stay, to be delivered again.
+	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
 }
 
 // Timers is what keeps time.
@@ -73,7 +73,8 @@ type Timers interface {
 	// HoldTimers sends timers to the timers queue, to be seen again when they are nearly due: early by less than a second,
 	// or after the longest delay the queue has.
 	HoldTimers(ctx context.Context, timers ...Timer) error
-	// PendingInstances finds instances that were started before the given time and had no turn (R11).
+	// PendingInstances finds instances that were started before the given time and had no turn (R11). It looks an hour back
+	// from where the last whole look ended. An instance that cannot be read is an error among the others.
 	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[Instance, error]
 }
 

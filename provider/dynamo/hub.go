@@ -62,7 +62,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{hub: hub, table: clients.Table, queues: clients.Queues, log: slog.Default()}
-	p.now = time.Now //nolint:forbidigo // the default clock
+	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
 	for _, opt := range opts {
 		opt(p)
 	}

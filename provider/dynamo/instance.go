@@ -110,7 +110,7 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
 		UpdateExpression:         aws.String("SET #updated = :updated, #seq = :seq" + u.assignments()),
-		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq <= :seq)"),
+		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq)"),
 		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq"},
 		ExpressionAttributeValues: item{
 			":updated": str(formatTime(p.now())), ":execution": str(u.executionID), ":seq": num(u.sequence),

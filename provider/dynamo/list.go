@@ -20,6 +20,8 @@ import (
 const (
 	defaultPage = 100
 	largestPage = 1000
+	// filteredPage is some 100 KB: a tenth of what a query may return.
+	filteredPage = 500
 )
 
 // cursor is where a page ended, and the query it belongs to: a cursor of another query is refused.
@@ -107,7 +109,7 @@ func (p *Provider) newestOfShard(ctx context.Context, shard int, q provider.Quer
 		upTo = "~" // after every time
 	}
 	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
-	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(int32(q.Limit)+2)
+	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(readAtOnce(q))
 	var found []item
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
@@ -125,6 +127,15 @@ func (p *Provider) newestOfShard(ctx context.Context, shard int, q provider.Quer
 	return found, nil
 }
 
+// readAtOnce is how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
+func readAtOnce(q provider.Query) int32 {
+	n := int32(q.Limit) + 2 // one more than a page, and the one the last page ended with
+	if q.Status != "" || q.Name != "" {
+		return max(n, filteredPage)
+	}
+	return n
+}
+
 func matches(it item, q provider.Query) bool {
 	return (q.Status == "" || getString(it, "status") == string(q.Status)) && (q.Name == "" || getString(it, "name") == q.Name)
 }
@@ -138,16 +149,23 @@ func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	}
 }
 
-// pendingWindow is how far back the watch looks. It runs every few minutes, so an hour forgives it a long absence, and
-// bounds what a look costs.
+// pendingWindow is how far the watch looks back from where its last whole look ended: an instance that it woke gets this long
+// to have its turn. So the watch forgives any absence of its own, and a look costs what was started meanwhile.
 const pendingWindow = time.Hour
 
-// PendingInstances looks through the instances of the last hour for those that had no turn.
+// skWatch is the item that says where the last look ended.
+const skWatch = "watch"
+
+// PendingInstances looks through what was started since an hour before the last look ended for what had no turn.
 func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[provider.Instance, error] {
-	from, to := formatTime(startedBefore.Add(-pendingWindow)), formatTime(startedBefore)
 	return func(yield func(provider.Instance, error) bool) {
+		from, err := p.watchedUpTo(ctx, startedBefore)
+		if err != nil {
+			yield(provider.Instance{}, err)
+			return
+		}
 		for shard := range shards {
-			for page, err := range p.query(ctx, "", p.shardQuery(shard, from, to)) {
+			for page, err := range p.query(ctx, "", p.shardQuery(shard, formatTime(from.Add(-pendingWindow)), formatTime(startedBefore))) {
 				if err != nil {
 					yield(provider.Instance{}, err)
 					return
@@ -157,7 +175,34 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 				}
 			}
 		}
+		if err := p.setWatched(ctx, startedBefore); err != nil {
+			yield(provider.Instance{}, err)
+		}
 	}
+}
+
+func (p *Provider) watchedUpTo(ctx context.Context, otherwise time.Time) (time.Time, error) {
+	var out *dynamodb.GetItemOutput
+	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: item{attrPK: str(pkHub), attrSK: str(skWatch)}})
+		return err
+	})
+	if err != nil {
+		return otherwise, err
+	}
+	at, err := time.Parse(timeFormat, getString(out.Item, "upTo"))
+	if err != nil || at.After(otherwise) {
+		return otherwise, nil //nolint:nilerr // the first look, or somebody is ahead
+	}
+	return at, nil
+}
+
+func (p *Provider) setWatched(ctx context.Context, upTo time.Time) error {
+	in := &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: item{attrPK: str(pkHub), attrSK: str(skWatch), "upTo": str(formatTime(upTo))}}
+	return call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
 }
 
 func yieldPending(page []item, yield func(provider.Instance, error) bool) bool {

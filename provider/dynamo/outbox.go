@@ -139,7 +139,11 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	if len(timers) > 0 {
 		queues[p.hub.TimersURL] = timers
 	}
-	return refused, p.sendAll(ctx, queues)
+	never, err := p.sendAll(ctx, queues)
+	for _, e := range never {
+		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
+	}
+	return refused, err
 }
 
 func refuse(id int64, errorType, format string, args ...any) provider.OutputFailure {
@@ -152,7 +156,11 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 	if err != nil {
 		return err
 	}
-	return p.sendAll(ctx, map[string][]entry{p.hub.TimersURL: entries})
+	refused, err := p.sendAll(ctx, map[string][]entry{p.hub.TimersURL: entries})
+	if len(refused) > 0 {
+		return fmt.Errorf("dynamo: %d timers are not taken: %s %s", len(refused), refused[0].code, refused[0].message)
+	}
+	return err
 }
 
 // maxDelay is the longest an SQS message can be delayed (a quota): longer timers hop.

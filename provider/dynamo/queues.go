@@ -43,15 +43,28 @@ const (
 	attrReasonType = "String"
 )
 
-// sendAll sends to several standard queues, in parallel, and checks every entry's result (R9).
-func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) error {
+// sendAll sends to several standard queues, in parallel, and checks every entry's result (R9). Entries that SQS refuses for
+// what they are, and always will, are returned apart from what may succeed another time.
+func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) (refused []refusedEntry, err error) {
+	var mu sync.Mutex
 	var sends []func() error
 	for url, entries := range queues {
 		for _, batch := range batches(entries) {
-			sends = append(sends, func() error { return p.sendBatch(ctx, url, batch) })
+			sends = append(sends, func() error {
+				err := p.sendBatch(ctx, url, batch)
+				partial, ok := errors.AsType[*partialError](err)
+				if !ok || len(partial.refused) == 0 {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				refused = append(refused, partial.refused...)
+				return nil
+			})
 		}
 	}
-	return together(sends...)
+	err = together(sends...)
+	return refused, err
 }
 
 // sendInOrder sends to a FIFO queue, one batch after the other.
@@ -102,16 +115,44 @@ func batches(entries []entry) [][]entry {
 	return cut
 }
 
-// sendBatch sends one batch, and again those entries that SQS could not take for reasons of its own.
+// sendBatch sends one batch, and again those entries that SQS could not take for reasons of its own. What is left then is a
+// partialError with the entries that it refused for what they are.
 func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
+	var refused []refusedEntry
 	return call(ctx, "SQS.SendMessageBatch", "", func() error {
 		out, err := p.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries(batch)})
-		if err != nil || len(out.Failed) == 0 {
+		if err != nil {
 			return err
 		}
-		batch = remaining(batch, out.Failed)
-		return entryError(url, out.Failed)
+		if batch[0].group == "" {
+			refused = append(refused, refusals(batch, out.Failed)...)
+			out.Failed = slices.DeleteFunc(out.Failed, func(f types.BatchResultErrorEntry) bool { return f.SenderFault })
+		}
+		switch {
+		case len(out.Failed) > 0:
+			batch = remaining(batch, out.Failed)
+			return entryError(url, out.Failed)
+		case len(refused) > 0:
+			return &partialError{url: url, failed: len(refused), code: refused[0].code, message: refused[0].message, fault: true, refused: refused}
+		default:
+			return nil
+		}
 	})
+}
+
+// refusedEntry is an entry that SQS will never take, and what it said.
+type refusedEntry struct {
+	id            int64
+	code, message string
+}
+
+func refusals(batch []entry, failed []types.BatchResultErrorEntry) (refused []refusedEntry) {
+	for _, f := range failed {
+		if i, err := strconv.Atoi(aws.ToString(f.Id)); f.SenderFault && err == nil && i < len(batch) {
+			refused = append(refused, refusedEntry{id: batch[i].id, code: aws.ToString(f.Code), message: aws.ToString(f.Message)})
+		}
+	}
+	return refused
 }
 
 func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
@@ -131,12 +172,18 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 	return entries
 }
 
+// remaining is what to send again. Of a FIFO queue's messages it is all from the first that failed on: those behind it are in
+// already, and a repeat is swallowed, but then none of them has overtaken it for good.
 func remaining(batch []entry, failed []types.BatchResultErrorEntry) []entry {
 	var rest []entry
+	first := len(batch)
 	for _, f := range failed {
 		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i < len(batch) {
-			rest = append(rest, batch[i])
+			rest, first = append(rest, batch[i]), min(first, i)
 		}
+	}
+	if batch[0].group != "" {
+		return batch[first:]
 	}
 	return rest
 }
@@ -146,6 +193,7 @@ type partialError struct {
 	url, code, message string
 	failed             int
 	fault              bool // the sender's: the same entry will never be taken
+	refused            []refusedEntry
 }
 
 func (e *partialError) Error() string {

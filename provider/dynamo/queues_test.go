@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -211,4 +212,50 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 			t.Errorf("%s: group %v, deduplication %v", name, e.MessageGroupId, e.MessageDeduplicationId)
 		}
 	}
+}
+
+// An entry that SQS will never take is its output's failure; the others go on, also those that fail for a moment.
+func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &fakeQueues{}
+		q.answer = func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if len(q.sent) > 1 {
+				return &sqs.SendMessageBatchOutput{}, nil
+			}
+			return &sqs.SendMessageBatchOutput{Failed: []types.BatchResultErrorEntry{
+				{Id: aws.String("0"), SenderFault: true, Code: aws.String("InvalidMessageContents")},
+				{Id: aws.String("1"), Code: aws.String("InternalError")},
+			}}, nil
+		}
+		p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+		refused, err := p.sendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
+		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.sent) != 2 {
+			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.sent))
+		}
+	})
+}
+
+// A group's messages keep their order when one of them fails for a moment: those behind it are sent behind it again.
+func TestInOrderKeepsTheOrderOfAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &fakeQueues{}
+		q.answer = func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if len(q.sent) == 1 {
+				return failing(false, "1")(in)
+			}
+			return failing(false)(in)
+		}
+		entries := entriesOf("1", "2", "3")
+		for i := range entries {
+			entries[i].group, entries[i].dedup = "g", entries[i].body
+		}
+		if err := (&Provider{queues: q}).sendInOrder(t.Context(), "url", entries); err != nil {
+			t.Fatal(err)
+		}
+		if again := bodies(q.sent[len(q.sent)-1]); len(again) != 3 || again[0] != "1" || again[2] != "3" {
+			t.Errorf("sent again: %v", again)
+		}
+	})
 }

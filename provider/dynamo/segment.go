@@ -141,6 +141,9 @@ func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {
 	if s.Events, err = history.Decode(doc); err != nil {
 		return s, fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
 	}
+	if len(s.Events) == 0 {
+		return s, fmt.Errorf("%w: item %s %s holds no events", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0))
+	}
 	return s, nil
 }
 

@@ -3,7 +3,9 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -35,13 +37,13 @@ func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.Loc
 
 // AckWorkItems sends outcomes first and deletes records after: the other way round a crash between the two would lose the
 // outcome (R14).
-func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]string, error) {
-	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
-		return recordIDs(done), err
-	}
+func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
 	records := make([]provider.Record, len(done))
 	for i := range done {
 		records[i] = done[i].Record
+	}
+	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
+		return records, err
 	}
 	if err := p.DeleteRecords(ctx, queue, records...); err != nil {
 		p.log.WarnContext(ctx, "work items are done but their records were not deleted: they will be delivered again", "queue", queue, "error", err)
@@ -64,6 +66,9 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 		}
 		at, ok := open[d.ExecutionID]
 		bytes := outcomeBytes(d.Outcome)
+		if bytes > bundleBytes { // no message can hold it: its neighbours must not suffer, nor the activity run for ever
+			d.Outcome, bytes = tooLargeToTell(d.Outcome, bytes), 0
+		}
 		if !ok || size[d.ExecutionID]+bytes > bundleBytes {
 			at = len(ms)
 			ms = append(ms, provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
@@ -85,10 +90,10 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 	return len(sqsText(b))
 }
 
-func recordIDs(done []provider.CompletedWorkItem) []string {
-	ids := make([]string, len(done))
-	for i := range done {
-		ids[i] = done[i].Record.ID
-	}
-	return ids
+// tooLargeToTell replaces an outcome that does not fit a message.
+func tooLargeToTell(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
+	return &provider.ActivityOutcome{ActivityID: o.ActivityID, Attempt: o.Attempt, Error: &history.Failure{
+		Type: history.TypePayloadTooLarge, NonRetryable: true,
+		Message: fmt.Sprintf("the outcome of activity #%d takes %d bytes, of %d that a message has for it", o.ActivityID, bytes, bundleBytes),
+	}}
 }

@@ -194,7 +194,7 @@ func unsentOutcome(f *fixture) {
 	f.Fail(Fault{On: Send, How: Refused, Times: 1})
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, all)
 	f.wantPermanent(err)
-	f.wantEqual("failed", failed, []string{all[0].Record.ID, all[1].Record.ID})
+	f.wantEqual("failed", failed, []provider.Record{all[0].Record, all[1].Record})
 	f.Pass(3 * time.Second)
 	if again := f.locked(Queue); len(again) != 2 {
 		f.t.Errorf("%d records came back, want 2", len(again))

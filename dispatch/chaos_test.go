@@ -1,0 +1,75 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// A minute of everything at once: processes die at a tenth of their calls, calls take up to five seconds while messages come
+// back after two, reads are stale, work items come twice and out of order, three environments hold warm state. Then calm.
+// Every instance ends as if nothing had happened.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			chaos(t, seed)
+		})
+	}
+}
+
+func chaos(t *testing.T, seed uint64) {
+	t.Helper()
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(seed, 7))
+	float := func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return rng.Float64()
+	}
+	var calmAt time.Time
+	stormy := func() bool { return time.Now().Before(calmAt) }
+	crash := simhub.Crash(func(simaws.Call) (before, after bool) {
+		if !stormy() {
+			return false, false
+		}
+		x := float()
+		return x < 0.04, x > 0.93
+	})
+	pause := func() {
+		if stormy() && float() < 0.25 {
+			time.Sleep(time.Duration(float() * 5 * float64(time.Second)))
+		}
+	}
+	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second}
+	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
+		pause()
+		err := crash(ctx, c, next)
+		pause()
+		return err
+	}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		s := scenarios()[seed%uint64(len(scenarios()))]
+		in := h.start(s.name, s.input)
+		h.Cloud.Table.Lag(3)
+		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
+		calmAt = time.Now().Add(time.Minute)
+		end := h.finish(in)
+		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
+			t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)
+		}
+		h.events(in)
+		if i, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || i.Status != provider.StatusCompleted {
+			t.Errorf("%s: status %v, %v", s.name, i.Status, err)
+		}
+	})
+}

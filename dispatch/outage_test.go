@@ -1,0 +1,211 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// Ten minutes without a table must not use up the deliveries of a message: at two seconds each, a hundred are gone in four.
+func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		began := time.Now()
+		in := h.start("chain", 2)
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Service == "DynamoDB" && time.Since(began) < 10*time.Minute {
+				return errors.New("access denied")
+			}
+			return next()
+		}
+		if end := h.finish(in); string(end.Output) != "2" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}
+
+// The orchestrator is deployed with a new activity, the worker ten minutes later.
+func TestAWorkerThatIsDeployedLaterFindsItsWork(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		in := h.start("chain", 1)
+		h.turn(0)
+		old := h.worker(perdure.NewRegistry())
+		for began := time.Now(); time.Since(began) < 10*time.Minute; time.Sleep(time.Second) {
+			if records := h.receive("sim://default"); len(records) > 0 {
+				old.HandleRecords(ctx, records)
+			}
+		}
+		if end := h.finish(in); string(end.Output) != "1" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}
+
+func TestR19AnOutcomeThatWasNotAcceptedIsVisibleAgainInSeconds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.start("chain", 1)
+		h.turn(0)
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
+				return errors.New("refused")
+			}
+			return next()
+		}
+		if failed := h.worker(registry()).HandleRecords(ctx, h.receive("sim://default")); len(failed) != 1 {
+			t.Fatalf("failed %v", failed)
+		}
+		h.fault = nil
+		time.Sleep(10 * time.Second)
+		if again := h.receive("sim://default"); len(again) != 1 {
+			t.Error("the work item stays invisible until the queue's own visibility ends")
+		}
+	})
+}
+
+// A record that can be neither read nor set aside must not be overtaken: once it can be read, it would be taken for consumed.
+func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.start("chain", 1)
+		records := h.receive("sim://inbox.fifo")
+		later := records[0]
+		later.ID, later.Body, later.Sequence = "later", strings.Replace(later.Body, `"v":1`, `"v":2`, 1), "1"
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && strings.Contains(*send.QueueUrl, "dead") {
+				return errors.New("refused")
+			}
+			return next()
+		}
+		failed := h.Orchestrators[0].HandleRecords(ctx, []provider.Record{later, records[0]})
+		if len(failed) != 2 {
+			t.Errorf("failed %v, want both of the group", failed)
+		}
+	})
+}
+
+func (h *hub) startPending(ctx context.Context, ids ...string) {
+	h.t.Helper()
+	for _, id := range ids {
+		if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: id}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	_ = h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive("sim://inbox.fifo")...)
+}
+
+// The watch may itself have been away: for a pause, a bad deployment.
+func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.startPending(ctx, "i-1")
+		time.Sleep(7 * time.Hour)
+		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+			t.Errorf("woke %d, %v", woken, err)
+		}
+	})
+}
+
+func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startPending(ctx, "i-1")
+		wakes := 0
+		for range 25 {
+			time.Sleep(2 * time.Minute)
+			woken, err := h.Timekeeper.Watch(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wakes += woken
+		}
+		if wakes < 2 || wakes > 6 {
+			t.Errorf("%d wakes of one instance in 50 minutes", wakes)
+		}
+	})
+}
+
+func TestTheWatchGoesOnAfterAnError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startPending(ctx, "a", "b", "c")
+		time.Sleep(3 * time.Minute)
+		sends := 0
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
+				if sends++; sends == 1 {
+					return errors.New("refused")
+				}
+			}
+			return next()
+		}
+		if woken, err := h.Timekeeper.Watch(ctx); woken != 2 || err == nil {
+			t.Errorf("woke %d, %v; want the two others, and the error", woken, err)
+		}
+	})
+}
+
+// An activity over its start-to-close time fails with a TimeoutError, whether it listens to its context or not.
+func TestStartToCloseIsATimeoutError(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "polite", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	})
+	perdure.AddActivity(r, "deaf", func(context.Context, int) (int, error) {
+		time.Sleep(time.Minute)
+		return 1, nil
+	})
+	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, name string) (time.Duration, error) {
+		start := ctx.Now()
+		_, err := perdure.CallActivityByName[int](ctx, name, 1, perdure.WithStartToClose(3*time.Second)).Await(ctx)
+		if _, ok := errors.AsType[*perdure.TimeoutError](err); !ok {
+			return 0, fmt.Errorf("no TimeoutError but %w", err)
+		}
+		return ctx.Now().Sub(start), nil
+	})
+	for _, name := range []string{"polite", "deaf"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+				end := h.finish(h.start("limited", name))
+				if end.Kind != history.OrchestrationCompleted || string(end.Output) != "3000000000" {
+					t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestUpdatedAtOfWhatIsOverStays(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		in := h.start("nothing", 1)
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo"))
+		ended, err := h.Provider.ReadInstance(ctx, in.InstanceID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		h.turn(0) // the wake again
+		if again, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !again.UpdatedAt.Equal(ended.UpdatedAt) {
+			t.Errorf("moved from %v to %v, %v", ended.UpdatedAt, again.UpdatedAt, err)
+		}
+	})
+}
