@@ -3,9 +3,7 @@ package perdure
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
-	"runtime/debug"
 
 	"github.com/perdure/perdure/history"
 )
@@ -63,7 +61,7 @@ func newActivity(name string, opts []ActivityOption) Activity {
 func runActivity[In, Out any](ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage) (out json.RawMessage, f *history.Failure) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, f = nil, &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Sprint(r)) + "\n\n" + bounded(string(debug.Stack()))}
+			out, f = nil, panicFailure(r)
 		}
 	}()
 	var in In

@@ -53,10 +53,18 @@ func callActivity[Out any](ctx *OrchestrationContext, name, queue string, in any
 		return failed[Out](ctx, name, err)
 	}
 	call := replay.ActivityCall{Name: name, Queue: queue, Input: doc}
+	if len(opts) > 0 {
+		call = withOptions(call, opts)
+	}
+	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
+}
+
+// withOptions is apart, so that a call without options, as most are, stays on the stack.
+func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
 	}
-	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
+	return call
 }
 
 // failed is a future of something that was never scheduled.
@@ -91,6 +99,8 @@ func errorOf(t *replay.Task) error {
 		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
 	case t.Kind() == history.TimerCreated:
 		return &timerError{id: t.ID(), message: f.Message}
+	case t.Kind() == history.SubOrchestrationScheduled:
+		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
 	default:
 		return newActivityError(t.Name(), t.ID(), f)
 	}

@@ -27,21 +27,36 @@ const (
 	input  part = "input"
 	result part = "result"
 	output part = "output"
+	effect part = "value"
+	data   part = "data"
+
+	customStatus part = "custom status"
 
 	activity      owner = "activity"
 	orchestration owner = "orchestration"
+	sideEffect    owner = "side effect"
+	externalEvent owner = "external event"
 )
 
-func (p payload) String() string { return fmt.Sprintf("%s of %s %q", p.what, p.of, p.name) }
+func (p payload) String() string {
+	if p.name == "" {
+		return fmt.Sprintf("%s of a %s", p.what, p.of)
+	}
+	return fmt.Sprintf("%s of %s %q", p.what, p.of, p.name)
+}
 
 // encode writes a value as JSON.
 func encode(p payload, v any) (json.RawMessage, error) {
+	return encodeWithin(p, v, MaxPayloadBytes)
+}
+
+func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {
 	doc, err := json.Marshal(v)
 	if err != nil {
 		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("%s does not encode", p), cause: err}
 	}
-	if len(doc) > MaxPayloadBytes {
-		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: MaxPayloadBytes}
+	if len(doc) > limit {
+		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: limit}
 	}
 	return doc, nil
 }

@@ -13,6 +13,7 @@ import (
 type OrchestrationContext struct {
 	replay   *replay.Context
 	registry *Registry
+	name     string // the orchestration's
 }
 
 // Now is the time of the turn, in UTC: the same in each replay. It does not move while the orchestration runs, and never

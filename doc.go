@@ -31,10 +31,14 @@
 //	perdure.AddOrchestration(r, "fulfil", Fulfil)
 //	perdure.AddActivity(r, "charge", Charge)
 //
+// Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
+// one's own ([Async]). [WithRetry] has what fails tried again, and [ContinueAsNew] keeps the history of what runs for ever short.
+//
 // Since an orchestration is run again and again over its history, it must decide the same each time:
 //
-//   - Take the time from [OrchestrationContext.Now], randomness from Rand and NewUUID, and log to Logger.
-//   - Wait only for futures, with Await, Select, WhenAny, WhenAll and Sleep: no channels, locks, goroutines or network.
+//   - Take the time from [OrchestrationContext.Now], randomness from Rand and NewUUID, and log to Logger. What else differs each
+//     time comes in through [SideEffect].
+//   - Wait only for futures, with Await, Select, WhenAny, WhenAll and Sleep: no channels, locks, goroutines ([Go] instead) or network.
 //   - Do not range over a map where the order decides anything. Leave everything else to activities.
 //   - Change the code of running instances by registering another version ([WithVersion]).
 //

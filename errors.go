@@ -47,17 +47,51 @@ func (e *ActivityError) Error() string {
 }
 
 // Unwrap returns the engine's own error that the activity failed with, if it was one.
-func (e *ActivityError) Unwrap() error {
-	for f := e.failure(); f != nil; f = f.Cause {
-		if err := engineError(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause}
+}
+
+// SubOrchestrationError is the failure of a sub-orchestration, as the orchestration that called it sees it. errors.As finds a
+// *TimeoutError, *CancelledError or *PayloadTooLargeError in it where that was the failure, of the orchestration itself or of what it
+// called.
+type SubOrchestrationError struct {
+	// Orchestration is the name, InstanceID the instance's id: that of the last attempt.
+	Orchestration, InstanceID string
+	// Type names the error that the orchestration returned, as in ActivityError. The failure of an activity that it returned is
+	// an "ActivityError", with what the activity failed with as its Cause.
+	Type    string
+	Message string
+	// Reason says why the orchestration was cancelled; it is empty when it was not.
+	Reason CancelReason
+	// NonRetryable says that the error was marked with NonRetryable.
+	NonRetryable bool
+	// Cause is what the error wrapped; nil when nothing.
+	Cause *history.Failure
+}
+
+func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
+	return &SubOrchestrationError{
+		Orchestration: name, InstanceID: instanceID,
+		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+	}
+}
+
+// Error implements error.
+func (e *SubOrchestrationError) Error() string {
+	if e.Type == history.TypeError {
+		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Message)
+	}
+	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Type, e.Message)
+}
+
+// Unwrap returns the engine's own error that the orchestration failed with, if it was one.
+func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
+
+// failure is the error as it came.
+func (e *SubOrchestrationError) failure() *history.Failure {
 	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause}
 }
 

@@ -103,6 +103,23 @@ func TestCausesAreBounded(t *testing.T) {
 	}
 }
 
+// Each orchestration that a failure passes through adds to it.
+func TestCausesOfAFailureThatIsPassedOnAreBounded(t *testing.T) {
+	t.Parallel()
+	f := &history.Failure{Type: "bottom"}
+	for range 100 {
+		f = &history.Failure{Type: "E", Cause: f}
+	}
+	depth := 0
+	end, _ := awaiting(t, f)
+	for c := &end; c != nil; c = c.Cause {
+		depth++
+	}
+	if depth != 9 {
+		t.Errorf("%d failures in a chain", depth)
+	}
+}
+
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", 1<<20)

@@ -34,6 +34,8 @@ func (e *nonRetryableError) NonRetryable() bool { return true }
 const (
 	// maxCauses bounds the chain of causes that travels.
 	maxCauses = 8
+	// maxTypeBytes bounds the name of an error's type.
+	maxTypeBytes = 256
 	// maxMessageBytes bounds each message in it: a failure must fit where a payload does.
 	maxMessageBytes = 16 << 10
 )
@@ -52,7 +54,7 @@ func failureOf(err error) *history.Failure { return failureOfDepth(err, maxCause
 
 func failureOfDepth(err error, depth int) *history.Failure {
 	name, named := outermostNamed(err)
-	f := &history.Failure{Type: name, Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
+	f := &history.Failure{Type: name[:min(len(name), maxTypeBytes)], Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
 	switch e := named.(type) { //nolint:errorlint // outermostNamed has unwrapped it
 	case nil:
 		return f
@@ -66,13 +68,26 @@ func failureOfDepth(err error, depth int) *history.Failure {
 			f.Message = bounded(e.Message)
 		}
 	case *ActivityError:
-		f.Cause = e.failure()
+		f.Cause = shallow(e.failure(), depth)
+		return f
+	case *SubOrchestrationError:
+		f.Cause = shallow(e.failure(), depth)
 		return f
 	}
 	if causes := unwrap(named); len(causes) > 0 && depth > 0 {
 		f.Cause = failureOfDepth(causes[0], depth-1)
 	}
 	return f
+}
+
+// shallow copies a chain of causes down to a depth: each orchestration that a failure passes through adds to it.
+func shallow(f *history.Failure, depth int) *history.Failure {
+	if f == nil || depth <= 0 {
+		return nil
+	}
+	c := *f
+	c.Cause = shallow(f.Cause, depth-1)
+	return &c
 }
 
 // outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has.
@@ -139,7 +154,21 @@ func isNonRetryable(err error) bool {
 		return true
 	}
 	var ae *ActivityError
-	return errors.As(err, &ae) && ae.NonRetryable
+	if errors.As(err, &ae) && ae.NonRetryable {
+		return true
+	}
+	var se *SubOrchestrationError
+	return errors.As(err, &se) && se.NonRetryable
+}
+
+// engineErrorIn is the first of the engine's own errors in a chain of causes; nil when there is none.
+func engineErrorIn(f *history.Failure) error {
+	for ; f != nil; f = f.Cause {
+		if err := engineError(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // engineError is the engine's own error that a failure stands for; nil when it stands for a user's.

@@ -25,7 +25,8 @@ type Awaitable interface {
 func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 
 // Cancel gives up what the future stands for, with the reason ReasonRequested. The future settles at once with a
-// *CancelledError; an activity that runs is told by its context. A future that has settled is left alone.
+// *CancelledError; an activity that runs is told by its context. A future that has settled is left alone, but for an external
+// event that the code was not told of: that goes back to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
 // Await waits until the future has settled and returns its value or error. It may be called again.
@@ -46,7 +47,7 @@ func (f *Future[T]) load() {
 	}
 	f.loaded = true
 	if f.err = errorOf(f.task); f.err == nil {
-		f.err = decode(payload{result, activity, f.task.Name()}, f.task.TakeResult(), &f.value)
+		f.err = decode(payloadOf(f.task), f.task.TakeResult(), &f.value)
 	}
 }
 

@@ -38,13 +38,16 @@ func AddOrchestration[In, Out any](r *Registry, name string, fn func(*Orchestrat
 		opt.applyToOrchestration(&o)
 	}
 	o.Body = func(c *replay.Context, doc json.RawMessage) replay.Ending {
-		out, err := runOrchestration(&OrchestrationContext{replay: c, registry: r}, name, fn, doc)
-		if err != nil {
-			return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
-		}
-		return replay.Ending{Kind: history.OrchestrationCompleted, Output: out}
+		return ending(runOrchestration(&OrchestrationContext{replay: c, registry: r, name: name}, name, fn, doc))
 	}
 	r.addOrchestration(o)
+}
+
+func ending(out json.RawMessage, err error) replay.Ending {
+	if err == nil {
+		return replay.Ending{Kind: history.OrchestrationCompleted, Output: out}
+	}
+	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
 }
 
 func runOrchestration[In, Out any](ctx *OrchestrationContext, name string, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {

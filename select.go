@@ -18,14 +18,15 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 }
 
 // Select is WhenAny, and cancels the losers with the reason ReasonSelectLoser, in the order of the arguments: their futures
-// settle with a *CancelledError. A loser that has settled as well is left alone.
+// settle with a *CancelledError. A loser that has settled as well is left alone, but for an external event, which goes back to the
+// head of its queue.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if len(fs) == 0 {
 		return -1, errNoFutures
 	}
 	ts := tasks(fs)
 	winner := ctx.replay.AwaitAny(ts)
-	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...) // the winner is done, which no cancel changes
+	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...) // the winner is done and the code told, which no cancel changes
 	return winner, nil
 }
 

@@ -3,6 +3,7 @@ package perdure_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,21 @@ type world struct {
 	now      time.Time
 	due      []history.Event // outcomes that are on their way; FireAt says when
 	took     map[string]time.Duration
+}
+
+// exampleTB stands for a test in examples, which have none.
+type exampleTB struct{ testing.TB }
+
+func (exampleTB) Helper()                   {}
+func (exampleTB) Cleanup(func())            {}
+func (exampleTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
+func (exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// example runs an orchestration to its end and returns its output.
+func example(r *perdure.Registry, name string, input any) string {
+	w := newWorld(exampleTB{}, r).start(name, input).run()
+	defer w.instance.Close()
+	return w.output()
 }
 
 func newWorld(tb testing.TB, r *perdure.Registry) *world {
@@ -82,7 +98,24 @@ func (w *world) tryTurn(inputs ...history.Event) error {
 	for i := range out.Events {
 		w.dispatch(&out.Events[i])
 	}
+	if out.Continued != nil {
+		w.next(out.Continued)
+	}
 	return nil
+}
+
+// next starts the execution after one that continued as new.
+func (w *world) next(c *replay.Continuation) {
+	w.t.Helper()
+	w.replayed()
+	first := w.history[0]
+	first.Time, first.Input, first.CarriedEvents, first.EventIDs, first.Number = w.now, c.Input, c.Events, c.EventIDs, first.Number+1
+	w.options.ExecutionID = fmt.Sprint("01JEXECUTION", first.Number)
+	w.history, w.due, w.instance = []history.Event{first}, nil, w.open()
+	if err := w.instance.Replay(w.history); err != nil {
+		w.t.Fatal(err)
+	}
+	w.turn()
 }
 
 func (w *world) dispatch(ev *history.Event) {
@@ -94,12 +127,38 @@ func (w *world) dispatch(ev *history.Event) {
 		}
 	case history.TimerCreated:
 		w.due = append(w.due, history.Event{Kind: history.TimerFired, SourceEventID: ev.ID, FireAt: ev.FireAt})
+	case history.SubOrchestrationScheduled:
+		if _, ok := w.registry.Orchestration(ev.Name, ev.Version); ok {
+			w.due = append(w.due, w.child(ev))
+		}
 	}
+}
+
+// child runs another instance to its end.
+func (w *world) child(ev *history.Event) history.Event {
+	w.t.Helper()
+	input, _ := ev.Input.Document()
+	c := newWorld(w.t, w.registry)
+	c.options.InstanceID, c.options.ExecutionID, c.now = ev.InstanceID, "01JCHILD"+ev.StartID, w.now
+	end := c.start(ev.Name, input).run().replayed().end()
+	c.instance.Close()
+	if end.Kind == history.OrchestrationFailed {
+		return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: ev.ID, InstanceID: ev.InstanceID, Error: end.Error, FireAt: &c.now}
+	}
+	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: ev.ID, Result: end.Output, FireAt: &c.now}
 }
 
 func (w *world) outcome(a perdure.Activity, ev *history.Event, at *time.Time) history.Event {
 	input, _ := ev.Input.Document()
 	result, failure := a.Run(context.Background(), input)
+	for attempt := 1; failure != nil; attempt++ {
+		delay, again := perdure.NextRetry(ev.Retry, attempt, failure)
+		if !again {
+			break
+		}
+		*at = at.Add(delay)
+		result, failure = a.Run(context.Background(), input)
+	}
 	if failure != nil {
 		return history.Event{Kind: history.ActivityFailed, SourceEventID: ev.ID, Error: failure, Attempt: 1, FireAt: at}
 	}

@@ -13,6 +13,8 @@ var (
 	ErrNotFound = provider.ErrNotFound
 	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
 	ErrAlreadyExists = provider.ErrAlreadyExists
+	// ErrTerminal: the instance is over.
+	ErrTerminal = provider.ErrTerminal
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 )

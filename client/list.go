@@ -61,10 +61,10 @@ func (c *Client) ListPage(ctx context.Context, q Query) (Page, error) {
 
 func checkQuery(q Query) error {
 	switch q.Status {
-	case "", StatusPending, StatusRunning, StatusCompleted, StatusFailed:
+	case "", StatusPending, StatusRunning, StatusCompleted, StatusFailed, StatusTerminated:
 	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s and %s",
-			q.Status, StatusPending, StatusRunning, StatusCompleted, StatusFailed)}
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s and %s",
+			q.Status, StatusPending, StatusRunning, StatusCompleted, StatusFailed, StatusTerminated)}
 	}
 	if q.Limit < 0 || q.Limit > MaxPage {
 		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, q.Limit)}

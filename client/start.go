@@ -57,7 +57,7 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 	if err := o.check(orchestration); err != nil {
 		return "", fmt.Errorf("client: start: %w", err)
 	}
-	payload, err := encodeInput(input)
+	payload, err := encodePayload(fieldInput, input)
 	if err != nil {
 		return "", fmt.Errorf("client: start %q: %w", orchestration, err)
 	}

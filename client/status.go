@@ -19,6 +19,8 @@ const (
 	StatusRunning   = provider.StatusRunning   // at least one turn has run; usually it waits for something
 	StatusCompleted = provider.StatusCompleted // ended with an output
 	StatusFailed    = provider.StatusFailed    // ended with an error
+
+	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
 )
 
 // Status is how an instance stands. Its JSON is that of the HTTP API.
@@ -69,6 +71,9 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
 	s.Failure = end.Error
+	if end.Kind == history.OrchestrationTerminated {
+		s.Failure = &history.Failure{Type: history.TypeTerminated, Message: end.Message}
+	}
 	if end.Output == nil {
 		return s, nil
 	}

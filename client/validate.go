@@ -93,22 +93,22 @@ func lengthProblem(s string, shortest, longest int) string {
 	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
 }
 
-// encodeInput makes a payload of what Start was given.
-func encodeInput(input any) (history.Payload, error) {
+// encodePayload makes a payload of what a call was given for a field.
+func encodePayload(field string, input any) (history.Payload, error) {
 	doc, raw := input.(json.RawMessage)
 	if !raw || doc == nil {
 		var err error
 		if doc, err = json.Marshal(input); err != nil {
-			return nil, &provider.FieldError{Field: fieldInput, Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)}
+			return nil, &provider.FieldError{Field: field, Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)}
 		}
 	}
 	switch {
 	case len(doc) > MaxInputBytes:
-		return nil, &perdure.PayloadTooLargeError{What: fieldInput, Bytes: len(doc), Limit: MaxInputBytes}
+		return nil, &perdure.PayloadTooLargeError{What: field, Bytes: len(doc), Limit: MaxInputBytes}
 	case !utf8.Valid(doc):
-		return nil, &provider.FieldError{Field: fieldInput, Problem: "is not valid UTF-8"}
+		return nil, &provider.FieldError{Field: field, Problem: "is not valid UTF-8"}
 	case !json.Valid(doc):
-		return nil, &provider.FieldError{Field: fieldInput, Problem: "is not valid JSON"}
+		return nil, &provider.FieldError{Field: field, Problem: "is not valid JSON"}
 	}
 	return history.Inline(doc), nil
 }

@@ -26,6 +26,8 @@ func scenarios() []scenario {
 		{"fan", 5, "15"},
 		{"timer", time.Minute, ""},
 		{"no-queue", 1, ""},
+		{"retries", 3, "3"},
+		{"statuses", 3, "3"},
 	}
 }
 
@@ -61,6 +63,8 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		h.events(in)
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !status.Status.Terminal() {
 			t.Errorf("crash at call %d: status %v, %v", n, status.Status, err)
+		} else if s.name == "statuses" && string(status.CustomStatus) != s.want {
+			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
 		for _, url := range []string{"sim://inbox.fifo", "sim://default", "sim://timers", "sim://inbox-dead.fifo", "sim://default-dead", "sim://timers-dead"} {
 			if left := h.receive(url); len(left) > 0 {

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -37,6 +38,24 @@ func registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "first-of-two", firstOfTwo)
 	perdure.AddOrchestration(r, "timer", func(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error) {
 		return perdure.CreateTimer(ctx, d).Await(ctx)
+	})
+	perdure.AddActivity(r, "flaky", func(ctx context.Context, succeedsAt int) (int, error) {
+		if n := perdure.ActivityInfoFrom(ctx).Attempt; n < succeedsAt {
+			return 0, fmt.Errorf("attempt %d of %d", n, succeedsAt)
+		}
+		return succeedsAt, nil
+	})
+	perdure.AddOrchestration(r, "retries", func(ctx *perdure.OrchestrationContext, at int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "flaky", at, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "statuses", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for i := range n {
+			ctx.SetCustomStatus(i + 1)
+			if _, err := perdure.CallActivity(ctx, inc, i).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
 	})
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)

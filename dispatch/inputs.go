@@ -5,9 +5,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inputsOf translates a message into the history events it brings. A message of another execution brings none.
+// inputsOf translates a message into the history events it brings. A message for another execution brings none; one that names
+// none is for whichever is the current one.
 func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
-	if m.ExecutionID != s.x.head.ExecutionID {
+	if m.ExecutionID != "" && m.ExecutionID != s.x.head.ExecutionID {
 		return nil
 	}
 	switch m.Kind {
@@ -19,6 +20,10 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 		return events
 	case provider.MessageTimerFired:
 		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+	case provider.MessageEventRaised:
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: m.Data}}
+	case provider.MessageTerminate:
+		return []history.Event{{Kind: history.OrchestrationTerminated, Message: m.Text}}
 	case provider.MessageWake:
 	}
 	return nil

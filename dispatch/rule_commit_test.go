@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -243,4 +244,37 @@ func reversed(s []string) []string {
 	r := slices.Clone(s)
 	slices.Reverse(r)
 	return r
+}
+
+// Interleaving: a turn is committed, and its sender falls asleep before it projects the custom status; the next turn projects
+// its own; the sleeper wakes up. What it writes is of an earlier segment, and must not stand.
+func TestR7ASlowSenderDoesNotUndoALaterStatus(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
+		in := h.start("statuses", 3)
+		release := make(chan struct{})
+		slow := true
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "UpdateItem" && slow {
+				slow = false
+				<-release
+			}
+			return next()
+		}
+		wake := h.receive("sim://inbox.fifo")
+		over := make(chan []string)
+		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, wake) }()
+		synctest.Wait() // committed, and asleep before the instance is written
+		h.complete(in, 1, 4)
+		time.Sleep(2 * time.Minute) // its lock is over
+		batch := h.receive("sim://inbox.fifo")
+		if failed := h.Orchestrators[1].HandleRecords(ctx, batch); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		close(release)
+		<-over
+		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || string(s.CustomStatus) != "2" || s.Status != provider.StatusRunning {
+			t.Errorf("custom status %s, status %s, %v", s.CustomStatus, s.Status, err)
+		}
+	})
 }

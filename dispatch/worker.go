@@ -47,17 +47,27 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	return ids(back)
 }
 
-// run executes an activity and collects its outcome, whatever ends the goroutine.
+// ending is what became of a work item: an outcome to tell, nothing to tell, or nothing done, so that it goes back to its queue.
+type ending struct {
+	outcome *provider.ActivityOutcome
+	back    bool
+}
+
+// run executes an activity and collects how it ended, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, it provider.LockedWorkItem, out *outcomes) {
-	var o *provider.ActivityOutcome
+	var e ending
 	returned := false
 	defer func() {
 		if !returned {
-			o = vanished(&it)
+			e = ending{outcome: vanished(&it)}
 		}
-		out.add(it, o)
+		out.add(it, e)
 	}()
-	o = w.execute(ctx, &it)
+	if early := w.early(ctx, &it); early != nil {
+		e = *early
+	} else {
+		e = w.retried(ctx, &it, w.execute(ctx, &it))
+	}
 	returned = true
 }
 
@@ -68,25 +78,25 @@ func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
 	}}
 }
 
-// execute runs one activity. A nil outcome means that it could not be run here.
-func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) *provider.ActivityOutcome {
+// execute runs one activity, if this build can.
+func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) ending {
 	activity, ok := w.options.Registry.Activity(it.Name)
 	if !ok {
 		w.options.Logger.ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
-		return nil
+		return ending{back: true}
 	}
 	input, inline := it.Input.Document()
 	if !inline {
 		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
-		return nil
+		return ending{back: true}
 	}
 	result, failure := w.attempt(perdure.ContextWithActivityInfo(ctx, info(it)), it, activity, input)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 	if failure == nil {
 		o.Result = history.Inline(result)
 	}
-	return o
+	return ending{outcome: o}
 }
 
 // attempt runs an activity for at most its start-to-close time. One that does not come back by then has failed, whatever it
@@ -99,26 +109,30 @@ func (w *Worker) attempt(ctx context.Context, it *provider.LockedWorkItem, a per
 	timeout := &perdure.TimeoutError{Message: fmt.Sprintf("activity %q: its start-to-close time of %v is over", it.Name, limit)}
 	ctx, stop := context.WithTimeoutCause(ctx, limit, timeout)
 	defer stop()
-	type ending struct {
+	type returned struct {
 		result  json.RawMessage
 		failure *history.Failure
 	}
-	ended := make(chan ending, 1)
+	back := make(chan returned, 1)
 	go func() {
-		e := ending{failure: vanished(it).Error}
-		defer func() { ended <- e }()
-		e.result, e.failure = a.Run(ctx, input)
+		r := returned{failure: vanished(it).Error}
+		defer func() { back <- r }()
+		r.result, r.failure = a.Run(ctx, input)
 	}()
+	over := func() bool { return context.Cause(ctx) == error(timeout) } //nolint:errorlint // this very timeout
 	select {
-	case e := <-ended:
-		return e.result, e.failure
+	case r := <-back:
+		if r.failure != nil && over() {
+			break // it says in its own words that its time was over
+		}
+		return r.result, r.failure
 	case <-ctx.Done():
+		if !over() {
+			r := <-back
+			return r.result, r.failure
+		}
 	}
-	if context.Cause(ctx) != timeout { //nolint:errorlint // this very timeout
-		e := <-ended
-		return e.result, e.failure
-	}
-	w.options.Logger.WarnContext(ctx, "activity is over its start-to-close time and is not waited for", "activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
+	w.options.Logger.WarnContext(ctx, "activity is over its start-to-close time, and is not waited for any longer", "activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
 	return nil, &history.Failure{Type: history.TypeTimeout, Message: timeout.Message}
 }
 
@@ -145,13 +159,13 @@ func newOutcomes(running int) *outcomes {
 	return &outcomes{running: running, changed: make(chan struct{}, 1)}
 }
 
-func (o *outcomes) add(it provider.LockedWorkItem, out *provider.ActivityOutcome) {
+func (o *outcomes) add(it provider.LockedWorkItem, e ending) {
 	o.mu.Lock()
 	o.running--
-	if out == nil {
+	if e.back {
 		o.abandoned = append(o.abandoned, it)
 	} else {
-		o.done = append(o.done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: out})
+		o.done = append(o.done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: e.outcome})
 	}
 	o.mu.Unlock()
 	select {

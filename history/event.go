@@ -52,7 +52,9 @@ type Event struct {
 	Parent        *Parent           `json:"parent,omitempty"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	CarriedEvents []CarriedEvent    `json:"carriedEvents,omitempty"`
-	Inputs        []Event           `json:"inputs,omitempty"`
+	// EventIDs are those of the external events that earlier executions have seen last, oldest first: they are duplicates here too.
+	EventIDs []string `json:"eventIds,omitempty"`
+	Inputs   []Event  `json:"inputs,omitempty"`
 }
 
 // Who asked for a cancellation. A parent is "parent:" and its instance id.

@@ -13,6 +13,8 @@ const (
 	TypeTimeout = "timeout"
 	// TypeCancelled is something that was cancelled; Reason says why.
 	TypeCancelled = "cancelled"
+	// TypeTerminated is an instance that was terminated.
+	TypeTerminated = "terminated"
 	// TypePayloadTooLarge is an input or result over the limit.
 	TypePayloadTooLarge = "payload_too_large"
 	// TypeEncode is an input or result that is no JSON; TypeDecode is one that does not fit its Go type.

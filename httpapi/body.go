@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -22,20 +21,10 @@ const givenTwice = "is given more than once"
 // readBody reads a body that must be one JSON object of the given fields, each at most once. Encoding/json alone would
 // take fields in the wrong case, or twice.
 func readBody(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
-	from := r.Body
-	if from == nil {
-		from = http.NoBody // as in a request that no net/http server made
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
-	var tooLarge *http.MaxBytesError
+	body, err := readAll(w, r)
 	switch {
-	case errors.As(err, &tooLarge):
-		return &problem{
-			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: "body",
-			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
-		}
 	case err != nil:
-		return bodyError("could not be read to its end")
+		return err
 	case !utf8.Valid(body):
 		return bodyError("is not valid UTF-8")
 	}

@@ -131,6 +131,8 @@ func routes() []route {
 		{http.MethodGet, "/v1/instances/{id}", nil, (*handler).status},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/history", []string{"execution", "after", "limit"}, (*handler).history},
+		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
+		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
 	}

@@ -20,6 +20,7 @@ const (
 	codeInstanceNotFound     = "instance_not_found"
 	codeExecutionNotFound    = "execution_not_found"
 	codeInstanceIDInUse      = "instance_id_in_use"
+	codeInstanceOver         = "instance_over"
 	codePayloadTooLarge      = "payload_too_large"
 	codeCorruptHistory       = "corrupt_history"
 	codeUnavailable          = "unavailable"
@@ -31,6 +32,9 @@ const (
 	fieldInstanceID    = "instanceId"
 	fieldOrchestration = "orchestration"
 )
+
+// headerKey makes a repeated call the same call.
+const headerKey = "Idempotency-Key"
 
 // problem is the body of a failed call (RFC 9457).
 type problem struct {
@@ -72,6 +76,8 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	case errors.Is(err, client.ErrTerminal):
+		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "the instance is over", Field: fieldInstanceID}
 	case errors.Is(err, client.ErrNotFound):
 		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "there is no instance of this id", Field: fieldInstanceID}
 	default:

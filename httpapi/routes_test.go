@@ -133,7 +133,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 				path = append(path, "{"+p.Name+"}")
 			}
 		}
-		if !slices.Equal(query, r.Query) || !strings.Contains(r.Path, strings.Join(path, "")) || strings.Count(r.Path, "{") != len(path) {
+		if !slices.Equal(query, r.Query) || slices.ContainsFunc(path, func(p string) bool { return !strings.Contains(r.Path, p) }) || strings.Count(r.Path, "{") != len(path) {
 			t.Errorf("%s %s takes %v and %v by the document", r.Method, r.Path, query, path)
 		}
 	}

@@ -63,12 +63,12 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 	if version != nil {
 		opts = append(opts, client.WithVersion(*version))
 	}
-	switch keys := r.Header.Values("Idempotency-Key"); len(keys) {
+	switch keys := r.Header.Values(headerKey); len(keys) {
 	case 0:
 	case 1:
 		opts = append(opts, client.WithIdempotencyKey(keys[0]))
 	default:
-		return nil, nil, &provider.FieldError{Field: "Idempotency-Key", Problem: givenTwice}
+		return nil, nil, &provider.FieldError{Field: headerKey, Problem: givenTwice}
 	}
 	return input, opts, nil
 }

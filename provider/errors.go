@@ -11,6 +11,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
 	ErrAlreadyExists = errors.New("instance id is in use")
+	// ErrTerminal: the instance is over.
+	ErrTerminal = errors.New("the instance is over")
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = errors.New("no deployed build knows this orchestration")
 	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly consistent.

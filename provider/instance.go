@@ -20,10 +20,14 @@ const (
 	StatusCompleted RuntimeStatus = "Completed"
 	// StatusFailed: ended with an error.
 	StatusFailed RuntimeStatus = "Failed"
+	// StatusTerminated: ended from outside, without running its code.
+	StatusTerminated RuntimeStatus = "Terminated"
 )
 
 // Terminal reports whether the instance is over.
-func (s RuntimeStatus) Terminal() bool { return s == StatusCompleted || s == StatusFailed }
+func (s RuntimeStatus) Terminal() bool {
+	return s == StatusCompleted || s == StatusFailed || s == StatusTerminated
+}
 
 // StatusAfter is the status an instance has once its execution ended with an event of this kind; ok is false for events that end nothing.
 func StatusAfter(k history.Kind) (s RuntimeStatus, ok bool) {
@@ -32,6 +36,8 @@ func StatusAfter(k history.Kind) (s RuntimeStatus, ok bool) {
 		return StatusCompleted, true
 	case history.OrchestrationFailed:
 		return StatusFailed, true
+	case history.OrchestrationTerminated:
+		return StatusTerminated, true
 	default:
 		return "", false
 	}

@@ -22,6 +22,10 @@ const (
 	MessageActivityOutcomes MessageKind = "activityOutcomes"
 	// MessageTimerFired tells that a timer is due.
 	MessageTimerFired MessageKind = "timerFired"
+	// MessageEventRaised brings an external event.
+	MessageEventRaised MessageKind = "eventRaised"
+	// MessageTerminate ends the instance at once, without running its code.
+	MessageTerminate MessageKind = "terminate"
 )
 
 // Message is what an instance's inbox takes. Flat, as on the wire; which fields count depends on Kind.
@@ -37,6 +41,12 @@ type Message struct {
 
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
+
+	Name    string          `json:"name,omitempty"`
+	EventID string          `json:"eventId,omitempty"`
+	Data    history.Payload `json:"data,omitempty"`
+
+	Text string `json:"message,omitempty"`
 }
 
 // ActivityOutcome is how one attempt of an activity ended: Result, or Error.
@@ -61,6 +71,8 @@ type WorkItem struct {
 	StartToCloseMs int64                `json:"startToCloseMs,omitempty"`
 	Retry          *history.RetryPolicy `json:"retry,omitempty"`
 	TraceParent    string               `json:"traceparent,omitempty"`
+	// NotBefore is when a retry is due that is further away than a queue can delay.
+	NotBefore *time.Time `json:"notBefore,omitempty"`
 }
 
 // Timer is a timer to fire: not before FireAt.
@@ -73,6 +85,9 @@ type Timer struct {
 	FireAt      time.Time `json:"fireAt"`
 }
 
+// missing is what is wrong with a field that is not there.
+const missing = "is missing"
+
 // DecodeMessage reads an inbox message.
 func DecodeMessage(body string) (Message, error) {
 	var m Message
@@ -81,7 +96,9 @@ func DecodeMessage(body string) (Message, error) {
 	}
 	switch {
 	case m.InstanceID == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: "is missing"})
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: missing})
+	case m.Kind == MessageEventRaised && m.Name == "":
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "name", Problem: missing})
 	case !m.Kind.known():
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown", m.Kind)})
 	}
@@ -100,7 +117,7 @@ func DecodeWorkItem(body string) (WorkItem, error) {
 	case w.ActivityID < 1:
 		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "activityId", Problem: "must be at least 1"})
 	case w.Name == "":
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "name", Problem: "is missing"})
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "name", Problem: missing})
 	}
 	return w, nil
 }
@@ -132,7 +149,7 @@ func decode(body string, into any, version *int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageTimerFired:
+	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate:
 		return true
 	default:
 		return false

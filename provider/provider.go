@@ -64,6 +64,9 @@ type WorkItems interface {
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
 	// their queue (R14). It returns the records whose outcome was not accepted: they stay, to be delivered again.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
+	// PutWorkItems sends work items to their queues, to be seen again after the delay they have left (WorkItem.NotBefore), or
+	// after the longest that a queue has. It serves retries: send, then delete (R14).
+	PutWorkItems(ctx context.Context, items ...WorkItem) error
 }
 
 // Timers is what keeps time.

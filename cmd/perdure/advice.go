@@ -39,6 +39,8 @@ func advise(err error, hub string) string {
 		return fmt.Sprintf("no build deployed to hub %q knows this orchestration in this version: check the spelling, or deploy it; one deployed just now is known within moments", hub)
 	case errors.Is(err, client.ErrAlreadyExists):
 		return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id", hub)
+	case errors.Is(err, client.ErrTerminal):
+		return "the instance is over: see how it ended with perdure status"
 	case errors.Is(err, client.ErrNotFound):
 		return fmt.Sprintf("no such instance in hub %q: perdure list shows those there are", hub)
 	case errors.As(err, &failed) && failed.Retryable:

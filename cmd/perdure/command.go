@@ -72,9 +72,9 @@ func (c *command) root() *cobra.Command {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "perdure"), "name of the task hub (PERDURE_HUB)")
+	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "default"), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.listVerb(), c.historyVerb())
+	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.listVerb(), c.historyVerb(), c.raiseVerb(), c.terminateVerb())
 	return root
 }
 

@@ -97,7 +97,7 @@ func completed(output string) history.Event {
 func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	if h.mustRun("list"); h.openedHub != "perdure" {
+	if h.mustRun("list"); h.openedHub != "default" {
 		t.Errorf("by default, hub %q", h.openedHub)
 	}
 	h.env["PERDURE_HUB"] = "staging"
@@ -116,7 +116,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args       []string
 		open, fail error
 	}{
-		`no hub "perdure" in this account and region`: {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
+		`no hub "default" in this account and region`: {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
 		"check AWS credentials":                       {args: []string{"list"}, open: errors.New("no\ncredentials")},
 		"perdure list shows":                          {args: []string{"status", "nobody"}},
 		"perdure list shows ":                         {args: []string{"wait", "nobody"}},

@@ -25,6 +25,7 @@ type Provider struct {
 	events    map[string][]history.Event   // by execution id
 	failure   error
 	reads     int
+	sent      []provider.Message
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -177,4 +178,22 @@ func (p *Provider) begin(ctx context.Context) error {
 func knows(b provider.Build, name, version string) bool {
 	versions, ok := b.Orchestrations[name]
 	return ok && (version == "" || slices.Contains(versions, version))
+}
+
+// EnqueueForOrchestrator keeps the messages for Sent.
+func (p *Provider) EnqueueForOrchestrator(_ context.Context, ms ...provider.Message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure != nil {
+		return p.failure
+	}
+	p.sent = append(p.sent, ms...)
+	return nil
+}
+
+// Sent are the messages that were put into inboxes.
+func (p *Provider) Sent() []provider.Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sent)
 }

@@ -19,6 +19,8 @@ type ActivityCall struct {
 	Input       json.RawMessage
 	// StartToClose limits an attempt; 0 is no limit.
 	StartToClose time.Duration
+	// Retry is how it is tried again, by whoever runs it; nil is not at all.
+	Retry *history.RetryPolicy
 }
 
 // ScheduleActivity decides to run an activity.
@@ -26,7 +28,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	c.x.enter()
 	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
 	if added {
-		ev.Queue, ev.Input, ev.StartToCloseMs = a.Queue, inline(a.Input), milliseconds(a.StartToClose)
+		ev.Queue, ev.Input, ev.StartToCloseMs, ev.Retry = a.Queue, inline(a.Input), milliseconds(a.StartToClose), a.Retry
 	}
 	return c.x.newTask(ev)
 }
@@ -51,15 +53,28 @@ func (c *Context) CreateTimer(d time.Duration) *Task {
 // Settled is a task that is over before it began: nothing is scheduled. f is nil for success.
 func (c *Context) Settled(name string, f *history.Failure) *Task {
 	c.x.enter()
-	return &Task{x: c.x, name: name, fireAt: c.x.now, done: true, failure: f}
+	return &Task{x: c.x, name: name, done: true, failure: f}
+}
+
+// Go starts a coroutine. It first runs when those that are ready by now have run; the task settles when code returns. Code
+// that panics fails the orchestration.
+func (c *Context) Go(code func()) *Task {
+	c.x.enter()
+	t := &Task{x: c.x}
+	c.x.spawn(func() {
+		c.x.protect(func() {
+			code()
+			if !t.done {
+				c.x.settle(t, nil, nil)
+			}
+		})
+	})
+	return t
 }
 
 // newTask is the task that an event schedules.
 func (x *execution) newTask(ev *history.Event) *Task {
-	t := &Task{x: x, id: ev.ID, kind: ev.Kind, name: ev.Name}
-	if ev.FireAt != nil {
-		t.fireAt = *ev.FireAt
-	}
+	t := &Task{x: x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
 	x.tasks[t.id] = t
 	return t
 }
@@ -70,13 +85,16 @@ func (c *Context) Await(t *Task) {
 	c.own(t)
 	c.x.current.single[0] = t
 	c.x.await(c.x.current.single[:])
+	c.x.observe(t)
 }
 
 // AwaitAny waits until one of the tasks is done and returns the index of the first that is.
 func (c *Context) AwaitAny(tasks []*Task) int {
 	c.x.enter()
 	c.own(tasks...)
-	return c.x.await(tasks)
+	i := c.x.await(tasks)
+	c.x.observe(tasks[i])
+	return i
 }
 
 // own refuses tasks of another instance: what they wait for is not in this history.

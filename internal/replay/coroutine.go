@@ -28,6 +28,9 @@ func (x *execution) spawn(fn func()) {
 		defer func() { c.over = true }()
 		fn()
 	})
+	if len(x.coroutines) == cap(x.coroutines) { // those that are over need no stop: code that starts them for ever keeps but a few
+		x.coroutines = slices.DeleteFunc(x.coroutines, func(c *coroutine) bool { return c.over })
+	}
 	x.coroutines = append(x.coroutines, c)
 	x.wake(c)
 }
@@ -82,6 +85,9 @@ func (x *execution) enter() {
 	}
 	if mode == abandoned || x.foreign.Load() != nil {
 		x.parkForGood()
+	}
+	if x.aside {
+		panic("replay: the function of a side effect used its orchestration's context, which no replay would repeat")
 	}
 }
 

@@ -6,6 +6,9 @@
 // goes on without replay, until [Instance.Close] unwinds it. While history lasts every decision of the code is held
 // against it; the first that differs voids the instance with a [NondeterminismError] that tells both sides.
 //
-// User code is not trusted to come back: each turn runs on a goroutine of its own and a watchdog gives up on it. Nothing
-// here panics into user code, since user code may recover: a turn is voided by never resuming it.
+// Besides the code, the engine decides too: a child that failed is tried again after a timer. Such decisions follow the input
+// that caused them, before the code hears of it, and are held against history as well.
+//
+// User code is not trusted to come back: each turn runs on a goroutine of its own and a watchdog gives up on it. A turn is
+// voided by never resuming it, not by a panic into user code, which may recover.
 package replay

@@ -17,6 +17,7 @@ type execution struct {
 	options       Options
 	logger        *slog.Logger
 	random, uuids *rand.Rand
+	status        json.RawMessage // the custom status that the code set last
 
 	input    json.RawMessage
 	readable bool // OrchestrationStarted was replayed
@@ -24,18 +25,22 @@ type execution struct {
 	ended    bool
 	now      time.Time
 	lastID   int64
+	untaken  int             // bytes of results that wait for their Await
 	tasks    map[int64]*Task // by id: those whose outcome is not in history yet
+	mail     *mailbox        // nil until there is need of it
 
 	coroutines []*coroutine
 	ready      []*coroutine // in the order in which they were woken
 	resumed    int          // how many of ready have been
 	current    *coroutine
+	aside      bool // a side effect is being produced: the code may ask for nothing meanwhile
 
 	replaying bool
 	past      []history.Event // the history being replayed
 	next      int             // the first of past that is not applied
 	out       []history.Event // the events of this turn
 	consumed  int             // the messages of this turn that were used up
+	continued *Continuation   // what the next execution takes over
 
 	void    error // why this execution may never run again
 	mode    atomic.Int32
@@ -53,39 +58,36 @@ func newExecution(o Orchestration, opts Options) *execution {
 	return &execution{orchestration: o, options: opts, tasks: map[int64]*Task{}}
 }
 
-// outstanding is the task that an outcome settles; nil when there is none, or its outcome is in history already.
-func (x *execution) outstanding(ev *history.Event) *Task {
-	t := x.tasks[ev.SourceEventID]
-	if t == nil || !t.settledBy(ev.Kind) {
-		return nil
-	}
-	return t
-}
-
 // begin starts the body. It runs when the ready queue comes to it.
 func (x *execution) begin() {
 	x.started = true
 	input := x.input
 	x.input = nil
-	x.spawn(func() { x.body(input) })
+	x.spawn(func() {
+		x.protect(func() { x.end(x.orchestration.Body(&Context{x}, input)) })
+	})
 }
 
-// body runs the orchestration's code and decides how it ended.
-func (x *execution) body(input json.RawMessage) {
-	var end Ending
+// protect runs the orchestration's code on its coroutine. Code that ends otherwise than by returning fails the orchestration.
+func (x *execution) protect(code func()) {
 	returned := false
 	defer func() {
-		if x.mode.Load() != live {
-			return // unwinding: what passes through here is not the code's own doing
+		switch {
+		case returned:
+			return
+		case x.mode.Load() == unwinding:
+			return // what passes through here is not the code's own doing
+		case x.mode.Load() == abandoned:
+			_ = recover() // nobody is left to tell, and it must not end the process
+			return
 		}
+		f := exited()
 		if r := recover(); r != nil {
-			end = Ending{Kind: history.OrchestrationFailed, Error: panicked(r)}
-		} else if !returned {
-			end = Ending{Kind: history.OrchestrationFailed, Error: exited()}
+			f = panicked(r)
 		}
-		x.end(end)
+		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 	}()
-	end = x.orchestration.Body(&Context{x}, input)
+	code()
 	returned = true
 }
 
@@ -93,6 +95,9 @@ func (x *execution) end(e Ending) {
 	x.enter()
 	if ev, added := x.decide(decision{kind: e.Kind}); added {
 		ev.Output, ev.Error = inline(e.Output), e.Error
+	}
+	if e.Kind == history.OrchestrationContinuedAsNew {
+		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs()}
 	}
 	x.ended = true
 }
@@ -122,11 +127,11 @@ func (x *execution) leave() result {
 	if x.replaying && x.ended && !x.stuck() && x.next < len(x.past) {
 		x.void = x.divergence(x.idle())
 	}
-	r := result{events: x.out, consumed: x.consumed, ended: x.ended, lastID: x.lastID, bytes: x.bytes(), err: x.void}
+	r := result{events: x.out, consumed: x.consumed, ended: x.ended, continued: x.continued, lastID: x.lastID, bytes: x.bytes(), err: x.void}
 	if f := x.foreign.Load(); f != nil {
 		r.err = f
 	}
-	x.out, x.consumed = nil, 0
+	x.out, x.consumed, x.continued = nil, 0, nil
 	x.replaying, x.past, x.next = false, nil, 0 // a suspended instance does not hold its history
 	return r
 }

@@ -6,8 +6,15 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
+// Panic is a value that code panics with when its failure is known: that is what fails the orchestration, instead of one of
+// history.TypePanic.
+type Panic interface{ Failure() *history.Failure }
+
 // panicked is the failure of code that panicked with r. It is called while recovering, so that the stack is that of the panic.
 func panicked(r any) *history.Failure {
+	if p, ok := r.(Panic); ok {
+		return p.Failure()
+	}
 	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + "\n\n" + stack()}
 }
 

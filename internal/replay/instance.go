@@ -18,10 +18,12 @@ type Orchestration struct {
 
 // Ending is how a body ended.
 type Ending struct {
-	// Kind is OrchestrationCompleted or OrchestrationFailed.
+	// Kind is OrchestrationCompleted, OrchestrationFailed or OrchestrationContinuedAsNew.
 	Kind history.Kind
 	// Output is the result of a completed orchestration.
 	Output json.RawMessage
+	// Input is that of the execution after one that continues as new.
+	Input json.RawMessage
 	// Error is why an orchestration failed.
 	Error *history.Failure
 }
@@ -71,8 +73,9 @@ func (i *Instance) Replay(events []history.Event) error {
 }
 
 // Turn applies inputs, message by message, each input until the code can go no further, and returns what to commit.
-// An input applies when it is the first outcome of a task that the orchestration scheduled; others are dropped. The first
-// turn starts the body, before any input.
+// An input applies when it is the first outcome of a task that the orchestration scheduled, an external event of an id that
+// this execution has not seen, or the order to terminate; others are dropped. The first turn starts the body, before any
+// input, unless it terminates the execution.
 //
 // These errors leave the instance void, with nothing to commit: *NondeterminismError (of Replay), *UnregisteredError,
 // *BlockedOutsideError, *ForeignGoroutineError.
@@ -101,7 +104,7 @@ const (
 )
 
 func (x *execution) bytes() int {
-	n := instanceBytes + len(x.tasks)*taskBytes + len(x.input)
+	n := instanceBytes + len(x.tasks)*taskBytes + len(x.input) + len(x.status) + x.mail.bytes() + x.untaken
 	for _, c := range x.coroutines {
 		if !c.over {
 			n += coroutineBytes

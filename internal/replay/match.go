@@ -11,21 +11,34 @@ import (
 // decision is what replay compares: what the code asked for, but not what it said about it.
 type decision struct {
 	kind    history.Kind
-	name    string // of the activity
+	name    string // of the activity, the external event or the other orchestration
 	reason  string // of a cancellation
 	source  int64  // the one task it is about, or
 	sources []history.Range
+	// instanceID is that of the other orchestration.
+	instanceID string
 }
 
 // decide takes a decision of the code. Live it adds an event, which the caller completes: added is true. On replay it
 // returns the event that history has there, which must be left as it is.
 func (x *execution) decide(d decision) (ev *history.Event, added bool) {
+	ev, added, err := x.tryDecide(&d)
+	if err != nil {
+		x.fail(err)
+	}
+	return ev, added
+}
+
+// tryDecide is decide for the engine's own decisions, which no coroutine takes.
+func (x *execution) tryDecide(d *decision) (ev *history.Event, added bool, err error) {
 	if x.replaying {
-		return x.match(&d), false
+		ev, err = x.match(d)
+		return ev, false, err
 	}
 	ev = x.add()
 	ev.Kind, ev.Name, ev.Reason, ev.SourceEventID, ev.SourceEventIDs = d.kind, d.name, d.reason, d.source, d.sources
-	return ev, true
+	ev.InstanceID = d.instanceID
+	return ev, true, nil
 }
 
 // add adds an empty event to those of the turn, and gives it its id and time. An Event is large: it is filled in where it
@@ -38,20 +51,20 @@ func (x *execution) add() *history.Event {
 	return &x.out[n]
 }
 
-func (x *execution) match(d *decision) *history.Event {
+func (x *execution) match(d *decision) (*history.Event, error) {
 	if x.next == len(x.past) || !d.is(&x.past[x.next]) {
-		x.fail(x.divergence(d.String()))
+		return nil, x.divergence(d.String())
 	}
 	ev := &x.past[x.next]
 	x.next++
 	x.lastID = ev.ID
-	return ev
+	return ev, nil
 }
 
 // is reports whether the decision is the one in history.
 func (d *decision) is(ev *history.Event) bool {
 	return d.kind == ev.Kind && !ev.IsInput() && d.name == ev.Name && d.reason == ev.Reason &&
-		d.source == ev.SourceEventID && slices.Equal(d.sources, ev.SourceEventIDs)
+		d.instanceID == ev.InstanceID && d.source == ev.SourceEventID && slices.Equal(d.sources, ev.SourceEventIDs)
 }
 
 // divergence tells both sides of the place where the code left history.
@@ -85,22 +98,23 @@ func (x *execution) idle() string {
 	if x.ended {
 		return "nothing more: it has ended"
 	}
+	var awaits []*Task
 	for _, c := range x.coroutines {
-		if len(c.awaits) > 0 {
-			return "nothing more: it waits for " + c.describeAwaits()
-		}
+		awaits = append(awaits, c.awaits...)
 	}
-	return "nothing more"
+	if len(awaits) == 0 {
+		return "nothing more"
+	}
+	return "nothing more: it waits for " + describeTasks(awaits)
 }
 
-func (c *coroutine) describeAwaits() string {
+func describeTasks(tasks []*Task) string {
 	const most = 3
 	var names []string
-	for _, t := range c.awaits[:min(len(c.awaits), most)] {
-		d := decision{kind: t.kind, name: t.name}
-		names = append(names, fmt.Sprintf("%s #%d", d.String(), t.id))
+	for _, t := range tasks[:min(len(tasks), most)] {
+		names = append(names, t.String())
 	}
-	if n := len(c.awaits) - most; n > 0 {
+	if n := len(tasks) - most; n > 0 {
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(names, ", ")
@@ -108,7 +122,7 @@ func (c *coroutine) describeAwaits() string {
 
 // describe names an event of history as decision.String names what the code asked for.
 func describe(ev *history.Event) string {
-	d := decision{kind: ev.Kind, name: ev.Name, reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs}
+	d := decision{kind: ev.Kind, name: ev.Name, reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
 	return d.String()
 }
 
@@ -118,6 +132,9 @@ func (d *decision) String() string {
 	b.WriteString(string(d.kind))
 	if d.name != "" {
 		fmt.Fprintf(&b, " %q", d.name)
+	}
+	if d.instanceID != "" {
+		fmt.Fprintf(&b, " as instance %q", d.instanceID)
 	}
 	if d.source != 0 {
 		fmt.Fprintf(&b, " of #%d", d.source)

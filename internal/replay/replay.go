@@ -34,21 +34,28 @@ func (x *execution) relive(ev *history.Event) error {
 			return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 		}
 		x.input, x.readable = input, true
+		if err := x.inherit(ev); err != nil {
+			return err
+		}
 	case history.TurnStarted:
 		x.now = ev.Time
-		if !x.started {
+		if !x.started && !terminated(x.past[x.next:]) {
 			x.begin()
 		}
 	default:
-		t := x.outstanding(ev)
-		if t == nil {
+		t, applies := x.concerns(ev)
+		if !applies {
 			return x.divergence("nothing that this could be the outcome of")
 		}
-		if err := x.record(t, ev); err != nil {
-			return err
-		}
+		x.pass(ev)
+		return x.accept(t, ev) // which may be followed by decisions
 	}
+	x.pass(ev)
+	return nil
+}
+
+// pass moves behind an event.
+func (x *execution) pass(ev *history.Event) {
 	x.next++
 	x.lastID = ev.ID
-	return nil
 }

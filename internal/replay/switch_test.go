@@ -52,6 +52,26 @@ func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
 	}
 }
 
+func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
+	t.Parallel()
+	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
+		for range 1000 {
+			c.Await(c.Go(func() {}))
+		}
+		return Ending{Kind: history.OrchestrationCompleted}
+	}}, Options{})
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Turn(Turn{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(x.x.coroutines); n > 16 {
+		t.Errorf("%d coroutines", n)
+	}
+}
+
 // Bytes is what the cache is bounded by: it must be about what a suspended instance costs. Not parallel: it reads the heap.
 func TestBytesIsAboutWhatASuspendedInstanceCosts(t *testing.T) {
 	const n = 1000

@@ -8,14 +8,16 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Task is something an orchestration asked for and may wait for: an activity or a timer. Like everything of a Context it
-// must be used on the orchestration's own coroutine.
+// Task is something an orchestration asked for and may wait for: an activity, a timer, a coroutine. Like everything of a
+// Context it must be used on the orchestration's own coroutines.
 type Task struct {
 	x         *execution
 	id        int64
-	kind      history.Kind // of the decision that made it; empty for one that was settled from the start
+	kind      history.Kind // of the decision that made it; empty for a coroutine, and for what was settled from the start
 	name      string
-	fireAt    time.Time
+	fireAt    *time.Time // of a timer
+	attempt   int        // of an activity: the last that is known of, 0 while that is the first; of a child, from 1
+	child     *child     // of a sub-orchestration
 	done      bool
 	cancelled bool // by the code, so that an outcome is of no use to it
 	result    json.RawMessage
@@ -27,14 +29,28 @@ type Task struct {
 // ID is the id of the event that scheduled the task; 0 when it never was.
 func (t *Task) ID() int64 { return t.id }
 
-// Kind is that of the decision that made the task: ActivityScheduled or TimerCreated. It is empty when there was none.
+// Kind is that of the decision that made the task: ActivityScheduled, TimerCreated, SubOrchestrationScheduled or
+// ExternalEventSubscribed. It is empty when there was none.
 func (t *Task) Kind() history.Kind { return t.kind }
 
-// Name is the activity's name.
+// Name is the name of the activity, the external event or the child orchestration.
 func (t *Task) Name() string { return t.name }
 
+// InstanceID is the child's instance id: that of its last attempt.
+func (t *Task) InstanceID() string {
+	if t.child == nil {
+		return ""
+	}
+	return t.child.instanceID
+}
+
 // FireAt is when a timer is due.
-func (t *Task) FireAt() time.Time { return t.fireAt }
+func (t *Task) FireAt() time.Time {
+	if t.fireAt == nil {
+		return time.Time{}
+	}
+	return *t.fireAt
+}
 
 // IsDone reports whether the task has settled: with a result, a failure, or because it was cancelled.
 func (t *Task) IsDone() bool { return t.done }
@@ -49,11 +65,23 @@ func (t *Task) Failure() *history.Failure { return t.failure }
 func (t *Task) TakeResult() json.RawMessage {
 	r := t.result
 	t.result = nil
+	if t.x != nil {
+		t.x.untaken -= len(r)
+	}
 	return r
 }
 
 // Cancel is Context.Cancel of this one task.
 func (t *Task) Cancel(reason, message string) { t.x.cancel(reason, message, t) }
+
+// String names the task for diagnoses.
+func (t *Task) String() string {
+	if t.kind == "" {
+		return "a coroutine"
+	}
+	d := decision{kind: t.kind, name: t.name}
+	return fmt.Sprintf("%s #%d", d.String(), t.id)
+}
 
 // settledBy reports whether an input of that kind is an outcome of the task.
 func (t *Task) settledBy(k history.Kind) bool {
@@ -64,28 +92,41 @@ func (t *Task) settledBy(k history.Kind) bool {
 		return t.kind == history.ActivityScheduled
 	case history.TimerFired:
 		return t.kind == history.TimerCreated
+	case history.SubOrchestrationCompleted, history.SubOrchestrationFailed:
+		return t.kind == history.SubOrchestrationScheduled
+	case history.SubOrchestrationCancelFailed:
+		return t.kind == history.SubOrchestrationScheduled && t.cancelled
 	default:
 		return false
 	}
 }
 
-// record takes an outcome into account: it settles the task, unless the orchestration cancelled it before, and is its last.
+// record takes an outcome into account: it settles the task, unless the orchestration cancelled it before, and is its last; or a
+// child is tried again.
 func (x *execution) record(t *Task, ev *history.Event) error {
 	result, ok := ev.Result.Document()
 	if !ok {
 		return fmt.Errorf("replay: instance %q: the result in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID)
 	}
 	delete(x.tasks, t.id)
-	if !t.done {
-		x.settle(t, result, failure(ev))
+	switch {
+	case t.done:
+		return nil
+	case ev.Kind == history.TimerFired && t.child != nil:
+		return x.restart(t)
+	case ev.Kind == history.SubOrchestrationFailed:
+		if again, err := x.retry(t, failure(ev)); again || err != nil {
+			return err
+		}
 	}
+	x.settle(t, result, failure(ev))
 	return nil
 }
 
 // failure is what an outcome failed with; nil when it did not.
 func failure(ev *history.Event) *history.Failure {
 	switch ev.Kind {
-	case history.ActivityFailed, history.OutputFailed:
+	case history.ActivityFailed, history.OutputFailed, history.SubOrchestrationFailed:
 		if ev.Error == nil {
 			return &history.Failure{Type: history.TypeError, Message: "no error was told"}
 		}
@@ -97,11 +138,15 @@ func failure(ev *history.Event) *history.Failure {
 
 func (x *execution) settle(t *Task, result json.RawMessage, f *history.Failure) {
 	t.done, t.result, t.failure = true, result, f
+	x.untaken += len(result)
 	for _, c := range t.waiters {
 		x.wake(c)
 	}
 	t.waiters = nil
 	t.one[0] = nil
+	if t.child != nil {
+		t.child.input = nil
+	}
 }
 
 func (t *Task) addWaiter(c *coroutine) {

@@ -55,6 +55,12 @@ func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 		"await any":          func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
 		"cancel":             func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
 		"unregistered":       func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
+		"coroutine":          func(c *replay.Context, _ *replay.Task) { c.Go(func() {}) },
+		"side effect":        func(c *replay.Context, _ *replay.Task) { c.SideEffect(replay.SideEffect{}) },
+		"custom status":      func(c *replay.Context, _ *replay.Task) { c.SetCustomStatus(nil) },
+		"event":              func(c *replay.Context, _ *replay.Task) { c.WaitForExternalEvent("e") },
+		"child":              func(c *replay.Context, _ *replay.Task) { c.ScheduleSubOrchestration(replay.SubOrchestrationCall{}) },
+		"detached":           func(c *replay.Context, _ *replay.Task) { c.StartDetached(replay.SubOrchestrationCall{}) },
 		"an await in a loop": func(c *replay.Context, a *replay.Task) { defer c.Await(a); c.Await(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,6 +344,25 @@ func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
 		synctest.Wait()
 		if !unwound || past || !x.Close() {
 			t.Errorf("when it came back: unwound %v, went on %v", unwound, past)
+		}
+	})
+}
+
+// It must not end the process, which runs other instances.
+func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		x := instance(t, body(func(*replay.Context) {
+			waitOutside(release)
+			panic("too late")
+		}))
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		as[*replay.BlockedOutsideError](t, err)
+		close(release)
+		synctest.Wait()
+		if !x.Close() {
+			t.Error("not closed")
 		}
 	})
 }

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -27,6 +28,18 @@ type Outcome struct {
 	Consumed int
 	// Ended says that the execution is over: the last event is its end.
 	Ended bool
+	// Continued is not nil when the last event is OrchestrationContinuedAsNew. The caller names the next execution, in that
+	// event, and starts it with what is in here.
+	Continued *Continuation
+}
+
+// Continuation is what an execution hands on to the next of its instance (R3).
+type Continuation struct {
+	Input history.Payload
+	// Events are the external events that nobody has observed, in the order in which they arrived.
+	Events []history.CarriedEvent
+	// EventIDs are the last 256 ids of external events that were seen, oldest first.
+	EventIDs []string
 }
 
 // errNoStart is a caller's mistake: there is no turn without the start event.
@@ -39,7 +52,7 @@ func (x *execution) turn(t *Turn) {
 		return
 	}
 	x.now = x.timeOf(t)
-	if !x.started {
+	if !x.started && !slices.ContainsFunc(t.Inputs, terminated) {
 		x.open(t)
 		x.begin()
 		x.run()
@@ -57,8 +70,11 @@ func (x *execution) turn(t *Turn) {
 
 // apply takes one input, if it has anything to say.
 func (x *execution) apply(t *Turn, ev *history.Event) {
-	task := x.outstanding(ev)
-	if task == nil || x.ended || x.stuck() {
+	if x.ended || x.stuck() {
+		return
+	}
+	task, applies := x.concerns(ev)
+	if !applies {
 		return
 	}
 	x.open(t)
@@ -66,7 +82,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	id, now := added.ID, added.Time
 	*added = *ev
 	added.ID, added.Time = id, now
-	if x.void = x.record(task, added); x.void == nil {
+	if x.void = x.accept(task, added); x.void == nil {
 		x.run()
 	}
 }
@@ -92,8 +108,8 @@ func (x *execution) timeOf(t *Turn) time.Time {
 			if message[i].Kind != history.TimerFired {
 				continue
 			}
-			if timer := x.outstanding(&message[i]); timer != nil {
-				now = later(now, timer.fireAt)
+			if timer, applies := x.concerns(&message[i]); applies {
+				now = later(now, timer.FireAt())
 			}
 		}
 	}

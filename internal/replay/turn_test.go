@@ -43,7 +43,7 @@ func TestTurnDropsWhatDoesNotApply(t *testing.T) {
 		"outcome of other kind":  fired(3),
 		"settled already":        done(4),
 		"cancelled timer":        fired(7),
-		"unknown kind of input":  {Kind: history.ExternalEventRaised, Name: "e"},
+		"unknown kind of input":  {Kind: history.InputsParked},
 		"a decision is no input": {Kind: history.ActivityScheduled, Name: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

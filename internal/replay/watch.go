@@ -12,12 +12,13 @@ const closeLimit = time.Second
 
 // result is what a turn's goroutine hands back.
 type result struct {
-	events   []history.Event
-	consumed int
-	ended    bool
-	lastID   int64
-	bytes    int
-	err      error
+	events    []history.Event
+	consumed  int
+	ended     bool
+	continued *Continuation
+	lastID    int64
+	bytes     int
+	err       error
 }
 
 // attempt runs work on a goroutine of its own, since code that blocks never gives it back, and code that calls Goexit ends
@@ -35,8 +36,8 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 		return Outcome{}, r.err
 	}
 	i.last = r
-	i.last.events = nil
-	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended}, nil
+	i.last.events, i.last.continued = nil, nil
+	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued}, nil
 }
 
 // finish hands back what the execution came to.

@@ -49,7 +49,11 @@ func dedupID(m *provider.Message) string {
 		return digest(parts...)
 	case provider.MessageTimerFired:
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10))
-	case provider.MessageWake:
+	case provider.MessageEventRaised:
+		if m.EventID != "" {
+			return digest(string(m.Kind), m.InstanceID, m.Name, m.EventID)
+		}
+	case provider.MessageWake, provider.MessageTerminate:
 	}
 	return rand.Text()
 }

@@ -126,6 +126,9 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 			continue
 		}
 		e, err := newEntry(w, w.ActivityID)
+		if w.NotBefore != nil {
+			e.delay = p.delayUntil(*w.NotBefore)
+		}
 		if err != nil {
 			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
 			continue
@@ -167,19 +170,31 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 const maxDelay = 900 * time.Second
 
 func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
-	now := p.now()
 	entries := make([]entry, 0, len(timers))
 	for i := range timers {
 		e, err := newEntry(&timers[i], timers[i].TimerID)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
-		// Rounded down: the timers function waits out the rest of the second, so that a timer is exact and not a second late.
-		left := min(max(timers[i].FireAt.Sub(now), 0), maxDelay)
-		e.delay = int32(left / time.Second)
+		e.delay = p.delayUntil(timers[i].FireAt)
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// delayUntil is rounded down: who receives the message waits out the rest of the second, so that a timer is exact and not a
+// second late.
+func (p *Provider) delayUntil(at time.Time) int32 {
+	return int32(min(max(at.Sub(p.now()), 0), maxDelay) / time.Second)
+}
+
+// PutWorkItems sends work items with the delay they have left.
+func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
+	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: items})
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("dynamo: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
+	}
+	return err
 }
 
 // newEntry encodes a message's body.

@@ -86,6 +86,39 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 	}
 }
 
+// Events through the API and the command line, an activity that is retried, and an instance that is terminated.
+func TestEventsRetriesAndTerminate(t *testing.T) {
+	for n := range 3 {
+		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _, told := request(t, "POST", "/instances/"+id(t, 0)+"/events/word", `"hello"`); status != http.StatusAccepted {
+		t.Errorf("raise: HTTP %d %v", status, told)
+	}
+	if out, exit := perdure(t, "raise", id(t, 1), "word", "--data", `"hello"`); exit != 0 {
+		t.Errorf("raise: exit %d, %s", exit, out)
+	}
+	for n := range 2 {
+		s, err := hub.client.Wait(t.Context(), id(t, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := client.Result[string](s); err != nil || got != "hello at last" || string(s.CustomStatus) != `"waiting"` {
+			t.Errorf("got %q, custom status %s, %v", got, s.CustomStatus, err)
+		}
+	}
+	if out, exit := perdure(t, "terminate", id(t, 2), "--message", "enough"); exit != 0 {
+		t.Errorf("terminate: exit %d, %s", exit, out)
+	}
+	if _, exit := perdure(t, "wait", id(t, 2)); exit != 3 {
+		t.Errorf("wait for one that is terminated: exit %d, want 3", exit)
+	}
+	if status, _, problem := request(t, "POST", "/instances/"+id(t, 2)+"/events/word", `1`); status != http.StatusGone {
+		t.Errorf("raise when over: HTTP %d %v", status, problem)
+	}
+}
+
 // A timer is never early, and not late by more than a moment.
 func TestTimersAreNeverEarly(t *testing.T) {
 	const timers = 20

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -24,6 +25,8 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "naps", naps)
 	perdure.AddOrchestration(r, "timer", timer)
 	perdure.AddOrchestration(r, "fails", fails)
+	perdure.AddActivity(r, "third", third)
+	perdure.AddOrchestration(r, "echo", echo)
 	return r
 }
 
@@ -57,4 +60,23 @@ func timer(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error
 func fails(ctx *perdure.OrchestrationContext, _ struct{}) (struct{}, error) {
 	_, err := perdure.CallActivityByName[struct{}](ctx, "reserve-stock", map[string]int{"quantity": -1}).Await(ctx)
 	return struct{}{}, err
+}
+
+// echo answers with the data of the event it waits for, after an activity that fails twice.
+func echo(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+	ctx.SetCustomStatus("waiting")
+	data, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	policy := perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: 100 * time.Millisecond}
+	return perdure.CallActivity(ctx, third, data, perdure.WithRetry(policy)).Await(ctx)
+}
+
+// third succeeds when it is tried for the third time.
+func third(ctx context.Context, word string) (string, error) {
+	if n := perdure.ActivityInfoFrom(ctx).Attempt; n < 3 {
+		return "", fmt.Errorf("attempt %d of 3", n)
+	}
+	return word + " at last", nil
 }

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// The limits of what is raised, in bytes.
+const (
+	MaxEventNameBytes = 256
+	MaxEventIDBytes   = 256
+	MaxEventDataBytes = MaxInputBytes
+	MaxMessageBytes   = 1024
+)
+
+// RaiseOption is an option of Raise.
+type RaiseOption func(*raiseOptions)
+
+type raiseOptions struct{ eventID *string }
+
+// WithEventID names the event: raised again with the same id, by whoever, it is the same event, and the instance sees it once.
+// The id has 1 to 256 bytes. Without it each Raise is another event.
+func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
+
+// Raise sends an external event to an instance. It is kept until the orchestration waits for an event of that name. The data
+// is encoded as JSON, a json.RawMessage is taken as it is.
+//
+// ErrNotFound when there is no such instance, ErrTerminal when it is over. An instance that ends while the event is on its
+// way does not see it. After a retryable error it is safe to raise again with the same event id.
+func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
+	var o raiseOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event}
+	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
+		return fmt.Errorf("client: raise: %w", err)
+	}
+	if o.eventID == nil {
+		m.EventID = ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String()
+	} else if m.EventID = *o.eventID; m.EventID == "" || len(m.EventID) > MaxEventIDBytes {
+		return fmt.Errorf("client: raise: %w", &provider.FieldError{Field: "eventId", Problem: lengthProblem(m.EventID, 1, MaxEventIDBytes)})
+	}
+	var err error
+	if m.Data, err = encodePayload("data", data); err != nil {
+		return fmt.Errorf("client: raise %q: %w", event, err)
+	}
+	if err := c.tell(ctx, m); err != nil {
+		return fmt.Errorf("client: raise %q: %w", event, err)
+	}
+	return nil
+}
+
+// Terminate ends an instance at once, without running its code: nothing is compensated, and its activities find nobody who
+// waits for them. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance, ErrTerminal when it
+// is over. Repeating it changes nothing.
+func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
+	if err := checkText("message", message, 0, MaxMessageBytes); err != nil {
+		return fmt.Errorf("client: terminate: %w", err)
+	}
+	if err := c.tell(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message}); err != nil {
+		return fmt.Errorf("client: terminate: %w", err)
+	}
+	return nil
+}
+
+// tell sends a message to an instance that is there and not over.
+func (c *Client) tell(ctx context.Context, m provider.Message) error {
+	in, err := c.readInstance(ctx, m.InstanceID)
+	if err != nil {
+		return err
+	}
+	if in.Status.Terminal() {
+		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
+	}
+	return c.provider.EnqueueForOrchestrator(ctx, m)
+}

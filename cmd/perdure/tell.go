@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+)
+
+func (c *command) raiseVerb() *cobra.Command {
+	var data, eventID, event string
+	var cmd *cobra.Command
+	cmd = c.verb("raise ID EVENT", "Send an external event to an instance", "ID",
+		func(ctx context.Context, cl *client.Client, id string) error {
+			payload, err := c.readInput(data)
+			if err != nil {
+				return err
+			}
+			var opts []client.RaiseOption
+			if cmd.Flags().Changed("event-id") {
+				opts = append(opts, client.WithEventID(eventID))
+			}
+			if err := cl.Raise(ctx, id, event, payload, opts...); err != nil {
+				return err
+			}
+			return c.told(id)
+		})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("an instance id and the event's name are wanted: %s", cmd.UseLine())
+		}
+		event = args[1]
+		return nil
+	}
+	cmd.Flags().StringVar(&data, "data", "null", "the event's data: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&eventID, "event-id", "", "the event's id: raised again with it, it is the same event")
+	return cmd
+}
+
+func (c *command) terminateVerb() *cobra.Command {
+	var message string
+	cmd := c.verb("terminate ID", "End an instance at once, without running its code", "ID",
+		func(ctx context.Context, cl *client.Client, id string) error {
+			if err := cl.Terminate(ctx, id, message); err != nil {
+				return err
+			}
+			return c.told(id)
+		})
+	cmd.Long = cmd.Short + ".\n\nNothing is compensated. What its activities still do, nobody waits for."
+	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")
+	return cmd
+}
+
+// told prints nothing but under --json: what was accepted needs no words.
+func (c *command) told(id string) error {
+	if c.json {
+		return c.printJSON(httpapi.Told{InstanceID: id})
+	}
+	return nil
+}

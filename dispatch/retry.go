@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/provider"
+)
+
+// retried puts the next attempt into the queue when the policy has one, and then has nothing to tell: a retry is a message
+// with a delay, and costs no turn. Sent first, then the record is deleted (R14).
+func (w *Worker) retried(ctx context.Context, it *provider.LockedWorkItem, e ending) ending {
+	if e.outcome == nil || e.outcome.Error == nil || it.Retry == nil {
+		return e
+	}
+	delay, again := perdure.NextRetry(it.Retry, it.Attempt, e.outcome.Error)
+	if !again {
+		return e
+	}
+	next := it.WorkItem
+	at := w.options.Clock().Add(delay).UTC()
+	next.Attempt, next.NotBefore = it.Attempt+1, &at
+	w.options.Logger.InfoContext(ctx, "activity failed and is tried again", "activity", it.Name, "instance", it.InstanceID,
+		"activityId", it.ActivityID, "attempt", it.Attempt, "delay", delay, "error", e.outcome.Error.Message)
+	return w.put(ctx, it, next)
+}
+
+// early deals with an attempt that is not due: a queue holds a message for a quarter of an hour at most, so a longer wait hops.
+// It returns nil when the attempt may run.
+func (w *Worker) early(ctx context.Context, it *provider.LockedWorkItem) *ending {
+	if it.NotBefore == nil {
+		return nil
+	}
+	left := it.NotBefore.Sub(w.options.Clock())
+	if left > waitHere {
+		e := w.put(ctx, it, it.WorkItem)
+		return &e
+	}
+	if left > 0 {
+		t := time.NewTimer(left)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return &ending{back: true}
+		}
+	}
+	return nil
+}
+
+func (w *Worker) put(ctx context.Context, it *provider.LockedWorkItem, next provider.WorkItem) ending {
+	if err := w.provider.PutWorkItems(ctx, next); err != nil {
+		w.options.Logger.ErrorContext(ctx, "the next attempt of an activity was not accepted, this one will run again",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
+		return ending{back: true}
+	}
+	return ending{}
+}

@@ -1,0 +1,43 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// A fan-out whose results wait for the last of them holds them all: the cache of warm instances is bounded by what Bytes says.
+func TestBytesCountsResultsThatWait(t *testing.T) {
+	t.Parallel()
+	const n, size = 50, 100 << 10
+	x := instance(t, body(func(c *replay.Context) {
+		tasks := make([]*replay.Task, n+1)
+		for i := range tasks {
+			tasks[i] = activity(c, "fetch")
+		}
+		for i := len(tasks) - 1; i >= 0; i-- {
+			c.Await(tasks[i])
+			tasks[i].TakeResult()
+		}
+		c.Await(activity(c, "rest"))
+	}))
+	turn(t, x)
+	empty := x.Bytes()
+	result, err := json.Marshal(strings.Repeat("x", size-2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := int64(3); id < 3+n; id++ {
+		turn(t, x, history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Attempt: 1, Result: history.Payload(result)})
+	}
+	if held := x.Bytes() - empty; held < n*size/2 {
+		t.Errorf("%d bytes for %d results of %d that wait", held, n, size)
+	}
+	turn(t, x, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3 + n, Attempt: 1, Result: history.Payload(result)})
+	if left := x.Bytes() - empty; left > size {
+		t.Errorf("%d bytes when all were taken", left)
+	}
+}

@@ -1,0 +1,49 @@
+package replay
+
+import "github.com/perdure/perdure/history"
+
+// concerns reports whether an input has anything to say, and to which task, where it is about one.
+func (x *execution) concerns(ev *history.Event) (*Task, bool) {
+	switch ev.Kind {
+	case history.ExternalEventRaised:
+		return nil, !x.mail.knows(ev.EventID)
+	case history.OrchestrationTerminated:
+		return nil, true
+	case history.ActivityRetryScheduled:
+		t := x.tasks[ev.SourceEventID]
+		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.Attempt > t.attempt
+	default:
+		t := x.tasks[ev.SourceEventID]
+		return t, t != nil && t.settledBy(ev.Kind)
+	}
+}
+
+// accept takes an input into account that concerns the execution; t is the task that it is about.
+func (x *execution) accept(t *Task, ev *history.Event) error {
+	switch ev.Kind {
+	case history.ExternalEventRaised:
+		return x.raise(ev.ID, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
+	case history.OrchestrationTerminated:
+		x.ended = true
+		return nil
+	case history.ActivityRetryScheduled:
+		t.attempt = ev.Attempt
+		return nil
+	default:
+		return x.record(t, ev)
+	}
+}
+
+// terminated reports whether the events of a turn end the execution from outside. The code of an execution that ends so in its
+// first turn never runs.
+func terminated(events []history.Event) bool {
+	for i := range events {
+		switch {
+		case events[i].Kind == history.OrchestrationTerminated:
+			return true
+		case i > 0 && events[i].Kind == history.TurnStarted:
+			return false // another turn
+		}
+	}
+	return false
+}
