@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +19,9 @@ func TestBytesCountsResultsThatWait(t *testing.T) {
 		for i := range tasks {
 			tasks[i] = activity(c, "fetch")
 		}
-		for i := len(tasks) - 1; i >= 0; i-- {
-			c.Await(tasks[i])
-			tasks[i].TakeResult()
+		for _, task := range slices.Backward(tasks) {
+			c.Await(task)
+			task.TakeResult()
 		}
 		c.Await(activity(c, "rest"))
 	}))
