@@ -31,8 +31,8 @@
 //	perdure.AddOrchestration(r, "fulfil", Fulfil)
 //	perdure.AddActivity(r, "charge", Charge)
 //
-// Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
-// one's own ([Async]). [WithRetry] has what fails tried again, and [ContinueAsNew] keeps the history of what runs for ever short.
+// Other things to wait for: external events ([WaitForExternalEvent]) and coroutines of one's own ([Async]). [WithRetry] has what
+// fails tried again.
 //
 // Since an orchestration is run again and again over its history, it must decide the same each time:
 //
