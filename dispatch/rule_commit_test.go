@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,20 +231,22 @@ func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		h.start("leaves-work", 1)
-		before := len(h.made())
-		h.turn(0)
-		ops := h.operations(before)
-		update, send := slices.Index(ops, "UpdateItem"), len(ops)-1-slices.Index(reversed(ops), "SendMessageBatch")
-		if update < 0 || send > update {
-			t.Errorf("calls %v: the status was written before everything was sent", ops)
+		var sent atomic.Int64
+		early := false
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			switch c.Operation {
+			case "SendMessageBatch":
+				time.Sleep(time.Second)
+				defer sent.Add(1)
+			case "UpdateItem":
+				early = sent.Load() < 2
+			}
+			return next()
+		}
+		if failed := h.turn(0); len(failed) > 0 || sent.Load() != 2 || early {
+			t.Errorf("failed %v, %d sends; the status was written before everything was sent: %v", failed, sent.Load(), early)
 		}
 	})
-}
-
-func reversed(s []string) []string {
-	r := slices.Clone(s)
-	slices.Reverse(r)
-	return r
 }
 
 // Interleaving: a turn is committed, and its sender falls asleep before it projects the custom status; the next turn projects
