@@ -27,6 +27,27 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	}
 }
 
+// contested lets environment 1 handle a batch, and a zombie with the same batch, in environment 0, overtake it just before it
+// commits segment 2. The zombie dies at the first send of work that dies picks.
+func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
+	h.t.Helper()
+	zombie, done := false, false
+	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" && dies(send) {
+			return errors.New("the zombie died between commit and dispatch")
+		}
+		if isCommit(c, "h#0000000002") && !done {
+			zombie, done = true, true
+			h.Orchestrators[0].HandleRecords(ctx, batch)
+			zombie = false
+		}
+		return next()
+	}
+	failed := h.Orchestrators[1].HandleRecords(ctx, batch)
+	h.fault = nil
+	h.acknowledge(batch, failed)
+}
+
 // Interleaving: a zombie and a live session hold [m1 (covered), m2]. The live one redispatches for m1; the zombie commits the
 // turn of m2 and dies before it sends; the live one's commit conflicts. Now m2 is covered too, and only a second redispatch
 // sends what its turn decided.
@@ -39,21 +60,9 @@ func TestR4AConflictRedispatchesAnew(t *testing.T) {
 		h.complete(in, 1, 3)
 		time.Sleep(2 * time.Minute)
 		batch := h.receive("sim://inbox.fifo") // the wake again, and the outcome
-		zombie := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
-			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" && strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
-				return errors.New("the zombie died between commit and dispatch")
-			}
-			if isCommit(c, "h#0000000002") && !zombie {
-				zombie = true
-				h.Orchestrators[0].HandleRecords(ctx, batch)
-				zombie = false
-			}
-			return next()
-		}
-		failed := h.Orchestrators[1].HandleRecords(ctx, batch)
-		h.fault = nil
-		h.acknowledge(batch, failed)
+		h.contested(ctx, batch, func(send *sqs.SendMessageBatchInput) bool {
+			return strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`)
+		})
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s", end.String())
 		}
@@ -75,21 +84,7 @@ func TestR9ARefusedOutputThatAZombieRecordedIsRedispatched(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("fallback", 1)
 		batch := h.receive("sim://inbox.fifo")
-		zombie, done := false, false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
-			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" {
-				return errors.New("the zombie dies")
-			}
-			if isCommit(c, "h#0000000002") && !done {
-				zombie, done = true, true
-				h.Orchestrators[0].HandleRecords(ctx, batch)
-				zombie = false
-			}
-			return next()
-		}
-		failed := h.Orchestrators[1].HandleRecords(ctx, batch)
-		h.fault = nil
-		h.acknowledge(batch, failed)
+		h.contested(ctx, batch, func(*sqs.SendMessageBatchInput) bool { return true })
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s", end.String())
 		}

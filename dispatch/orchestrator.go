@@ -73,16 +73,7 @@ func (o *Orchestrator) without(ctx context.Context, items []*provider.Orchestrat
 			back = append(back, m.Record)
 		}
 	}
-	abandon(ctx, o.options, provider.QueueInbox, back)
-	return rest, ids(back)
-}
-
-func ids(records []provider.Record) []string {
-	names := make([]string, len(records))
-	for i := range records {
-		names[i] = records[i].ID
-	}
-	return names
+	return rest, abandon(ctx, o.options, provider.QueueInbox, back)
 }
 
 // handled is what became of an item's records.
@@ -136,8 +127,7 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	for i, m := range failed {
 		abandoned[i] = m.Record
 	}
-	abandon(ctx, o.options, provider.QueueInbox, abandoned)
-	h.failed = ids(abandoned)
+	h.failed = abandon(ctx, o.options, provider.QueueInbox, abandoned)
 	return h
 }
 
@@ -153,10 +143,11 @@ func deadLetter(ctx context.Context, o Options, queue string, unreadable []provi
 	return failed
 }
 
-// abandon makes failed records visible again, each after as long as its deliveries say.
-func abandon(ctx context.Context, o Options, queue string, records []provider.Record) {
+// abandon makes failed records visible again, each after as long as its deliveries say, and returns their ids.
+func abandon(ctx context.Context, o Options, queue string, records []provider.Record) (failed []string) {
 	byDelay := map[time.Duration][]provider.Record{}
 	for _, r := range records {
+		failed = append(failed, r.ID)
 		d := retryDelay(r.ReceiveCount)
 		byDelay[d] = append(byDelay[d], r)
 	}
@@ -165,4 +156,5 @@ func abandon(ctx context.Context, o Options, queue string, records []provider.Re
 			o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
 		}
 	}
+	return failed
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
@@ -32,19 +31,12 @@ func (w *Worker) early(ctx context.Context, it *provider.LockedWorkItem) *ending
 	if it.NotBefore == nil {
 		return nil
 	}
-	left := it.NotBefore.Sub(w.options.Clock())
-	if left > waitHere {
+	if it.NotBefore.Sub(w.options.Clock()) > waitHere {
 		e := w.put(ctx, it, it.WorkItem)
 		return &e
 	}
-	if left > 0 {
-		t := time.NewTimer(left)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return &ending{back: true}
-		}
+	if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
+		return &ending{back: true}
 	}
 	return nil
 }

@@ -29,9 +29,7 @@ const waitHere = 1500 * time.Millisecond
 // It returns the ids of the records that failed.
 func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	timers, unreadable := k.provider.AdoptTimers(records)
-	stuck := deadLetter(ctx, k.options, provider.QueueTimers, unreadable)
-	abandon(ctx, k.options, provider.QueueTimers, stuck)
-	failed = ids(stuck)
+	failed = abandon(ctx, k.options, provider.QueueTimers, deadLetter(ctx, k.options, provider.QueueTimers, unreadable))
 	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
 	near := 0
 	for near < len(timers) && timers[near].FireAt.Sub(k.options.Clock()) <= waitHere {
@@ -39,7 +37,7 @@ func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Recor
 	}
 	failed = append(failed, k.handle(ctx, timers[near:], k.hold)...)
 	for near := timers[:near]; len(near) > 0; {
-		if err := k.waitUntil(ctx, near[0].FireAt); err != nil {
+		if err := waitUntil(ctx, k.options.Clock, near[0].FireAt); err != nil {
 			return append(failed, k.failure(ctx, near, err)...)
 		}
 		due := k.due(near)
@@ -57,8 +55,9 @@ func (k *Timekeeper) due(timers []provider.LockedTimer) int {
 	return n
 }
 
-func (k *Timekeeper) waitUntil(ctx context.Context, at time.Time) error {
-	left := at.Sub(k.options.Clock())
+// waitUntil waits in the function until a time, or until ctx ends.
+func waitUntil(ctx context.Context, clock func() time.Time, at time.Time) error {
+	left := at.Sub(clock())
 	if left <= 0 {
 		return nil
 	}
@@ -68,7 +67,7 @@ func (k *Timekeeper) waitUntil(ctx context.Context, at time.Time) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("dispatch: waiting for a timer: %w", context.Cause(ctx))
+		return fmt.Errorf("dispatch: waiting until %v: %w", at, context.Cause(ctx))
 	}
 }
 
@@ -109,8 +108,7 @@ func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer,
 	for i := range timers {
 		records[i] = timers[i].Record
 	}
-	abandon(ctx, k.options, provider.QueueTimers, records)
-	return ids(records)
+	return abandon(ctx, k.options, provider.QueueTimers, records)
 }
 
 // pendingFor is how long a started instance may wait for its first turn before the watch wakes it (R11).

@@ -43,8 +43,7 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	for i := range out.abandoned {
 		back = append(back, out.abandoned[i].Record)
 	}
-	abandon(ctx, w.options, w.options.Queue, back)
-	return ids(back)
+	return abandon(ctx, w.options, w.options.Queue, back)
 }
 
 // ending is what became of a work item: an outcome to tell, nothing to tell, or nothing done, so that it goes back to its queue.
@@ -115,9 +114,16 @@ func (w *Worker) attempt(ctx context.Context, it *provider.LockedWorkItem, a per
 	}
 	back := make(chan returned, 1)
 	go func() {
-		r := returned{failure: vanished(it).Error}
-		defer func() { back <- r }()
+		var r returned
+		ran := false
+		defer func() {
+			if !ran {
+				r.failure = vanished(it).Error
+			}
+			back <- r
+		}()
 		r.result, r.failure = a.Run(ctx, input)
+		ran = true
 	}()
 	over := func() bool { return context.Cause(ctx) == error(timeout) } //nolint:errorlint // this very timeout
 	select {
