@@ -3,7 +3,6 @@ package perdure
 import (
 	"context"
 	"encoding/json"
-	"reflect"
 
 	"github.com/perdure/perdure/history"
 )
@@ -46,7 +45,7 @@ func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context,
 		return runActivity(ctx, name, fn, input)
 	}
 	r.addActivity(a)
-	r.nameFunction(reflect.ValueOf(fn).Pointer(), name)
+	r.activityFunctions.add(fn, name)
 }
 
 func newActivity(name string, opts []ActivityOption) Activity {

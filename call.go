@@ -29,11 +29,11 @@ func WithStartToClose(d time.Duration) ActivityCallOption {
 // The activity runs at least once. Its failure is an *ActivityError. An input that does not encode, or of more than
 // MaxPayloadBytes, fails the future, and nothing is scheduled.
 func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption) *Future[Out] {
-	a, why := ctx.registry.activityOf(fn)
+	name, why := ctx.registry.activityFunctions.name(activity, fn)
 	if why != "" {
 		ctx.replay.Refuse(why)
 	}
-	return callActivity[Out](ctx, a.Name, a.Queue, in, opts)
+	return callActivity[Out](ctx, name, ctx.registry.activities[name].Queue, in, opts)
 }
 
 // CallActivityByName is CallActivity for an activity that this program need not know. It goes to the queue it is
@@ -97,10 +97,10 @@ func errorOf(t *replay.Task) error {
 		return nil
 	case t.IsCancelled():
 		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
+	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
+		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
 	case t.Kind() == history.TimerCreated:
 		return &timerError{id: t.ID(), message: f.Message}
-	case t.Kind() == history.SubOrchestrationScheduled:
-		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
 	default:
 		return newActivityError(t.Name(), t.ID(), f)
 	}

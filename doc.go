@@ -31,8 +31,12 @@
 //	perdure.AddOrchestration(r, "fulfil", Fulfil)
 //	perdure.AddActivity(r, "charge", Charge)
 //
-// Other things to wait for: external events ([WaitForExternalEvent]) and coroutines of one's own ([Async]). [WithRetry] has what
-// fails tried again.
+// Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
+// one's own ([Async]). [WithRetry] has what fails tried again. What nobody is to wait for is started with [StartOrchestration].
+//
+// A history grows with what is decided, so code that goes on for ever, or loops for long, begins anew from time to time:
+//
+//	return perdure.ContinueAsNew[Receipt](ctx, next) // the same instance, with another input and an empty history
 //
 // Since an orchestration is run again and again over its history, it must decide the same each time:
 //

@@ -16,7 +16,7 @@ func raise(name, id, data string) history.Event {
 }
 
 // take awaits n events of one name.
-func take(ctx *perdure.OrchestrationContext, name string, n int) (string, error) { //nolint:unparam // the name belongs to what is read
+func take(ctx *perdure.OrchestrationContext, name string, n int) (string, error) {
 	var got []string
 	for range n {
 		s, err := perdure.WaitForExternalEvent[string](ctx, name).Await(ctx)

@@ -9,26 +9,33 @@ import (
 	"strings"
 )
 
-// nameFunction remembers what an activity's function value is called. A closure has no identity: all that one literal
-// makes share their code, whatever they captured.
-func (r *Registry) nameFunction(pc uintptr, name string) {
-	if !isClosure(functionName(pc)) {
-		r.functions[pc] = append(r.functions[pc], name)
-	}
-}
+// functions are the names that function values stand for.
+type functions map[uintptr][]string
 
-// activityOf is the activity that a function value stands for. Where that cannot be told, why says so.
-func (r *Registry) activityOf(fn any) (a Activity, why string) {
+// add remembers what a function value is called. A closure has no identity: all that one literal makes share their code,
+// whatever they captured. Several versions of one name are one.
+func (fs functions) add(fn any, name string) {
 	pc := reflect.ValueOf(fn).Pointer()
-	names := r.functions[pc]
-	if len(names) == 1 {
-		return r.activities[names[0]], ""
+	if !isClosure(functionName(pc)) && !slices.Contains(fs[pc], name) {
+		fs[pc] = append(fs[pc], name)
 	}
-	return Activity{}, refusal(functionName(pc), names)
 }
 
-func refusal(function string, names []string) string {
-	hint := "no activity is registered with it"
+// name is what a function value is called. Where that cannot be told, why says so.
+func (fs functions) name(of owner, fn any) (name, why string) {
+	pc := reflect.ValueOf(fn).Pointer()
+	names := fs[pc]
+	if len(names) == 1 {
+		return names[0], ""
+	}
+	return "", refusal(of, functionName(pc), names)
+}
+
+func refusal(of owner, function string, names []string) string {
+	hint, instead := fmt.Sprintf("no %s is registered with it", of), "by name"
+	if of == activity {
+		instead += " or by reference"
+	}
 	switch {
 	case len(names) > 1:
 		hint = fmt.Sprintf("it is registered as %s, which a function value does not tell apart (a method's receivers are not either)", list(names))
@@ -37,7 +44,7 @@ func refusal(function string, names []string) string {
 	case strings.HasSuffix(function, "-fm"):
 		hint += " (a method taken from an interface is another function than that of the type behind it)"
 	}
-	return fmt.Sprintf("cannot tell which activity the function %s is: %s; call it by name or by reference", function, hint)
+	return fmt.Sprintf("cannot tell which %s the function %s is: %s; call it %s", of, function, hint, instead)
 }
 
 func list(names []string) string {

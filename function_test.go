@@ -57,6 +57,7 @@ func functions() *perdure.Registry {
 	perdure.AddActivity(r, "variable", variable)
 	perdure.AddActivity(r, "closure", closure(1))
 	perdure.AddActivity(r, "func1", func1)
+	orchestrations(r)
 	return r
 }
 
@@ -175,5 +176,98 @@ func TestQueueOfACall(t *testing.T) {
 		if ev, err := calling(t, call); err != nil || ev.Queue != strings.Fields(want)[0] {
 			t.Errorf("%s on %q, want %q: %v", ev.String(), ev.Queue, want, err)
 		}
+	}
+}
+
+type shop struct{ n int }
+
+func (s *shop) Close(*perdure.OrchestrationContext, int) (int, error) { return s.n, nil }
+func (s *shop) Open(*perdure.OrchestrationContext, int) (int, error)  { return s.n, nil }
+
+type closer interface {
+	Close(ctx *perdure.OrchestrationContext, n int) (int, error)
+}
+
+func echo[T any](_ *perdure.OrchestrationContext, v T) (T, error) { return v, nil }
+
+func again(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
+
+func body(k int) func(*perdure.OrchestrationContext, int) (int, error) {
+	return func(*perdure.OrchestrationContext, int) (int, error) { return k, nil }
+}
+
+func orchestrations(r *perdure.Registry) {
+	eu, us := &shop{1}, &shop{2}
+	perdure.AddOrchestration(r, "nothing", nothing, perdure.WithVersion("1"))
+	perdure.AddOrchestration(r, "nothing", nothing, perdure.WithVersion("2"))
+	perdure.AddOrchestration(r, "nothing", body(3), perdure.WithVersion("3"))
+	perdure.AddOrchestration(r, "close", eu.Close)
+	perdure.AddOrchestration(r, "open-eu", eu.Open)
+	perdure.AddOrchestration(r, "open-us", us.Open)
+	perdure.AddOrchestration(r, "echo-int", echo[int])
+	perdure.AddOrchestration(r, "echo-string", echo[string])
+	perdure.AddOrchestration(r, "again", again)
+	perdure.AddOrchestration(r, "once-more", again)
+	perdure.AddOrchestration(r, "body", body(1))
+}
+
+func TestFunctionValueNamesItsOrchestration(t *testing.T) {
+	t.Parallel()
+	var nobody *shop
+	for want, call := range map[string]func(*perdure.OrchestrationContext){
+		"nothing":     func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, nothing, 1) },
+		"close":       func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, nobody.Close, 1) },
+		"echo-int":    func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[int], 1) },
+		"echo-string": func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[string], "") },
+	} {
+		if ev, err := calling(t, call); err != nil || ev.Kind != history.SubOrchestrationScheduled || ev.Name != want || ev.Version != "" {
+			t.Errorf("%s: %s, %v", want, ev.String(), err)
+		}
+	}
+}
+
+func TestFunctionValueThatNamesNoOrchestrationIsRefused(t *testing.T) {
+	t.Parallel()
+	var iface closer = &shop{}
+	for name, tt := range map[string]struct {
+		call func(*perdure.OrchestrationContext)
+		want []string
+	}{
+		"not registered": {
+			func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[bool], true) },
+			[]string{"perdure_test.echo[...]", "no orchestration is registered with it"},
+		},
+		"two receivers": {
+			func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, (&shop{}).Open, 1) },
+			[]string{"(*shop).Open", `"open-eu" and "open-us"`},
+		},
+		"two names": {
+			func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, again, 1) },
+			[]string{"perdure_test.again", `"again" and "once-more"`},
+		},
+		"through an interface": {
+			func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, iface.Close, 1) },
+			[]string{"closer.Close", "taken from an interface"},
+		},
+		"closure": {
+			func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, body(1), 1) },
+			[]string{".body.", "it is a closure, which has no identity"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := calling(t, tt.call)
+			if _, ok := errors.AsType[*replay.UnregisteredError](err); !ok {
+				t.Fatal(err)
+			}
+			for _, part := range append(tt.want, "order-17", "cannot tell which orchestration", "; call it by name") {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if strings.Contains(err.Error(), "reference") {
+				t.Errorf("%q advises what there is not", err)
+			}
+		})
 	}
 }

@@ -3,21 +3,30 @@ package perdure
 import (
 	"encoding/json"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 )
 
 // OrchestrationOption is an option of AddOrchestration.
 type OrchestrationOption interface{ applyToOrchestration(o *replay.Orchestration) }
 
+// VersionOption is an option of AddOrchestration, and of calls and starts of other orchestrations.
+type VersionOption interface {
+	OrchestrationOption
+	SubOrchestrationCallOption
+}
+
 type versionOption string
 
 func (v versionOption) applyToOrchestration(o *replay.Orchestration) { o.Version = string(v) }
 
+func (v versionOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Version = string(v) }
+
 // WithVersion gives an orchestration a version, such as "1.2.0", so that several can be registered under one name. A new
 // instance that asks for none takes the highest: parts between dots are compared as numbers. A running instance stays with
 // the version that its first turn took. Without the option the version is "0". An empty version panics.
-func WithVersion(version string) OrchestrationOption {
+//
+// As an option of a call or start of another orchestration it asks for that very version.
+func WithVersion(version string) VersionOption {
 	if version == "" {
 		panic("perdure: WithVersion with an empty version")
 	}
@@ -38,26 +47,32 @@ func AddOrchestration[In, Out any](r *Registry, name string, fn func(*Orchestrat
 		opt.applyToOrchestration(&o)
 	}
 	o.Body = func(c *replay.Context, doc json.RawMessage) replay.Ending {
-		return ending(runOrchestration(&OrchestrationContext{replay: c, registry: r, name: name}, name, fn, doc))
+		ctx := &OrchestrationContext{replay: c, registry: r, name: name}
+		return ctx.ending(runOrchestration(ctx, fn, doc))
 	}
 	r.addOrchestration(o)
+	r.orchestrationFunctions.add(fn, name)
 }
 
-func ending(out json.RawMessage, err error) replay.Ending {
-	if err == nil {
-		return replay.Ending{Kind: history.OrchestrationCompleted, Output: out}
-	}
-	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
-}
-
-func runOrchestration[In, Out any](ctx *OrchestrationContext, name string, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
+func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
 	var in In
-	if err := decode(payload{input, orchestration, name}, doc, &in); err != nil {
+	if err := decode(payload{input, orchestration, ctx.name}, doc, &in); err != nil {
 		return nil, err
 	}
 	out, err := fn(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return encode(payload{output, orchestration, name}, out)
+	return encode(payload{output, orchestration, ctx.name}, out)
 }
+
+type failOnNondeterminism struct{}
+
+func (failOnNondeterminism) applyToOrchestration(o *replay.Orchestration) {
+	o.FailOnNondeterminism = true
+}
+
+// FailOnNondeterminism has an instance fail when its code parts from its history, with a failure of history.TypeNondeterminism.
+// Without it the instance is blocked: it is listed with what is wrong, keeps what arrives, and goes on by itself once a build is
+// deployed whose code agrees with history.
+func FailOnNondeterminism() OrchestrationOption { return failOnNondeterminism{} }

@@ -13,7 +13,8 @@ import (
 type Registry struct {
 	orchestrations map[string][]replay.Orchestration // by name, lowest version first
 	activities     map[string]Activity
-	functions      map[uintptr][]string // names of the activities that a function value stands for
+
+	activityFunctions, orchestrationFunctions functions
 }
 
 // NewRegistry makes an empty registry.
@@ -21,7 +22,9 @@ func NewRegistry() *Registry {
 	return &Registry{
 		orchestrations: map[string][]replay.Orchestration{},
 		activities:     map[string]Activity{},
-		functions:      map[uintptr][]string{},
+
+		activityFunctions:      functions{},
+		orchestrationFunctions: functions{},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// RetryPolicy says how an activity that fails is tried again. The zero value of each field is a default.
+// RetryPolicy says how an activity or sub-orchestration that fails is tried again. The zero value of each field is a default.
 //
 // Some failures are never tried again: those marked with NonRetryable, values that do not encode or decode or are too
 // large, and cancellations.
@@ -31,16 +31,23 @@ type RetryPolicy struct {
 	NonRetryable []string
 }
 
-// CallOption is an option of calls of whatever can be called: of activities, as yet.
-type CallOption = ActivityCallOption
+// CallOption is an option of calls of whatever can be called: of activities and of other orchestrations.
+type CallOption interface {
+	ActivityCallOption
+	SubOrchestrationCallOption
+}
 
 type retryOption struct{ policy *history.RetryPolicy }
 
 func (r retryOption) applyToActivityCall(c *replay.ActivityCall) { c.Retry = r.policy }
 
-// WithRetry has an activity tried again when it fails. The future settles with the outcome of the last
+func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Retry = r.policy }
+
+// WithRetry has an activity or sub-orchestration tried again when it fails. The future settles with the outcome of the last
 // attempt; between attempts nothing is held in memory, and no function runs. The policy is recorded with the call: a call that was
 // made keeps its policy when the code changes.
+//
+// Each attempt of a sub-orchestration is a new instance: the second of "refund-7" is "refund-7~2".
 //
 // A negative value, a MaxInterval below InitialInterval, a BackoffCoefficient below 1 and an empty name in NonRetryable panic.
 func WithRetry(p RetryPolicy) CallOption {

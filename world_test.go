@@ -19,6 +19,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type world struct {
 	t        testing.TB
 	registry *perdure.Registry
+	version  string // empty is the highest
 	options  replay.Options
 	code     replay.Orchestration
 	instance *replay.Instance
@@ -26,6 +27,7 @@ type world struct {
 	now      time.Time
 	due      []history.Event // outcomes that are on their way; FireAt says when
 	took     map[string]time.Duration
+	detached map[string]history.Event // how the orchestrations that nobody waits for ended, by instance id
 }
 
 // exampleTB stands for a test in examples, which have none.
@@ -46,7 +48,7 @@ func example(r *perdure.Registry, name string, input any) string {
 func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	tb.Helper()
 	return &world{
-		t: tb, registry: r, now: epoch, took: map[string]time.Duration{},
+		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
 		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION"},
 	}
 }
@@ -54,7 +56,7 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 // start makes an instance and runs its first turn.
 func (w *world) start(name string, input any) *world {
 	w.t.Helper()
-	code, ok := w.registry.Orchestration(name, "")
+	code, ok := w.registry.Orchestration(name, w.version)
 	if !ok {
 		w.t.Fatalf("orchestration %q is not registered", name)
 	}
@@ -80,7 +82,7 @@ func (w *world) open() *replay.Instance {
 	return x
 }
 
-// turn gives the instance inputs, and starts what it decides.
+// turn gives the instance inputs, each in a message of its own, and starts what it decides.
 func (w *world) turn(inputs ...history.Event) *world {
 	w.t.Helper()
 	if err := w.tryTurn(inputs...); err != nil {
@@ -90,7 +92,11 @@ func (w *world) turn(inputs ...history.Event) *world {
 }
 
 func (w *world) tryTurn(inputs ...history.Event) error {
-	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: [][]history.Event{inputs}})
+	messages := make([][]history.Event, len(inputs))
+	for i := range inputs {
+		messages[i] = inputs[i : i+1]
+	}
+	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages})
 	if err != nil {
 		return err
 	}
@@ -99,13 +105,13 @@ func (w *world) tryTurn(inputs ...history.Event) error {
 		w.dispatch(&out.Events[i])
 	}
 	if out.Continued != nil {
-		w.next(out.Continued)
+		w.next(out.Continued, inputs[out.Consumed:])
 	}
 	return nil
 }
 
-// next starts the execution after one that continued as new.
-func (w *world) next(c *replay.Continuation) {
+// next starts the execution after one that continued as new, and gives it what that one was too early for.
+func (w *world) next(c *replay.Continuation, rest []history.Event) {
 	w.t.Helper()
 	w.replayed()
 	first := w.history[0]
@@ -115,7 +121,7 @@ func (w *world) next(c *replay.Continuation) {
 	if err := w.instance.Replay(w.history); err != nil {
 		w.t.Fatal(err)
 	}
-	w.turn()
+	w.turn().turn(rest...)
 }
 
 func (w *world) dispatch(ev *history.Event) {
@@ -131,6 +137,8 @@ func (w *world) dispatch(ev *history.Event) {
 		if _, ok := w.registry.Orchestration(ev.Name, ev.Version); ok {
 			w.due = append(w.due, w.child(ev))
 		}
+	case history.DetachedOrchestrationScheduled:
+		w.detached[ev.InstanceID] = w.child(ev)
 	}
 }
 
@@ -139,7 +147,7 @@ func (w *world) child(ev *history.Event) history.Event {
 	w.t.Helper()
 	input, _ := ev.Input.Document()
 	c := newWorld(w.t, w.registry)
-	c.options.InstanceID, c.options.ExecutionID, c.now = ev.InstanceID, "01JCHILD"+ev.StartID, w.now
+	c.options.InstanceID, c.options.ExecutionID, c.version, c.now, c.took = ev.InstanceID, "01JCHILD"+ev.StartID, ev.Version, w.now, w.took
 	end := c.start(ev.Name, input).run().replayed().end()
 	c.instance.Close()
 	if end.Kind == history.OrchestrationFailed {

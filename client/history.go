@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -17,7 +18,10 @@ type historyOptions struct {
 	after       int64
 }
 
-// WithExecution selects an execution of the instance. Without it, that is the current one.
+// maxExecutionIDBytes is more than any execution's id has: they are ULIDs.
+const maxExecutionIDBytes = 64
+
+// WithExecution selects an execution of the instance, a past one too. Without it, that is the current one.
 func WithExecution(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
@@ -38,7 +42,7 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 			yield(history.Event{}, fmt.Errorf("client: history: %w", err))
 			return
 		}
-		for e, err := range c.provider.ReadHistory(ctx, executionID, o.after) {
+		for e, err := range c.provider.ReadHistory(ctx, instanceID, executionID, o.after) {
 			if err != nil {
 				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
 				return
@@ -50,18 +54,13 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 	}
 }
 
-// executionOf knows one execution of an instance, its current one: a provider cannot tell whose execution an id names, and
-// another instance's history must not be handed out under this one's id.
 func (c *Client) executionOf(ctx context.Context, instanceID string, o historyOptions) (string, error) {
 	if o.after < 0 {
 		return "", &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
 	}
+	if o.executionID != "" {
+		return o.executionID, cmp.Or(checkInstanceID(instanceID), checkText("execution", o.executionID, 1, maxExecutionIDBytes))
+	}
 	in, err := c.readInstance(ctx, instanceID)
-	if err != nil {
-		return "", err
-	}
-	if o.executionID != "" && o.executionID != in.ExecutionID {
-		return "", fmt.Errorf("instance %q: execution %q: %w", instanceID, o.executionID, ErrNotFound)
-	}
-	return in.ExecutionID, nil
+	return in.ExecutionID, err
 }

@@ -66,8 +66,16 @@ func checkQuery(q Query) error {
 		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s and %s",
 			q.Status, StatusPending, StatusRunning, StatusCompleted, StatusFailed, StatusTerminated)}
 	}
-	if q.Limit < 0 || q.Limit > MaxPage {
-		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, q.Limit)}
+	if err := checkLimit(q.Limit); err != nil {
+		return err
 	}
 	return checkText("name", q.Name, 0, MaxOrchestrationBytes)
+}
+
+// checkLimit takes 0, which is none.
+func checkLimit(limit int) error {
+	if limit < 0 || limit > MaxPage {
+		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, limit)}
+	}
+	return nil
 }

@@ -24,7 +24,7 @@ type RaiseOption func(*raiseOptions)
 type raiseOptions struct{ eventID *string }
 
 // WithEventID names the event: raised again with the same id, by whoever, it is the same event, and the instance sees it once.
-// The id has 1 to 256 bytes. Without it each Raise is another event.
+// The id has 1 to 256 bytes of UTF-8 without control characters. Without it each Raise is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
 // Raise sends an external event to an instance. It is kept until the orchestration waits for an event of that name. The data
@@ -41,12 +41,10 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
 		return fmt.Errorf("client: raise: %w", err)
 	}
-	if o.eventID == nil {
-		m.EventID = ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String()
-	} else if m.EventID = *o.eventID; m.EventID == "" || len(m.EventID) > MaxEventIDBytes {
-		return fmt.Errorf("client: raise: %w", &provider.FieldError{Field: "eventId", Problem: lengthProblem(m.EventID, 1, MaxEventIDBytes)})
-	}
 	var err error
+	if m.EventID, err = c.eventIDFor(o); err != nil {
+		return fmt.Errorf("client: raise %q: %w", event, err)
+	}
 	if m.Data, err = encodePayload("data", data); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
@@ -54,6 +52,13 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
+}
+
+func (c *Client) eventIDFor(o raiseOptions) (string, error) {
+	if o.eventID == nil {
+		return ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String(), nil
+	}
+	return *o.eventID, checkText("eventId", *o.eventID, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance at once, without running its code: nothing is compensated, and its activities find nobody who

@@ -2,16 +2,19 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -24,6 +27,22 @@ func TestStatusOfNobody(t *testing.T) {
 	var field *provider.FieldError
 	if _, err := c.Status(t.Context(), "a\x00"); !errors.As(err, &field) || field.Field != "instanceId" {
 		t.Errorf("Status of a bad id: %v", err)
+	}
+}
+
+func TestStatusOfAChild(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	parent := history.Parent{InstanceID: "its parent", ExecutionID: "x9", EventID: 4}
+	p.SetParent("one", parent)
+	s, err := c.Status(t.Context(), "one")
+	if err != nil || s.Parent == nil || *s.Parent != parent {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	b, err := json.Marshal(s)
+	if want := `"parent":{"instanceId":"its parent","executionId":"x9","eventId":4}`; err != nil || !strings.Contains(string(b), want) {
+		t.Errorf("%s, %v", b, err)
 	}
 }
 
@@ -110,6 +129,114 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// continued is an instance "one" in its third execution, beside a younger instance "two" with one.
+func continued(t *testing.T) (*client.Client, *fakeprovider.Provider) {
+	t.Helper()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	for n := range 2 {
+		p.Append("one", history.Event{Kind: history.TurnStarted},
+			history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began.Add(time.Duration(n+1) * time.Hour), Input: history.Payload("7")})
+	}
+	mustStart(t, c, "two")
+	return c, p
+}
+
+func TestExecutions(t *testing.T) {
+	t.Parallel()
+	c, _ := continued(t)
+	execution := func(x client.Execution) string {
+		return fmt.Sprintf("%s:%d@%s", x.ExecutionID, x.Number, x.StartedAt.Sub(began))
+	}
+	if got := ids(t, c.Executions(t.Context(), "one"), execution); got != "x3:3@2h0m0s x2:2@1h0m0s x1:1@0s " {
+		t.Errorf("executions %s", got)
+	}
+	for x := range c.Executions(t.Context(), "one") {
+		if x.Number != 3 {
+			t.Errorf("went on to %d", x.Number)
+		}
+		break
+	}
+	s, err := c.Status(t.Context(), "one")
+	if err != nil || s.ExecutionID != "x3" || s.ExecutionNumber != 3 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+func TestExecutionsPage(t *testing.T) {
+	t.Parallel()
+	c, p := continued(t)
+	page := func(limit int, cursor string) string {
+		t.Helper()
+		found, err := c.ExecutionsPage(t.Context(), "one", limit, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, x := range found.Executions {
+			all.WriteString(x.ExecutionID + " ")
+		}
+		return all.String() + "then " + found.NextCursor
+	}
+	for want, got := range map[string]string{
+		"x3 x2 x1 then ": page(0, ""),
+		"x3 x2 then x2":  page(2, ""),
+		"x1 then ":       page(2, "x2"),
+		"then ":          page(2, "x1"),
+	} {
+		if got != want {
+			t.Errorf("page %q, want %q", got, want)
+		}
+	}
+	p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew})
+	if got := page(1, "x3"); got != "x2 then x2" {
+		t.Errorf("with a new execution, after x3 comes %q", got)
+	}
+}
+
+func TestExecutionsRefuse(t *testing.T) {
+	t.Parallel()
+	c, _ := continued(t)
+	field := func(name string) func(error) bool {
+		return func(err error) bool {
+			f, ok := errors.AsType[*provider.FieldError](err)
+			return ok && f.Field == name
+		}
+	}
+	for name, tt := range map[string]struct {
+		id     string
+		limit  int
+		cursor string
+		is     func(error) bool
+	}{
+		"unknown instance":            {"nobody", 0, "", func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"bad id":                      {"", 0, "", field("instanceId")},
+		"negative limit":              {"one", -1, "", field("limit")},
+		"huge limit":                  {"one", 1001, "", field("limit")},
+		"a cursor of nowhere":         {"one", 0, "nowhere", field("cursor")},
+		"a cursor of another's list ": {"one", 0, "x4", field("cursor")},
+	} {
+		if page, err := c.ExecutionsPage(t.Context(), tt.id, tt.limit, tt.cursor); !tt.is(err) {
+			t.Errorf("%s: %+v, %v", name, page, err)
+		}
+	}
+}
+
+func TestHistoryOfPastExecutions(t *testing.T) {
+	t.Parallel()
+	c, _ := continued(t)
+	event := func(e history.Event) string { return string(e.Kind) + e.ExecutionID }
+	for execution, want := range map[string]string{
+		"x1": "OrchestrationStarted TurnStarted OrchestrationContinuedAsNewx2 ",
+		"x2": "OrchestrationStarted TurnStarted OrchestrationContinuedAsNewx3 ",
+		"":   "OrchestrationStarted ",
+	} {
+		if got := ids(t, c.History(t.Context(), "one", client.WithExecution(execution)), event); got != want {
+			t.Errorf("%q: %s", execution, got)
+		}
+	}
+}
+
 func TestHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
@@ -123,6 +250,7 @@ func TestHistoryRefuses(t *testing.T) {
 	}{
 		"unknown instance":        {"nobody", client.After(0), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
 		"another's execution":     {"one", client.WithExecution("x2"), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"a huge execution id":     {"one", client.WithExecution(strings.Repeat("x", 65)), func(err error) bool { return errors.As(err, &field) && field.Field == "execution" }},
 		"after a negative number": {"one", client.After(-1), func(err error) bool { return errors.As(err, &field) && field.Field == "after" }},
 	} {
 		seen := 0

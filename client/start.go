@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -21,6 +22,7 @@ type startOptions struct {
 	instanceID     *string
 	idempotencyKey *string
 	version        string
+	delay          time.Duration
 	tags           map[string]string
 }
 
@@ -37,6 +39,10 @@ func WithVersion(version string) StartOption { return func(o *startOptions) { o.
 func WithIdempotencyKey(key string) StartOption {
 	return func(o *startOptions) { o.idempotencyKey = &key }
 }
+
+// WithDelay lets the first turn run no sooner than after d, of at most MaxDelay, to the millisecond. Until then the instance is
+// Pending, and the external events that are raised wait for it.
+func WithDelay(d time.Duration) StartOption { return func(o *startOptions) { o.delay = d } }
 
 // WithTags labels the instance: at most 16 tags, a key of 1 to 64 bytes and a value of at most 256 bytes each.
 func WithTags(tags map[string]string) StartOption {
@@ -64,11 +70,20 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 	s := provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
+		StartAt: c.startAtFor(o.delay),
 	}
 	if _, err := c.provider.StartOrchestration(ctx, s); err != nil {
 		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)
 	}
 	return s.InstanceID, nil
+}
+
+// startAtFor rounds up to what is stored: a start must not be early.
+func (c *Client) startAtFor(delay time.Duration) time.Time {
+	if delay == 0 {
+		return time.Time{}
+	}
+	return c.now().UTC().Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 func (c *Client) instanceIDFor(orchestration string, o startOptions) string {

@@ -39,7 +39,7 @@ func TestStartIsReadBack(t *testing.T) {
 	if s.Orchestration != "hello" || s.Version != "1.0.0" || s.Status != client.StatusPending || s.Tags["team"] != "a" || !s.CreatedAt.Equal(began) {
 		t.Errorf("Status = %+v", s)
 	}
-	for e, err := range p.ReadHistory(t.Context(), s.ExecutionID, 0) {
+	for e, err := range p.ReadHistory(t.Context(), s.InstanceID, s.ExecutionID, 0) {
 		if err != nil || string(e.Input) != `{"n":1}` {
 			t.Errorf("started with %s, %v", e.Input, err)
 		}
@@ -113,6 +113,8 @@ func TestStartRefuses(t *testing.T) {
 		"id with newline":        {opt: client.WithInstanceID("a\nb"), field: "instanceId"},
 		"id with C1 control":     {opt: client.WithInstanceID("a\u009bb"), field: "instanceId"},
 		"id not UTF-8":           {opt: client.WithInstanceID("a\xff"), field: "instanceId"},
+		"negative delay":         {opt: client.WithDelay(-1), field: "delay"},
+		"more than ten years":    {opt: client.WithDelay(client.MaxDelay + 1), field: "delay"},
 		"long version":           {opt: client.WithVersion(long(65)), field: "version"},
 		"too many tags":          {opt: client.WithTags(many), field: "tags"},
 		"empty tag key":          {opt: tags("", "v"), field: "tags"},
@@ -161,6 +163,39 @@ func TestStartTakesWhatIsJustWithinTheLimits(t *testing.T) {
 			c, _ := setup(t)
 			if _, err := c.Start(t.Context(), "hello", nil, opt); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStartWithDelay(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]time.Time{
+		0:                       {},
+		90 * time.Second:        began.Add(90 * time.Second),
+		time.Nanosecond:         began.Add(time.Millisecond), // never early
+		1500 * time.Microsecond: began.Add(2 * time.Millisecond),
+		client.MaxDelay:         began.Add(client.MaxDelay),
+	} {
+		t.Run(delay.String(), func(t *testing.T) {
+			t.Parallel()
+			c, p := setup(t)
+			id, err := c.Start(t.Context(), "hello", nil, client.WithDelay(delay))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.Status(t.Context(), id)
+			if err != nil || !s.StartAt.Equal(want) {
+				t.Errorf("starts at %s, %v; want %s", s.StartAt, err, want)
+			}
+			b, err := json.Marshal(s)
+			if err != nil || strings.Contains(string(b), "startAt") != (delay > 0) {
+				t.Errorf("%s, %v", b, err)
+			}
+			for e, err := range p.ReadHistory(t.Context(), id, s.ExecutionID, 0) {
+				if err != nil || (e.StartAt != nil) != (delay > 0) {
+					t.Errorf("started with %v, %v", e.StartAt, err)
+				}
 			}
 		})
 	}

@@ -25,15 +25,21 @@ const (
 
 // Status is how an instance stands. Its JSON is that of the HTTP API.
 type Status struct {
-	InstanceID    string            `json:"instanceId"`
-	ExecutionID   string            `json:"executionId"`
-	Orchestration string            `json:"orchestration"`
-	Version       string            `json:"version"` // empty until the first turn when none was asked for
-	Status        RuntimeStatus     `json:"status"`
-	CreatedAt     time.Time         `json:"createdAt"`
-	UpdatedAt     time.Time         `json:"updatedAt"` // of the last change of Status or CustomStatus
-	Tags          map[string]string `json:"tags"`
-	CustomStatus  json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
+	InstanceID  string `json:"instanceId"`
+	ExecutionID string `json:"executionId"`
+	// ExecutionNumber counts the instance's executions, from 1: continue-as-new makes the next.
+	ExecutionNumber int64         `json:"executionNumber"`
+	Orchestration   string        `json:"orchestration"`
+	Version         string        `json:"version"` // empty until the first turn when none was asked for
+	Status          RuntimeStatus `json:"status"`
+	CreatedAt       time.Time     `json:"createdAt"`
+	UpdatedAt       time.Time     `json:"updatedAt"` // of the last change of Status or CustomStatus
+	// StartAt is when the first turn may run, of an instance that was started with a delay; else zero.
+	StartAt time.Time `json:"startAt,omitzero"`
+	// Parent waits for the instance; nil when nobody does.
+	Parent       *history.Parent   `json:"parent,omitempty"`
+	Tags         map[string]string `json:"tags"`
+	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
 
 	// Output is what a completed orchestration returned, Failure is why a failed one failed. List leaves both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
@@ -87,8 +93,8 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 
 func statusOf(in provider.Instance) Status {
 	s := Status{
-		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Orchestration: in.Name, Version: in.Version, Status: in.Status,
-		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Tags: in.Tags, CustomStatus: in.CustomStatus,
+		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber, Orchestration: in.Name, Version: in.Version, Status: in.Status,
+		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,
 	}
 	if s.Tags == nil {
 		s.Tags = map[string]string{} // in JSON {}, not null

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ const (
 	MaxTagValueBytes       = 256
 	MaxIdempotencyKeyBytes = 256
 	MaxInputBytes          = perdure.MaxPayloadBytes
+	MaxDelay               = 3653 * 24 * time.Hour // ten years, with three leap days
 )
 
 // The fields that more than one error names.
@@ -46,6 +48,9 @@ func (o *startOptions) check(orchestration string) error {
 	}
 	if k := o.idempotencyKey; k != nil && (*k == "" || len(*k) > MaxIdempotencyKeyBytes) {
 		return &provider.FieldError{Field: "idempotencyKey", Problem: lengthProblem(*k, 1, MaxIdempotencyKeyBytes)}
+	}
+	if o.delay < 0 || o.delay > MaxDelay {
+		return &provider.FieldError{Field: "delay", Problem: fmt.Sprintf("must be 0s to %s (ten years), is %s", MaxDelay, o.delay)}
 	}
 	return checkTags(o.tags)
 }

@@ -43,6 +43,28 @@ func TestWaitReturnsTheEnd(t *testing.T) {
 	})
 }
 
+// The execution that was current when the wait began is over long before the instance is.
+func TestWaitGoesOnOverContinueAsNew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := fakeprovider.New(time.Now, "hello")
+		c := client.New(p)
+		mustStart(t, c, "one")
+		for n := range 3 {
+			time.AfterFunc(time.Duration(n+1)*time.Minute, func() { p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: time.Now()}) })
+		}
+		time.AfterFunc(time.Hour, func() { p.Append("one", completed(`"end"`)) })
+		from := time.Now()
+		s, err := c.Wait(t.Context(), "one")
+		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"end"` || s.ExecutionID != "x4" || s.ExecutionNumber != 4 {
+			t.Errorf("Wait = %+v, %v", s, err)
+		}
+		if took := time.Since(from); took < time.Hour {
+			t.Errorf("over after %s", took)
+		}
+	})
+}
+
 // The pauses double from 20 ms to 1 s, each shortened by up to a half.
 func TestWaitBacksOff(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ func TestWhatAChainOfTenCosts(t *testing.T) {
 		want := map[string]int64{
 			"DynamoDB.PutItem":       11, // a turn each: the start, and ten outcomes
 			"DynamoDB.UpdateItem":    2,  // Running, Completed
+			"DynamoDB.GetItem":       1,  // the test's own, of the instance
 			"DynamoDB.Query":         2,  // the cold read of the first turn; and the test's own, of the end
 			"SQS.SendMessageBatch":   20, // ten work items, ten outcomes
 			"SQS.DeleteMessageBatch": 10, // each work item, by its worker

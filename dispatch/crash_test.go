@@ -28,6 +28,15 @@ func scenarios() []scenario {
 		{"no-queue", 1, ""},
 		{"retries", 3, "3"},
 		{"statuses", 3, "3"},
+		{"parent", 2, "2"},
+		{"nested", 2, "2"},
+		{"children", 3, "6"},
+		{"failing-child", 3, "3"},
+		{"taken", "i-1", ""},
+		{"detaches", 2, ""},
+		{"again", 3, `"0 left, 6 counted"`},
+		{"again-at-once", 3, `"done"`},
+		{"child-again", 2, `"0 left, 3 counted"`},
 	}
 }
 
@@ -60,7 +69,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
-		h.events(in)
+		h.checkHistories()
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !status.Status.Terminal() {
 			t.Errorf("crash at call %d: status %v, %v", n, status.Status, err)
 		} else if s.name == "statuses" && string(status.CustomStatus) != s.want {

@@ -13,10 +13,21 @@ type execution struct {
 	instance *replay.Instance // nil when over
 	head     provider.Head
 	version  string
+	// failOnNondeterminism is as the code was registered.
+	failOnNondeterminism bool
 	// verified: head was read or written in this invocation, strongly consistent. Warm state is not (R5).
 	verified bool
 	over     bool
-	read     *provider.Orchestration // as read in this invocation; nil when warm
+	// due: it has had no turn yet, and gets one in this invocation whatever arrived.
+	due  bool
+	read *provider.Orchestration // as read in this invocation; nil when warm
+	// broken is why its code cannot go on; then instance is nil. blockedBy is the build that history says it is blocked in.
+	broken    error
+	blockedBy string
+	// lastID is the id of the last event, as far as it was read or written in this invocation.
+	lastID int64
+	// start is what the execution began with, but for what its code has been given.
+	start history.Event
 }
 
 func (x *execution) close() {
@@ -26,25 +37,15 @@ func (x *execution) close() {
 	}
 }
 
-// UnregisteredError means that the instance's orchestration is not in this build's registry.
-type UnregisteredError struct {
-	InstanceID, Name, Version string
-}
-
-func (e *UnregisteredError) Error() string {
-	if e.Version == "" {
-		return fmt.Sprintf("instance %q: orchestration %q is not registered in this build", e.InstanceID, e.Name)
-	}
-	return fmt.Sprintf("instance %q: orchestration %q version %q is not registered in this build", e.InstanceID, e.Name, e.Version)
-}
-
 // revive rebuilds an execution by replaying what was read.
 func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) {
 	events, err := read.Events()
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
 	}
-	x := &execution{head: read.Head, verified: read.Verified, read: read}
+	x := &execution{head: read.Head, verified: read.Verified, read: read, due: read.Head.Segment == 0, start: *read.Start()}
+	x.lastID, x.blockedBy = events[len(events)-1].ID, blockedBy(events)
+	x.start.Input, x.start.CarriedEvents, x.start.EventIDs = nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {
 		x.over = true
 		return x, nil
@@ -52,24 +53,29 @@ func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) 
 	name, version := bound(events)
 	code, ok := o.options.Registry.Orchestration(name, version)
 	if !ok {
-		return nil, &UnregisteredError{InstanceID: read.InstanceID, Name: name, Version: version}
+		x.broken = &UnregisteredError{InstanceID: read.InstanceID, Name: name, Version: version}
+		return x, nil
 	}
-	x.version = code.Version
+	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
 	})
 	if err := x.instance.Replay(events); err != nil {
 		x.close()
-		return nil, fmt.Errorf("dispatch: instance %q: replay: %w", read.InstanceID, err)
+		if err = fmt.Errorf("dispatch: instance %q: replay: %w", read.InstanceID, err); diagnosis(err) == nil {
+			return nil, err
+		}
+		x.broken = err
 	}
 	return x, nil
 }
 
 // bound is the code an execution runs: the first turn binds the version.
 func bound(events []history.Event) (name, version string) {
-	name, version = events[0].Name, events[0].Version
-	if len(events) > 1 && events[1].Kind == history.TurnStarted {
-		version = events[1].Version
+	for i := range events {
+		if events[i].Kind == history.TurnStarted {
+			return events[0].Name, events[i].Version
+		}
 	}
-	return name, version
+	return events[0].Name, events[0].Version
 }

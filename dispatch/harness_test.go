@@ -57,6 +57,7 @@ func registry() *perdure.Registry {
 		}
 		return n, nil
 	})
+	addFamily(r)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
 		return "went on after: " + err.Error(), nil
@@ -220,11 +221,40 @@ func (h *hub) finish(in provider.Instance) history.Event {
 	time.Sleep(24 * time.Hour)
 	stop()
 	<-served
-	end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+	now, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID)
 	if err != nil {
-		h.t.Fatalf("the instance has not ended: %v\n%v", err, h.events(in))
+		h.t.Fatal(err)
+	}
+	end, err := h.Provider.ReadEnd(h.t.Context(), now.ExecutionID)
+	if err != nil {
+		h.t.Fatalf("the instance has not ended: %v\n%v", err, h.events(now))
 	}
 	return end
+}
+
+// checkHistories checks the histories of all instances there are, in all their executions, and that each instance is over.
+func (h *hub) checkHistories() {
+	h.Cloud.Table.Lag(0)
+	h.t.Helper()
+	page, err := h.Provider.ListInstances(h.t.Context(), provider.Query{Limit: 1000})
+	if err != nil || page.NextCursor != "" {
+		h.t.Fatal(err, page.NextCursor)
+	}
+	for _, in := range page.Instances {
+		n := int64(0)
+		for x, err := range h.Provider.ListExecutions(h.t.Context(), in.InstanceID) {
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if n++; n == 1 && x.Number != in.ExecutionNumber {
+				h.t.Errorf("instance %q: execution %d is the current one, the instance says %d", in.InstanceID, x.Number, in.ExecutionNumber)
+			}
+			h.events(provider.Instance{InstanceID: in.InstanceID, ExecutionID: x.ExecutionID})
+		}
+		if !in.Status.Terminal() || n != in.ExecutionNumber {
+			h.t.Errorf("instance %q is %s, with %d executions of %d", in.InstanceID, in.Status, n, in.ExecutionNumber)
+		}
+	}
 }
 
 // events is the history, checked to be a log: gapless, each id settled at most once, nothing after the end.
@@ -232,7 +262,7 @@ func (h *hub) events(in provider.Instance) []history.Event {
 	h.t.Helper()
 	var events []history.Event
 	settled := map[int64]bool{}
-	for e, err := range h.Provider.ReadHistory(h.t.Context(), in.ExecutionID, 0) {
+	for e, err := range h.Provider.ReadHistory(h.t.Context(), in.InstanceID, in.ExecutionID, 0) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -24,7 +24,9 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: m.Data}}
 	case provider.MessageTerminate:
 		return []history.Event{{Kind: history.OrchestrationTerminated, Message: m.Text}}
-	case provider.MessageWake:
+	case provider.MessageChildOutcome:
+		return []history.Event{childOutcome(m)}
+	case provider.MessageWake, provider.MessageStart:
 	}
 	return nil
 }
@@ -34,6 +36,13 @@ func outcome(o *provider.ActivityOutcome) history.Event {
 		return history.Event{Kind: history.ActivityFailed, SourceEventID: o.ActivityID, Attempt: o.Attempt, Error: o.Error}
 	}
 	return history.Event{Kind: history.ActivityCompleted, SourceEventID: o.ActivityID, Attempt: o.Attempt, Result: o.Result}
+}
+
+func childOutcome(m *provider.InboxMessage) history.Event {
+	if m.Error != nil {
+		return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}
+	}
+	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: m.SourceEventID, Result: m.Result}
 }
 
 // failures are the inputs that record outputs which could not be sent (R9).

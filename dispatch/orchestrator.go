@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -131,9 +132,18 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	return h
 }
 
+// laterReleaseTries is how often a message of an unknown kind is left for another environment to take, which while a release is
+// deployed may be newer than this: about a minute.
+const laterReleaseTries = 5
+
 // deadLetter sets aside records that cannot be read, so that none blocks its group, and returns those that could not be.
 func deadLetter(ctx context.Context, o Options, queue string, unreadable []provider.Unreadable) (failed []provider.Record) {
 	for _, u := range unreadable {
+		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later && u.Record.ReceiveCount <= laterReleaseTries {
+			o.Logger.WarnContext(ctx, "a record is of a kind that this build does not know: perhaps a newer one will take it", "queue", queue, "record", u.Record.ID, "error", u.Err)
+			failed = append(failed, u.Record)
+			continue
+		}
 		o.Logger.ErrorContext(ctx, "a record cannot be read, it goes to the dead letters", "queue", queue, "record", u.Record.ID, "error", u.Err)
 		if err := o.Provider.DeadLetter(ctx, queue, u); err != nil {
 			o.Logger.ErrorContext(ctx, "a record could not be put to the dead letters", "queue", queue, "record", u.Record.ID, "error", err)

@@ -41,7 +41,11 @@ func (w *Worker) early(ctx context.Context, it *provider.LockedWorkItem) *ending
 	return nil
 }
 
+// put sends what comes next, unless the lock is over: then another has the attempt, and its retries.
 func (w *Worker) put(ctx context.Context, it *provider.LockedWorkItem, next provider.WorkItem) ending {
+	if !it.Record.Held(w.options.Clock()) {
+		return ending{back: true}
+	}
 	if err := w.provider.PutWorkItems(ctx, next); err != nil {
 		w.options.Logger.ErrorContext(ctx, "the next attempt of an activity was not accepted, this one will run again",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)

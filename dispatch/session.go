@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -26,8 +27,11 @@ type session struct {
 	refused      []provider.OutputFailure
 	x            *execution
 	redispatched bool
+	absent       bool // there is no such instance: looked at, strongly consistent
 	// most bounds how many messages a turn takes, once a larger one was too large for a commit; 0 does not.
 	most int
+	// continued counts the executions that this invocation has begun by continue-as-new.
+	continued int
 }
 
 // conflictLimit ends an invocation that always comes second; its messages are delivered again.
@@ -37,7 +41,7 @@ const conflictLimit = 8
 func (s *session) run(ctx context.Context) error {
 	s.x = s.o.cache.take(s.item.InstanceID)
 	defer s.leave()
-	for conflicts := 0; len(s.rest) > 0 || len(s.refused) > 0; {
+	for conflicts := 0; s.unfinished(); {
 		err := s.advance(ctx)
 		switch {
 		case errors.Is(err, provider.ErrConflict) && conflicts < conflictLimit:
@@ -50,13 +54,21 @@ func (s *session) run(ctx context.Context) error {
 		}
 		if err != nil {
 			s.discard()
-			if errors.Is(err, provider.ErrNotFound) {
-				return s.drop(ctx, "no such execution")
+			switch {
+			case errors.Is(err, provider.ErrNotFound):
+				s.absent = true
+				s.drop(ctx, "no such instance")
+			case !errors.Is(err, errContinuesOn) || len(s.rest) > 0:
+				return err
 			}
-			return err
 		}
 	}
 	return nil
+}
+
+// unfinished: there are messages to consume, outputs whose failure is to be recorded, or an execution that has had no turn.
+func (s *session) unfinished() bool {
+	return len(s.rest) > 0 || len(s.refused) > 0 || s.x != nil && s.x.due
 }
 
 // errUnverified: what is to be done needs a strongly consistent look at the head first (R5).
@@ -66,7 +78,7 @@ var errUnverified = errors.New("dispatch: the state is not verified")
 // was passed or redispatched before, and perhaps died before sending: only the head, read again, tells (R4).
 func (s *session) rewind() {
 	s.discard()
-	s.rest, s.refused, s.redispatched = s.item.Messages[s.acked:], nil, false
+	s.rest, s.refused, s.redispatched, s.absent = s.item.Messages[s.acked:], nil, false, false
 }
 
 // errTooMany: the turn does not fit a commit. Fewer messages may; the coroutine has seen them all and must be revived.
@@ -74,6 +86,9 @@ var errTooMany = errors.New("dispatch: the turn took more messages than a commit
 
 // advance makes one step: a look, a dispatch that is repeated, or a turn.
 func (s *session) advance(ctx context.Context) error {
+	if s.startsFirst() {
+		return s.start(ctx)
+	}
 	if s.x == nil {
 		return s.load(ctx, s.firstLook())
 	}
@@ -87,7 +102,8 @@ func (s *session) advance(ctx context.Context) error {
 		if !s.x.verified {
 			return errUnverified
 		}
-		return s.drop(ctx, "the instance is over")
+		s.drop(ctx, "the instance is over")
+		return nil
 	}
 	return s.turn(ctx)
 }
@@ -112,6 +128,38 @@ func (s *session) load(ctx context.Context, c provider.Consistency) error {
 	}
 	s.x, err = s.o.revive(read)
 	return err
+}
+
+// startsFirst: the next message asks for the instance to be made, and was not delivered before. One that was is, most likely,
+// consumed: the head tells (R4).
+func (s *session) startsFirst() bool {
+	if len(s.rest) == 0 || s.rest[0].Kind != provider.MessageStart {
+		return false
+	}
+	return s.x == nil && (s.absent || s.rest[0].Record.ReceiveCount <= 1) || s.x != nil && !s.x.head.Watermark.Covers(s.rest[0].Position)
+}
+
+// start makes the instance. When its id is in use, that is for its sender to hear (R10).
+func (s *session) start(ctx context.Context) error {
+	m := &s.rest[0]
+	read, err := s.o.provider.CreateOrchestration(ctx, m)
+	switch {
+	case errors.Is(err, provider.ErrAlreadyExists):
+		if err := s.o.provider.RefuseStart(ctx, m); err != nil {
+			return err
+		}
+		s.o.options.Logger.WarnContext(ctx, "a start was refused: the instance id is in use", "instance", m.InstanceID, "startId", m.StartID)
+	case err != nil:
+		return err
+	default:
+		s.discard()
+		if s.x, err = s.o.revive(read); err != nil {
+			return err
+		}
+	}
+	s.rest, s.absent = s.rest[1:], false
+	s.settle()
+	return nil
 }
 
 // ahead: some message was sent after the segment this view ends with (R5).
@@ -154,10 +202,10 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) error 
 
 // turn runs the body over what is left, up to the message that ends the execution (R2).
 func (s *session) turn(ctx context.Context) error {
-	taken := s.rest
-	if s.most > 0 && s.most < len(taken) {
-		taken = taken[:s.most]
+	if s.x.broken != nil {
+		return s.cannot(ctx, s.x.broken)
 	}
+	taken := s.taken()
 	inputs := make([][]history.Event, 0, len(taken)+1)
 	inputs = append(inputs, failures(s.refused))
 	for i := range taken {
@@ -165,24 +213,33 @@ func (s *session) turn(ctx context.Context) error {
 	}
 	out, err := s.x.instance.Turn(replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs})
 	if err != nil {
-		return fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err)
+		return s.cannot(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
 	if len(out.Events) == 0 {
 		if !s.x.verified {
 			return errUnverified
 		}
-		return s.pass(ctx, len(taken))
+		s.x.due = false
+		s.pass(ctx, len(taken))
+		return nil
 	}
 	return s.commit(ctx, out)
 }
 
+func isStart(m provider.InboxMessage) bool { return m.Kind == provider.MessageStart }
+
 // commit makes the turn durable and sends what it decided. Only then are its messages done.
 func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	consumed := max(out.Consumed-1, 0) // the first group was the refused outputs
-	if out.Ended && len(s.rest) > 0 {
-		consumed = max(consumed, 1) // a body that ended at once was started by the first message: it must be known as the trigger (R4)
+	if out.Ended && consumed == 0 && s.x.head.Watermark == (provider.Position{}) && len(s.rest) > 0 {
+		consumed = 1 // a body that ended at once was started by the first message: it must be known as the trigger (R4)
+		handOn(&out, &s.rest[0])
 	}
-	t := &provider.Turn{InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: out.Events}
+	t := s.newTurn(out.Events)
+	t.LockedUntil = s.item.LockedUntil()
+	if out.Continued != nil {
+		t.Next = s.successor(&out)
+	}
 	if consumed > 0 {
 		t.Watermark = s.rest[consumed-1].Position
 	}
@@ -192,48 +249,118 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 			s.most = consumed / 2
 			return errTooMany
 		}
-		out.Ended = true
+		out.Ended, t.Next = true, nil
 		t.Events = tooLarge(out.Events, err)
 		refused, err = s.o.provider.AckOrchestrationItem(ctx, t)
 	}
 	if err != nil {
 		return err
 	}
-	s.x.head, s.x.verified, s.x.read = t.Next(), true, nil
-	s.refused, s.rest = refused, s.rest[consumed:]
+	s.moved(t, refused, consumed)
 	if out.Ended {
 		s.x.over, s.refused = true, nil
 		s.x.close()
 	}
+	if t.Next != nil {
+		return s.succeed(ctx, t)
+	}
 	s.settle()
 	return nil
 }
 
-// settle counts as done what is consumed, unless outputs of it were refused and wait to be recorded.
+func (s *session) newTurn(events []history.Event) *provider.Turn {
+	return &provider.Turn{
+		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent, Unblocks: s.x.blockedBy != "",
+	}
+}
+
+// moved: t is committed, and its messages are consumed.
+func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
+	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
+	s.x.lastID, s.x.blockedBy = t.Events[len(t.Events)-1].ID, ""
+	s.refused, s.rest = refused, s.rest[consumed:]
+}
+
+// handOn gives an event that the code had no chance to see to the next execution.
+func handOn(out *replay.Outcome, m *provider.InboxMessage) {
+	if out.Continued != nil && m.Kind == provider.MessageEventRaised {
+		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: m.Data})
+	}
+}
+
+// successor is the execution that continues as new (R3). It asks for the version that was asked for at the start: where that
+// was none, it moves on to the highest there is.
+func (s *session) successor(out *replay.Outcome) *provider.Successor {
+	now := s.o.options.Clock()
+	start := s.x.start
+	start.Time = out.Events[0].Time
+	start.Number++
+	start.StartAt = nil
+	start.Input, start.CarriedEvents, start.EventIDs = out.Continued.Input, out.Continued.Events, out.Continued.EventIDs
+	next := &provider.Successor{ExecutionID: provider.NewExecutionID(now, s.item.InstanceID, s.x.head.ExecutionID), Start: start}
+	out.Events[len(out.Events)-1].ExecutionID = next.ExecutionID
+	return next
+}
+
+// continueLimit bounds the executions that one invocation begins: code that does nothing but continue must not hold the
+// function until it is killed.
+const continueLimit = 100
+
+// succeed goes on with the execution that the turn continued as: its first turn comes in this invocation, before anything is
+// acknowledged (R3).
+func (s *session) succeed(ctx context.Context, t *provider.Turn) (err error) {
+	read := &provider.Orchestration{
+		InstanceID: t.InstanceID, Head: s.x.head, Previous: t.Head.ExecutionID, Verified: true,
+		Segments: []provider.Segment{t.Next.Segment(t.Watermark)},
+	}
+	if s.x, err = s.o.revive(read); err != nil {
+		return err
+	}
+	if s.continued++; s.continued < continueLimit {
+		return nil
+	}
+	wake := provider.Message{Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.Next.ExecutionID}
+	if err := s.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+		return err
+	}
+	s.x.due = false
+	s.settle()
+	return errContinuesOn
+}
+
+// errContinuesOn: what is left is for another invocation, which a message is under way for.
+var errContinuesOn = errors.New("dispatch: the orchestration continues as new without end: another invocation goes on")
+
+// settle counts as done what is consumed, unless outputs of it were refused and wait to be recorded, or what it began has had
+// no turn.
 func (s *session) settle() {
-	if len(s.refused) == 0 {
+	if len(s.refused) == 0 && (s.x == nil || !s.x.due) {
 		s.acked = len(s.item.Messages) - len(s.rest)
 	}
 }
 
-// drop gives up what is left: its place was looked at, strongly consistent, in this invocation.
-func (s *session) drop(ctx context.Context, why string) error {
-	for i := range s.rest {
-		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "kind", s.rest[i].Kind, "why", why)
+// drop gives up what is left, up to a start, which asks for another instance: its place was looked at, strongly consistent,
+// in this invocation.
+func (s *session) drop(ctx context.Context, why string) {
+	n := slices.IndexFunc(s.rest, isStart)
+	if n < 0 {
+		n = len(s.rest)
 	}
-	s.rest, s.refused = nil, nil
-	s.settle()
-	return nil
-}
-
-// pass gives up messages that do not concern the orchestration any more.
-func (s *session) pass(ctx context.Context, n int) error {
-	if n == len(s.rest) {
-		return s.drop(ctx, "nothing in it concerns the orchestration any more")
+	for i := range s.rest[:n] {
+		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "kind", s.rest[i].Kind, "why", why)
 	}
 	s.rest, s.refused = s.rest[n:], nil
 	s.settle()
-	return nil
+}
+
+// pass gives up messages that do not concern the orchestration any more.
+func (s *session) pass(ctx context.Context, n int) {
+	if n == len(s.rest) {
+		s.drop(ctx, "nothing in it concerns the orchestration any more")
+		return
+	}
+	s.rest, s.refused = s.rest[n:], nil
+	s.settle()
 }
 
 // discard unwinds coroutines whose commit is not confirmed (R6).

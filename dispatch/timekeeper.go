@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -25,8 +26,8 @@ func NewTimekeeper(opts Options) *Timekeeper {
 // waitHere is the longest a timer is waited out in the function. Queues delay by whole seconds: the rest is waited here.
 const waitHere = 1500 * time.Millisecond
 
-// HandleRecords fires the timers that are due, waits for those that nearly are, and sends the others back to the queue.
-// It returns the ids of the records that failed.
+// HandleRecords fires the timers that are due, waits for those that nearly are, and has the others held meanwhile. It returns
+// the ids of the records that failed.
 func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	timers, unreadable := k.provider.AdoptTimers(records)
 	failed = abandon(ctx, k.options, provider.QueueTimers, deadLetter(ctx, k.options, provider.QueueTimers, unreadable))
@@ -35,14 +36,34 @@ func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Recor
 	for near < len(timers) && timers[near].FireAt.Sub(k.options.Clock()) <= waitHere {
 		near++
 	}
-	failed = append(failed, k.handle(ctx, timers[near:], k.hold)...)
-	for near := timers[:near]; len(near) > 0; {
-		if err := waitUntil(ctx, k.options.Clock, near[0].FireAt); err != nil {
-			return append(failed, k.failure(ctx, near, err)...)
+	var held []string
+	var holding sync.WaitGroup
+	holding.Go(func() { held = k.holdAll(ctx, timers[near:]) })
+	failed = append(failed, k.fireAll(ctx, timers[:near])...)
+	holding.Wait()
+	return append(failed, held...)
+}
+
+// fireAll fires timers, the earliest first, each when it is due.
+func (k *Timekeeper) fireAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
+	for len(timers) > 0 {
+		if err := waitUntil(ctx, k.options.Clock, timers[0].FireAt); err != nil {
+			return append(failed, k.failure(ctx, timers, err)...)
 		}
-		due := k.due(near)
-		failed = append(failed, k.handle(ctx, near[:due], k.fire)...)
-		near = near[due:]
+		due := k.due(timers)
+		failed = append(failed, k.handle(ctx, timers[:due], k.fire)...)
+		timers = timers[due:]
+	}
+	return failed
+}
+
+// holdAll holds timers together, or each by itself when that fails: one that cannot be held must not make the others late.
+func (k *Timekeeper) holdAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
+	if len(timers) > 1 && k.hold(ctx, timers) == nil {
+		return nil
+	}
+	for i := range timers {
+		failed = append(failed, k.handle(ctx, timers[i:i+1], k.hold)...)
 	}
 	return failed
 }
@@ -93,7 +114,7 @@ func (k *Timekeeper) fire(ctx context.Context, timers []provider.LockedTimer) er
 	return k.provider.EnqueueForOrchestrator(ctx, ms...)
 }
 
-// hold sends timers back with the delay they have left; their records are then done.
+// hold makes timers come back when they are nearly due; their records are then done.
 func (k *Timekeeper) hold(ctx context.Context, timers []provider.LockedTimer) error {
 	ts := make([]provider.Timer, len(timers))
 	for i := range timers {
@@ -114,11 +135,12 @@ func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer,
 // pendingFor is how long a started instance may wait for its first turn before the watch wakes it (R11).
 const pendingFor = 2 * time.Minute
 
-// Watch wakes instances that were started and never picked up: their client died between the transaction and the wake.
+// Watch wakes instances that were started and never picked up, since their client died between the transaction and the wake, and
+// those that were blocked in an earlier build.
 // It is to be called every few minutes. It goes on after an error, and returns all.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 	before := k.options.Clock().Add(-pendingFor)
-	var errs []error
+	woken, errs := k.wakeBlocked(ctx)
 	for in, err := range k.provider.PendingInstances(ctx, before) {
 		if err != nil {
 			errs = append(errs, err)
@@ -139,6 +161,22 @@ func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 		return woken, fmt.Errorf("dispatch: watch: %w", errors.Join(errs...))
 	}
 	return woken, nil
+}
+
+// wakeBlocked wakes instances that are blocked in another build than the one that is deployed now: its code may go on (R18).
+func (k *Timekeeper) wakeBlocked(ctx context.Context) (woken int, errs []error) {
+	for in, err := range k.provider.BlockedInstances(ctx) {
+		if err == nil {
+			k.options.Logger.InfoContext(ctx, "instance was blocked in an earlier build: waking it", "instance", in.InstanceID)
+			err = k.provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		woken++
+	}
+	return woken, errs
 }
 
 // worthWaking spaces the wakes of one instance: at 2, 4, 8, 16 and 32 minutes of age, and after an hour whenever it is seen. A

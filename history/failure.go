@@ -15,6 +15,15 @@ const (
 	TypeCancelled = "cancelled"
 	// TypeTerminated is an instance that was terminated.
 	TypeTerminated = "terminated"
+	// TypeNondeterminism is code that parts from its history; Expected and Got say where.
+	TypeNondeterminism = "nondeterminism"
+	// TypeUnregistered is an orchestration, or something that it called, which the build does not know.
+	TypeUnregistered = "unregistered"
+	// TypeBlockedOutside is code that does not come back, TypeForeignGoroutine code that calls from a goroutine of its own.
+	TypeBlockedOutside   = "blocked_outside"
+	TypeForeignGoroutine = "foreign_goroutine"
+	// TypeAlreadyExists is a start of an instance id that is in use.
+	TypeAlreadyExists = "already_exists"
 	// TypePayloadTooLarge is an input or result over the limit.
 	TypePayloadTooLarge = "payload_too_large"
 	// TypeEncode is an input or result that is no JSON; TypeDecode is one that does not fit its Go type.

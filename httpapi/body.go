@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -18,14 +21,51 @@ const maxBodyBytes = 256 << 10
 
 const givenTwice = "is given more than once"
 
-// readBody reads a body that must be one JSON object of the given fields, each at most once. Encoding/json alone would
-// take fields in the wrong case, or twice.
+// readBody reads a body that must be one JSON object of the given fields.
 func readBody(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
 	body, err := readAll(w, r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !utf8.Valid(body):
+	}
+	return readObject(body, fields)
+}
+
+// readAll reads a body up to the limit. One that is said to be something else than JSON is not taken for it.
+func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	from := r.Body
+	if from == nil {
+		from = http.NoBody // as in a request that no net/http server made
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &problem{
+			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: "body",
+			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
+		}
+	}
+	if err != nil {
+		return nil, bodyError("could not be read to its end")
+	}
+	if len(body) > 0 && !isJSON(r.Header.Get(headerType)) {
+		return nil, errMediaType
+	}
+	return body, nil
+}
+
+// isJSON reports whether a content type is one of JSON, or not given at all.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	charset, given := params["charset"]
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+// readObject reads one JSON object of the given fields, each at most once. Encoding/json alone would take fields in the
+// wrong case, or twice.
+func readObject(body []byte, fields map[string]any) error {
+	if !utf8.Valid(body) {
 		return bodyError("is not valid UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))

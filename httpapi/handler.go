@@ -127,10 +127,11 @@ type route struct {
 func routes() []route {
 	return []route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
-		{http.MethodGet, "/v1/instances", []string{"status", "name", "startedAfter", "limit", "cursor"}, (*handler).list},
+		{http.MethodGet, "/v1/instances", []string{"status", "name", "startedAfter", paramLimit, paramCursor}, (*handler).list},
 		{http.MethodGet, "/v1/instances/{id}", nil, (*handler).status},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
-		{http.MethodGet, "/v1/instances/{id}/history", []string{"execution", "after", "limit"}, (*handler).history},
+		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
+		{http.MethodGet, "/v1/instances/{id}/history", []string{"execution", "after", paramLimit}, (*handler).history},
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},

@@ -27,7 +27,7 @@ type historyPage struct {
 }
 
 func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, "limit", 1, largestHistoryPage, largestHistoryPage)
+	limit, err := intParam(query, paramLimit, 1, largestHistoryPage, largestHistoryPage)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Value
 	return writeJSON(w, http.StatusAccepted, NewEnvelope(s))
 }
 
-// wait returns how the instance ended, or, when that takes longer, how it stood before.
+// wait returns how the instance ended, or, when that takes longer, how it stood at the last look.
 func (h *handler) wait(ctx context.Context, before client.Status, longest time.Duration) (client.Status, error) {
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -74,8 +74,10 @@ func (h *handler) wait(ctx context.Context, before client.Status, longest time.D
 	switch {
 	case err == nil:
 		return s, nil
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && s.InstanceID == "":
+		return before, nil // there was no time to look again
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return before, nil
+		return s, nil
 	default:
 		return s, err
 	}
@@ -90,7 +92,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(headerType, "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // the caller is gone: nobody is left to be told
 	return nil

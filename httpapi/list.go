@@ -21,7 +21,7 @@ func NewInstances(p client.Page) Instances {
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, "limit", 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values)
 	}
 	page, err := h.client.ListPage(r.Context(), client.Query{
 		Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), StartedAfter: after,
-		Limit: int(limit), Cursor: query.Get("cursor"),
+		Limit: int(limit), Cursor: query.Get(paramCursor),
 	})
 	if err != nil {
 		return err

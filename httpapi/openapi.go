@@ -10,7 +10,7 @@ import (
 var openAPIDocument []byte
 
 func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(headerType, "application/json")
 	_, _ = w.Write(openAPIDocument) // the caller is gone: nobody is left to be told
 	return nil
 }

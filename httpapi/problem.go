@@ -22,6 +22,7 @@ const (
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
 	codePayloadTooLarge      = "payload_too_large"
+	codeMediaType            = "unsupported_media_type"
 	codeCorruptHistory       = "corrupt_history"
 	codeUnavailable          = "unavailable"
 	codeInternal             = "internal"
@@ -31,10 +32,13 @@ const (
 const (
 	fieldInstanceID    = "instanceId"
 	fieldOrchestration = "orchestration"
+	fieldDelay         = "delay"
 )
 
-// headerKey makes a repeated call the same call.
-const headerKey = "Idempotency-Key"
+const (
+	headerKey  = "Idempotency-Key"
+	headerType = "Content-Type"
+)
 
 // problem is the body of a failed call (RFC 9457).
 type problem struct {
@@ -51,8 +55,11 @@ type problem struct {
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 
 var (
-	errNoRoute = &problem{Status: http.StatusNotFound, Code: codeNoRoute, Detail: "no call of this API has this path; GET /v1/openapi.json describes them"}
-	errMethod  = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header"}
+	errNoRoute   = &problem{Status: http.StatusNotFound, Code: codeNoRoute, Detail: "no call of this API has this path; GET /v1/openapi.json describes them"}
+	errMediaType = &problem{
+		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType, Detail: "a body must be application/json, in UTF-8",
+	}
+	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header"}
 )
 
 // problemOf is what the caller is told of an error: never the error's own text, unless it speaks of the caller's input.
@@ -113,7 +120,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, p problem) {
 	}
 	body, err := json.Marshal(p)
 	if err == nil {
-		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set(headerType, "application/problem+json")
 		w.WriteHeader(p.Status)
 		_, err = w.Write(append(body, '\n'))
 	}

@@ -11,6 +11,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// The parameters that every list takes.
+const (
+	paramLimit  = "limit"
+	paramCursor = "cursor"
+)
+
 // parseQuery reads the query strictly: a parameter that is misspelt must not be taken for one that was left out.
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)

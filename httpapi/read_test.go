@@ -50,7 +50,7 @@ func TestStatusHoldsTheResult(t *testing.T) {
 	h.start(t, "one")
 	h.Append("one", history.Event{Kind: history.TurnStarted, Version: "1.0.0"}, failed("no stock"))
 	h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(
-		`{"instanceId":"one","executionId":"x1","orchestration":"hello","version":"1.0.0","status":"Failed",` +
+		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1.0.0","status":"Failed",` +
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:01Z","tags":{},"customStatus":null,"failure":{"type":"OrderError","message":"no stock"}}`)
 }
 

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -60,7 +59,7 @@ func TestNilBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := answer{httptest.NewRecorder(), t}
+	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t}
 	h.api.ServeHTTP(a, r)
 	a.wantProblem(http.StatusBadRequest, "invalid_request", "body")
 }
@@ -96,21 +95,7 @@ func TestPanicIsAProblem(t *testing.T) {
 
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	t.Parallel()
-	a := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").want(http.StatusOK)
-	var doc struct {
-		OpenAPI string `json:"openapi"`
-		Paths   map[string]map[string]struct {
-			OperationID string `json:"operationId"`
-			Parameters  []struct {
-				Name string `json:"name"`
-				In   string `json:"in"`
-			} `json:"parameters"`
-			Responses map[string]any `json:"responses"`
-		} `json:"paths"`
-	}
-	if err := json.Unmarshal(a.Body.Bytes(), &doc); err != nil || doc.OpenAPI != "3.1.0" {
-		t.Fatalf("OpenAPI %q: %v", doc.OpenAPI, err)
-	}
+	doc := openAPI()
 	described := 0
 	for _, path := range doc.Paths {
 		described += len(path)
@@ -119,14 +104,16 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	if described != len(routes) {
 		t.Errorf("%d calls described, %d registered", described, len(routes))
 	}
+	names := map[string]bool{}
 	for _, r := range routes {
 		call, ok := doc.Paths[r.Path][strings.ToLower(r.Method)]
-		if !ok || call.OperationID == "" || len(call.Responses) == 0 {
+		if !ok || call.OperationID == "" || names[call.OperationID] || len(call.Responses) == 0 {
 			t.Errorf("%s %s is not described", r.Method, r.Path)
 		}
+		names[call.OperationID] = true
 		var query, path []string
 		for _, p := range call.Parameters {
-			switch p.In {
+			switch p = doc.parameter(p); p.In {
 			case "query":
 				query = append(query, p.Name)
 			case "path":
@@ -139,28 +126,31 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	}
 }
 
-// Every reference leads to a schema, and every schema is referred to.
+// Every reference leads somewhere, and every component is referred to.
 func TestOpenAPIIsWhole(t *testing.T) {
 	t.Parallel()
-	body := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").Body.String()
+	a := setup(t).call(t, http.MethodGet, "/v1/openapi.json", "").want(http.StatusOK)
 	var doc struct {
-		Components struct {
-			Schemas map[string]json.RawMessage `json:"schemas"`
-		} `json:"components"`
+		OpenAPI    string                                `json:"openapi"`
+		Components map[string]map[string]json.RawMessage `json:"components"`
 	}
-	if err := json.Unmarshal([]byte(body), &doc); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal(a.Body.Bytes(), &doc); err != nil || doc.OpenAPI != "3.1.0" {
+		t.Fatalf("OpenAPI %q: %v", doc.OpenAPI, err)
 	}
-	const prefix = `"#/components/schemas/`
 	used := map[string]bool{}
-	for _, rest := range strings.Split(body, prefix)[1:] {
-		name, _, _ := strings.Cut(rest, `"`)
-		used[name] = true
-		if doc.Components.Schemas[name] == nil {
-			t.Errorf("no schema %s", name)
+	for _, rest := range strings.Split(a.Body.String(), `"$ref": "`)[1:] {
+		ref, _, _ := strings.Cut(rest, `"`)
+		used[ref] = true
+		kind, name, _ := strings.Cut(strings.TrimPrefix(ref, "#/components/"), "/")
+		if doc.Components[kind][name] == nil {
+			t.Errorf("%s leads nowhere", ref)
 		}
 	}
-	if len(used) != len(doc.Components.Schemas) {
-		t.Errorf("schemas %v, of which used %v", slices.Sorted(maps.Keys(doc.Components.Schemas)), slices.Sorted(maps.Keys(used)))
+	for kind, components := range doc.Components {
+		for name := range components {
+			if ref := "#/components/" + kind + "/" + name; !used[ref] {
+				t.Errorf("nothing refers to %s", ref)
+			}
+		}
 	}
 }

@@ -30,27 +30,34 @@ func setup(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
 	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b"), log: &bytes.Buffer{}}
-	h.api = httpapi.New(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
 
 func slogTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// answer is what a call came to.
+// answer is what a call came to, and by which route.
 type answer struct {
 	*httptest.ResponseRecorder
 
-	t *testing.T
+	t            *testing.T
+	method, path string
+	head         bool
 }
 
+// call makes a request, and holds what is answered against the OpenAPI document.
 func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	a := answer{httptest.NewRecorder(), t}
+	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: method}
 	h.api.ServeHTTP(a, r)
+	if a.path = r.Pattern; method == http.MethodHead {
+		a.method, a.head = http.MethodGet, true
+	}
+	openAPI().check(a)
 	return a
 }
 

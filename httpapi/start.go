@@ -2,8 +2,13 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
@@ -17,15 +22,16 @@ type Started struct {
 
 // Links are the paths under which an instance is found.
 type Links struct {
-	Status  string `json:"status"`
-	Result  string `json:"result"`
-	History string `json:"history"`
+	Status     string `json:"status"`
+	Result     string `json:"result"`
+	History    string `json:"history"`
+	Executions string `json:"executions"`
 }
 
 // NewStarted is the answer to the start of an instance.
 func NewStarted(instanceID string) Started {
 	at := "/v1/instances/" + escapeID(instanceID)
-	return Started{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history"}}
+	return Started{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"}}
 }
 
 func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -46,29 +52,52 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	return writeJSON(w, http.StatusAccepted, started)
 }
 
+// startFields is the body of a start.
+type startFields struct {
+	id, version, delay *string
+	tags               map[string]string
+	input              json.RawMessage
+}
+
 func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []client.StartOption, error) {
-	var (
-		id, version *string
-		tags        map[string]string
-		input       json.RawMessage
-	)
-	err := readBody(w, r, map[string]any{fieldInstanceID: &id, "input": &input, "version": &version, "tags": &tags})
+	var f startFields
+	err := readBody(w, r, map[string]any{fieldInstanceID: &f.id, "input": &f.input, "version": &f.version, fieldDelay: &f.delay, "tags": &f.tags})
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := []client.StartOption{client.WithTags(tags)}
-	if id != nil {
-		opts = append(opts, client.WithInstanceID(*id))
+	opts := []client.StartOption{client.WithTags(f.tags)}
+	if f.id != nil {
+		opts = append(opts, client.WithInstanceID(*f.id))
 	}
-	if version != nil {
-		opts = append(opts, client.WithVersion(*version))
+	if f.version != nil {
+		opts = append(opts, client.WithVersion(*f.version))
 	}
-	switch keys := r.Header.Values(headerKey); len(keys) {
-	case 0:
-	case 1:
-		opts = append(opts, client.WithIdempotencyKey(keys[0]))
+	if f.delay != nil {
+		d, err := time.ParseDuration(*f.delay)
+		if err != nil {
+			return nil, nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
+		}
+		opts = append(opts, client.WithDelay(d))
+	}
+	key, given, err := idempotencyKey(r)
+	if given {
+		opts = append(opts, client.WithIdempotencyKey(key))
+	}
+	return f.input, opts, err
+}
+
+// idempotencyKey is the header that makes a repeated call the same call.
+func idempotencyKey(r *http.Request) (key string, given bool, err error) {
+	keys := r.Header.Values(headerKey)
+	switch {
+	case len(keys) == 0:
+		return "", false, nil
+	case len(keys) > 1:
+		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
+	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) || strings.ContainsFunc(keys[0], unicode.IsControl):
+		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters", client.MaxIdempotencyKeyBytes)
+		return "", true, &provider.FieldError{Field: headerKey, Problem: problem}
 	default:
-		return nil, nil, &provider.FieldError{Field: headerKey, Problem: givenTwice}
+		return keys[0], true, nil
 	}
-	return input, opts, nil
 }

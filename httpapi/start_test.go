@@ -16,12 +16,12 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	a := h.call(t, http.MethodPost, hello, `{"instanceId":"one","input":{"a":"<b>"},"version":"1.0.0","tags":{"k":"v"}}`).want(http.StatusAccepted)
-	a.wantBody(`{"instanceId":"one","links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history"}}`)
+	a.wantBody(`{"instanceId":"one","links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history","executions":"/v1/instances/one/executions"}}`)
 	if got := a.Header().Get("Location"); got != "/v1/instances/one" {
 		t.Errorf("Location %s", got)
 	}
 	h.call(t, http.MethodGet, "/v1/instances/one", "").want(http.StatusOK).wantBody(
-		`{"instanceId":"one","executionId":"x1","orchestration":"hello","version":"1.0.0","status":"Pending",` +
+		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1.0.0","status":"Pending",` +
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","tags":{"k":"v"},"customStatus":null}`)
 	if body := h.call(t, http.MethodGet, "/v1/instances/one/history", "").Body.String(); !strings.Contains(body, `"input":{"a":"\u003cb\u003e"}`) {
 		t.Errorf("history %s", body)
@@ -41,7 +41,7 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "m").want(http.StatusAccepted)
 	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "m").want(http.StatusAccepted)
 	h.call(t, http.MethodPost, hello, one, "Idempotency-Key", "n").wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
-	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "").wantProblem(http.StatusBadRequest, "invalid_request", "idempotencyKey")
+	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
 	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "a", "Idempotency-Key", "b").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
 }
 
@@ -60,7 +60,7 @@ func TestStartRefuses(t *testing.T) {
 		"not UTF-8":            {"{\"input\":\"\xff\"}", "body"},
 		"no key":               {`{1:2}`, "body"},
 		"unknown field":        {`{"inputs":1}`, "inputs"},
-		"field of a later API": {`{"delay":"1s"}`, "delay"},
+		"field of a later API": {`{"retention":"1s"}`, "retention"},
 		"field in wrong case":  {`{"InstanceID":"one"}`, "InstanceID"},
 		"field twice":          {`{"input":1,"input":2}`, "input"},
 		"id that is a number":  {`{"instanceId":1}`, "instanceId"},
@@ -128,7 +128,7 @@ func TestIDsSurvivePaths(t *testing.T) {
 			if err := json.Unmarshal(a.Body.Bytes(), &started); err != nil {
 				t.Fatal(err)
 			}
-			for link, status := range map[string]int{a.Header().Get("Location"): http.StatusOK, started.Links.Result: http.StatusAccepted, started.Links.History: http.StatusOK} {
+			for link, status := range map[string]int{a.Header().Get("Location"): http.StatusOK, started.Links.Result: http.StatusAccepted, started.Links.History: http.StatusOK, started.Links.Executions: http.StatusOK} {
 				var found struct {
 					InstanceID string `json:"instanceId"`
 				}

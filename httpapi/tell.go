@@ -2,15 +2,10 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/provider"
 )
 
 // Told is the answer to what is sent to an instance.
@@ -36,12 +31,11 @@ func (h *handler) raise(w http.ResponseWriter, r *http.Request, _ url.Values) er
 		data = []byte("null")
 	}
 	var opts []client.RaiseOption
-	switch keys := r.Header.Values(headerKey); len(keys) {
-	case 0:
-	case 1:
-		opts = append(opts, client.WithEventID(keys[0]))
-	default:
-		return &provider.FieldError{Field: headerKey, Problem: givenTwice}
+	switch key, given, err := idempotencyKey(r); {
+	case err != nil:
+		return err
+	case given:
+		opts = append(opts, client.WithEventID(key))
 	}
 	if err := h.client.Raise(r.Context(), id, event, json.RawMessage(data), opts...); err != nil {
 		return err
@@ -54,9 +48,13 @@ func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values
 	if err != nil {
 		return err
 	}
+	body, err := readAll(w, r)
+	if err != nil {
+		return err
+	}
 	var message string
-	if r.ContentLength != 0 {
-		if err := readBody(w, r, map[string]any{"message": &message}); err != nil {
+	if len(body) > 0 {
+		if err := readObject(body, map[string]any{"message": &message}); err != nil {
 			return err
 		}
 	}
@@ -64,23 +62,4 @@ func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
-}
-
-// readAll reads a body up to the limit.
-func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	from := r.Body
-	if from == nil {
-		from = http.NoBody // as in a request that no net/http server made
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &problem{
-			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: "body",
-			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
-		}
-	}
-	if err != nil {
-		return nil, bodyError("could not be read to its end")
-	}
-	return body, nil
 }

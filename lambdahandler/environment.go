@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -87,5 +88,52 @@ func (e *environment) hub(queues, timers bool) dynamo.Hub {
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}
+	if queues && timers { // who sends without keeping time needs no more than the queue
+		e.scheduling(&h)
+	}
 	return h
+}
+
+// scheduling reads what becomes of timers that are longer than a queue can delay.
+func (e *environment) scheduling(h *dynamo.Hub) {
+	h.Timers = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
+	switch h.Timers {
+	case dynamo.TimersSchedules:
+		h.ScheduleGroup, h.ScheduleRoleARN = e.required("PERDURE_SCHEDULE_GROUP"), e.required("PERDURE_SCHEDULE_ROLE_ARN")
+		h.TimersARN, h.TimersDeadLettersARN = e.required("PERDURE_TIMERS_ARN"), e.required("PERDURE_TIMERS_DEAD_LETTERS_ARN")
+	case dynamo.TimersHops:
+	default:
+		e.failf("PERDURE_TIMERS", "is %q: neither %s nor %s", h.Timers, dynamo.TimersSchedules, dynamo.TimersHops)
+	}
+}
+
+// The times of long timers that tests make short.
+const (
+	longestDelay        = 900 * time.Second // SQS's quota
+	longestLead         = longestDelay - time.Second
+	defaultScheduleLead = 2 * time.Minute
+)
+
+// timing reads how long the queue holds a timer, and how long before it is due its schedule fires.
+func (e *environment) timing(h *dynamo.Hub) []dynamo.Option {
+	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", longestDelay, time.Second, longestDelay)
+	lead := e.duration("PERDURE_SCHEDULE_LEAD", defaultScheduleLead, 0, longestLead)
+	if h.Timers == dynamo.TimersSchedules && lead > longest-time.Second {
+		e.failf("PERDURE_SCHEDULE_LEAD", "is %v: not a second less than PERDURE_TIMER_LONGEST_DELAY, %v", lead, longest)
+	}
+	return []dynamo.Option{dynamo.WithLongestDelay(longest), dynamo.WithScheduleLead(lead)}
+}
+
+// duration reads a duration of Go's syntax, within bounds.
+func (e *environment) duration(name string, otherwise, least, most time.Duration) time.Duration {
+	v := e.getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < least || d > most {
+		e.failf(name, "is %q: not a duration from %v to %v such as 90s", v, least, most)
+		return otherwise
+	}
+	return d
 }

@@ -60,9 +60,10 @@ func StartAPI() {
 
 // function is what the four have in common while they start.
 type function struct {
-	env *environment
-	hub dynamo.Hub
-	log *slog.Logger
+	env     *environment
+	hub     dynamo.Hub
+	provide []dynamo.Option
+	log     *slog.Logger
 }
 
 func begin(queues, timers bool) *function {
@@ -71,6 +72,7 @@ func begin(queues, timers bool) *function {
 	f := &function{env: env, hub: env.hub(queues, timers)}
 	f.log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: env.logLevel()}))
 	slog.SetDefault(f.log)
+	f.provide = append(env.timing(&f.hub), dynamo.WithLogger(f.log))
 	f.check()
 	return f
 }
@@ -89,7 +91,7 @@ func (f *function) provider() *dynamo.Provider {
 		f.env.failf("AWS_*", "do not make a configuration: %v", err)
 		f.check()
 	}
-	p, err := dynamo.New(f.hub, dynamo.FromConfig(cfg), dynamo.WithLogger(f.log))
+	p, err := dynamo.New(f.hub, dynamo.FromConfig(cfg), f.provide...)
 	if err != nil {
 		f.env.failf("PERDURE_*", "do not make a hub: %v", err)
 		f.check()

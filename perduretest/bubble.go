@@ -43,24 +43,38 @@ func (b *bubble) ListInstances(ctx context.Context, q provider.Query) (page prov
 	return page, err
 }
 
-func (b *bubble) ReadHistory(ctx context.Context, executionID string, after int64) iter.Seq2[history.Event, error] {
-	return func(yield func(history.Event, error) bool) {
-		var events []history.Event
+func (b *bubble) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	return inside(b.env, func() iter.Seq2[history.Event, error] {
+		return b.Provider.ReadHistory(context.WithoutCancel(ctx), instanceID, executionID, after)
+	})
+}
+
+func (b *bubble) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	return inside(b.env, func() iter.Seq2[provider.Execution, error] {
+		return b.Provider.ListExecutions(context.WithoutCancel(ctx), instanceID)
+	})
+}
+
+// inside goes through a sequence in the bubble, and hands it out afterwards.
+func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var all []T
 		var failed error
-		b.env.do(func() {
-			for e, err := range b.Provider.ReadHistory(context.WithoutCancel(ctx), executionID, after) {
+		env.do(func() {
+			for v, err := range sequence() {
 				if failed = err; err == nil {
-					events = append(events, e)
+					all = append(all, v)
 				}
 			}
 		})
-		for _, e := range events {
-			if !yield(e, nil) {
+		for _, v := range all {
+			if !yield(v, nil) {
 				return
 			}
 		}
 		if failed != nil {
-			yield(history.Event{}, failed)
+			var none T
+			yield(none, failed)
 		}
 	}
 }

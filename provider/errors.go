@@ -17,6 +17,8 @@ var (
 	ErrUnknownOrchestration = errors.New("no deployed build knows this orchestration")
 	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly consistent.
 	ErrConflict = errors.New("the history has moved on")
+	// ErrLockLost: the lock is over, and somebody else may hold what it was for. Nothing was written or sent.
+	ErrLockLost = errors.New("the lock is over")
 	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written; the same turn will never fit.
 	ErrTooLarge = errors.New("the turn is too large to be committed")
 	// ErrCorrupt: an item of the history cannot be read; the error names it.
@@ -44,6 +46,14 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// UnknownKindError is an inbox message of a kind that this release does not know: of a later one that is being deployed
+// beside it, or of nobody's.
+type UnknownKindError struct{ Kind MessageKind }
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("kind %q is not one that this release knows", string(e.Kind))
+}
 
 // FieldError is bad input: the field, and what is wrong with it.
 type FieldError struct {

@@ -22,6 +22,9 @@ const (
 	StatusFailed RuntimeStatus = "Failed"
 	// StatusTerminated: ended from outside, without running its code.
 	StatusTerminated RuntimeStatus = "Terminated"
+	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. It goes on by
+	// itself once a build is deployed whose code can.
+	StatusBlocked RuntimeStatus = "Blocked"
 )
 
 // Terminal reports whether the instance is over.
@@ -54,8 +57,18 @@ type Instance struct {
 	StartID         string
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
+	StartAt         time.Time       // zero: at once
+	Parent          *history.Parent // nil: nobody waits for it
 	Tags            map[string]string
 	CustomStatus    json.RawMessage
+	Diagnosis       *history.Failure // why it is blocked; nil when it is not
+}
+
+// Execution is one generation of an instance: continue-as-new makes the next.
+type Execution struct {
+	ExecutionID string
+	Number      int64 // from 1
+	StartedAt   time.Time
 }
 
 // Start asks for a new instance.
@@ -66,6 +79,8 @@ type Start struct {
 	Input      history.Payload
 	// StartID tells a repeated start from another one of the same instance id (R10). It also names the first execution.
 	StartID string
+	// StartAt is when the first turn may run; zero is at once. Messages that come earlier are kept for it.
+	StartAt time.Time
 	Tags    map[string]string
 }
 

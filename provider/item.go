@@ -33,6 +33,7 @@ type Record struct {
 	Group        string // FIFO queues: the message group
 	Sequence     string // FIFO queues: the SequenceNumber
 	ReceiveCount int    // AttemptCount: deliveries so far, this one included
+	Hold         *Hold  // until when the lock is known to last; nil for a record that was pushed
 }
 
 // OrchestrationItem is the messages of one instance that were received, and so locked, together.
@@ -67,10 +68,15 @@ type Segment struct {
 type Orchestration struct {
 	InstanceID string
 	Head       Head
+	// Previous is the execution that continued as this one; empty when this is the instance's first.
+	Previous string
 	// Verified: read strongly consistent in this invocation. Unverified state may only lead to a commit (R5).
 	Verified bool
 	Segments []Segment
 }
+
+// Start is the event that the execution began with.
+func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
 // Events joins the segments' events.
 func (o *Orchestration) Events() ([]history.Event, error) {

@@ -26,6 +26,10 @@ const (
 	MessageEventRaised MessageKind = "eventRaised"
 	// MessageTerminate ends the instance at once, without running its code.
 	MessageTerminate MessageKind = "terminate"
+	// MessageStart makes the instance: it is the only kind that does. An orchestration sends it for another.
+	MessageStart MessageKind = "start"
+	// MessageChildOutcome tells how a sub-orchestration ended.
+	MessageChildOutcome MessageKind = "childOutcome"
 )
 
 // Message is what an instance's inbox takes. Flat, as on the wire; which fields count depends on Kind.
@@ -47,6 +51,21 @@ type Message struct {
 	Data    history.Payload `json:"data,omitempty"`
 
 	Text string `json:"message,omitempty"`
+
+	// Of a start, beside Name. StartID names it: a repetition is no second one (R10). Detached is one that nobody waits for.
+	StartID  string            `json:"startId,omitempty"`
+	Version  string            `json:"version,omitempty"`
+	Input    history.Payload   `json:"input,omitempty"`
+	Parent   *history.Parent   `json:"parent,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+	StartAt  *time.Time        `json:"startAt,omitempty"`
+	Detached bool              `json:"detached,omitempty"`
+
+	// Of a child's outcome: the event that scheduled it, the child, and Result or Error.
+	SourceEventID int64            `json:"sourceEventId,omitempty"`
+	ChildID       string           `json:"childInstanceId,omitempty"`
+	Result        history.Payload  `json:"result,omitempty"`
+	Error         *history.Failure `json:"error,omitempty"`
 }
 
 // ActivityOutcome is how one attempt of an activity ended: Result, or Error.
@@ -97,10 +116,12 @@ func DecodeMessage(body string) (Message, error) {
 	switch {
 	case m.InstanceID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: missing})
-	case m.Kind == MessageEventRaised && m.Name == "":
+	case (m.Kind == MessageEventRaised || m.Kind == MessageStart) && m.Name == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "name", Problem: missing})
+	case m.Kind == MessageStart && m.StartID == "":
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
 	case !m.Kind.known():
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "kind", Problem: fmt.Sprintf("%q is unknown", m.Kind)})
+		return m, fmt.Errorf("provider: inbox message: %w", &UnknownKindError{Kind: m.Kind})
 	}
 	return m, nil
 }
@@ -149,7 +170,7 @@ func decode(body string, into any, version *int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate:
+	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome:
 		return true
 	default:
 		return false

@@ -20,8 +20,8 @@ type Provider interface {
 
 // Instances is what clients need.
 type Instances interface {
-	// StartOrchestration creates the instance and its first execution atomically, then wakes it. Repeating it with the same
-	// StartID changes nothing and wakes it again (R11). An id that another start has taken, running or over, is
+	// StartOrchestration creates the instance and its first execution atomically, then wakes it: at once, or at StartAt.
+	// Repeating it with the same StartID changes nothing and wakes it again (R11). An id that another start has taken, running or over, is
 	// ErrAlreadyExists; a name in no deployed build is ErrUnknownOrchestration.
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message may
@@ -31,11 +31,14 @@ type Instances interface {
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
 	// ReadEnd reads the terminal event of an execution: its output or error. ErrNotFound when it has not ended.
 	ReadEnd(ctx context.Context, executionID string) (history.Event, error)
-	// ReadHistory reads the events of an execution with ids above after, in order. ErrNotFound when there is no such execution.
-	ReadHistory(ctx context.Context, executionID string, after int64) iter.Seq2[history.Event, error]
+	// ReadHistory reads the events of an instance's execution with ids above after, in order. ErrNotFound when the instance
+	// has no such execution.
+	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
+	// ListExecutions goes through the executions of an instance, the current one first. ErrNotFound when there is no such instance.
+	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
 	// ListInstances reads a page of instances, newest first, from an index that may be a second behind.
 	ListInstances(ctx context.Context, q Query) (Page, error)
-	// PutBuild makes known what a build can run. Repeating it changes nothing.
+	// PutBuild makes known what a build can run, and that it is the one that reported last.
 	PutBuild(ctx context.Context, b Build) error
 }
 
@@ -44,7 +47,14 @@ type Orchestrations interface {
 	// AdoptOrchestrationItems sorts inbox records by instance, keeping their order. Records that cannot be read are
 	// returned apart: they are for DeadLetter.
 	AdoptOrchestrationItems(records []Record) (items []*OrchestrationItem, unreadable []Unreadable)
-	// ReadOrchestration reads the execution that item's messages are for. ErrNotFound when there is none, ErrCorrupt
+	// CreateOrchestration creates the instance that a start message asks for, and its first execution, atomically, and
+	// returns the instance's current execution, verified: of what the same start created before, too (R10). ErrAlreadyExists
+	// when the id is another start's: that is for RefuseStart.
+	CreateOrchestration(ctx context.Context, m *InboxMessage) (*Orchestration, error)
+	// RefuseStart remembers a start that came to an id in use, so that it can never start later, and then tells the parent
+	// that waits for it (R10).
+	RefuseStart(ctx context.Context, m *InboxMessage) error
+	// ReadOrchestration reads the execution that item's messages are for, or the one that it continued as. ErrNotFound when there is none, ErrCorrupt
 	// when it cannot be read. An eventual read may miss the latest segments, or all of them.
 	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
 	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
@@ -73,12 +83,14 @@ type WorkItems interface {
 type Timers interface {
 	// AdoptTimers reads the records of the timers queue. Those that cannot be read are for DeadLetter.
 	AdoptTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
-	// HoldTimers sends timers to the timers queue, to be seen again when they are nearly due: early by less than a second,
-	// or after the longest delay the queue has.
+	// HoldTimers brings timers back to the timers queue, to be seen again when they are nearly due: early by less than a
+	// second; or earlier when they are further away than can be told at once, to be held again. Repeating it is harmless.
 	HoldTimers(ctx context.Context, timers ...Timer) error
 	// PendingInstances finds instances that were started before the given time and had no turn (R11). It looks an hour back
 	// from where the last whole look ended. An instance that cannot be read is an error among the others.
 	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[Instance, error]
+	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18).
+	BlockedInstances(ctx context.Context) iter.Seq2[Instance, error]
 }
 
 // Records is what is done with a record whatever it holds.

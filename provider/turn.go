@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"time"
+
 	"github.com/perdure/perdure/history"
 )
 
@@ -12,73 +14,74 @@ type Turn struct {
 	// Watermark is the last message this turn consumed, or Head.Watermark when it consumed none.
 	Watermark Position
 	Events    []history.Event
+	// Parent waits for the instance; nil when nobody does.
+	Parent *history.Parent
+	// Unblocks: the instance was blocked until this turn.
+	Unblocks bool
+	// Next is the execution that a turn continues as: created with the segment, in one transaction (R3).
+	Next *Successor
+	// LockedUntil is when the lock on the instance ends that the turn was run under: past it, it is not committed. Zero: unknown.
+	LockedUntil time.Time
+}
+
+// Successor is an execution that begins where another ends.
+type Successor struct {
+	ExecutionID string
+	Start       history.Event
+}
+
+// Segment is the first of the execution, whose predecessor's turn consumed messages up to watermark.
+func (n *Successor) Segment(watermark Position) Segment {
+	return Segment{Watermark: watermark, Events: []history.Event{n.Start}}
 }
 
 // Status is the status the instance has after the turn; changed is false when it is as before.
 func (t *Turn) Status() (s RuntimeStatus, changed bool) {
-	if n := len(t.Events); n > 0 {
-		if s, ends := StatusAfter(t.Events[n-1].Kind); ends {
-			return s, true
-		}
+	if s, ends := StatusAfter(t.last()); ends {
+		return s, true
 	}
-	return StatusRunning, t.Head.Segment == 0
+	if t.last() == history.InputsParked {
+		return StatusBlocked, true
+	}
+	return StatusRunning, t.Head.Segment == 0 || t.Unblocks
 }
 
-// Next is the head once the turn is committed.
-func (t *Turn) Next() Head {
+func (t *Turn) last() history.Kind {
+	if n := len(t.Events); n > 0 {
+		return t.Events[n-1].Kind
+	}
+	return ""
+}
+
+// After is the head once the turn is committed: of the next execution, where there is one.
+func (t *Turn) After() Head {
+	if t.Next != nil {
+		return Head{ExecutionID: t.Next.ExecutionID, Watermark: t.Watermark}
+	}
 	return Head{ExecutionID: t.Head.ExecutionID, Segment: t.Head.Segment + 1, Watermark: t.Watermark}
 }
 
-// Outputs is what the events of a segment cause outside.
-type Outputs struct {
-	WorkItems []WorkItem
-	Timers    []Timer
+// Segment is what the turn adds to its execution's history.
+func (t *Turn) Segment() Segment {
+	return Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
 }
 
-// Empty reports whether nothing is to be sent.
-func (o *Outputs) Empty() bool { return len(o.WorkItems) == 0 && len(o.Timers) == 0 }
-
-// OutputsOf reads off a segment's events what is to be sent for them (R9: the outbox is the segment). Ids for which settled
-// answers true are left out: a repeated dispatch does not start again what is over (R4). settled may be nil.
-func OutputsOf(instanceID, executionID string, s Segment, settled func(eventID int64) bool) Outputs {
-	var out Outputs
-	for i := range s.Events {
-		e := &s.Events[i]
-		if settled != nil && settled(e.ID) {
-			continue
-		}
-		switch e.Kind {
-		case history.ActivityScheduled:
-			out.WorkItems = append(out.WorkItems, WorkItem{
-				V: WireVersion, InstanceID: instanceID, ExecutionID: executionID, Segment: s.Sequence, ActivityID: e.ID,
-				Name: e.Name, Queue: e.Queue, Attempt: 1, Input: e.Input, StartToCloseMs: e.StartToCloseMs, Retry: e.Retry,
-			})
-		case history.TimerCreated:
-			out.Timers = append(out.Timers, Timer{
-				V: WireVersion, InstanceID: instanceID, ExecutionID: executionID, Segment: s.Sequence, TimerID: e.ID, FireAt: *e.FireAt,
-			})
-		default: // nothing leaves the execution for it
-		}
-	}
-	return out
+// Origin is the execution that outputs come from.
+type Origin struct {
+	InstanceID, ExecutionID string
+	Parent                  *history.Parent
+	// Ended: nobody waits for what the execution had scheduled. Only what outlives it still leaves: the starts of detached
+	// orchestrations, and its own outcome.
+	Ended bool
 }
 
-// Settled collects the ids of a history that are over: completed, failed, fired or cancelled.
-func Settled(segments []Segment) map[int64]bool {
-	over := map[int64]bool{}
-	for i := range segments {
-		for j := range segments[i].Events {
-			e := &segments[i].Events[j]
-			if !e.Kind.Sourced() || e.Kind == history.ActivityRetryScheduled {
-				continue
-			}
-			over[e.SourceEventID] = true
-			for _, r := range e.SourceEventIDs {
-				for id := r.First; id <= r.Last; id++ {
-					over[id] = true
-				}
-			}
-		}
-	}
-	return over
+// Origin is where the turn's outputs come from.
+func (t *Turn) Origin() Origin {
+	return Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Parent: t.Parent, Ended: t.last().Terminal()}
+}
+
+// Origin is where the outputs of an execution that was read come from.
+func (o *Orchestration) Origin() Origin {
+	last := o.Segments[len(o.Segments)-1].Events
+	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Parent: o.Start().Parent, Ended: last[len(last)-1].Kind.Terminal()}
 }

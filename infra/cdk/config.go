@@ -26,6 +26,8 @@ func (h *TaskHub) addConfig() {
 			{"timers", quoted(h.props.Timers)},
 			{"scheduleGroup", quoted(h.schedule.group)},
 			{"scheduleRoleArn", quoted(*h.schedule.role.RoleArn())},
+			{"timersArn", quoted(*h.Timers.QueueArn())},
+			{"timersDeadLettersArn", quoted(*h.TimersDeadLetters.QueueArn())},
 			{"apiUrl", quoted(h.APIURL)},
 			{"payloadBucket", quoted(bucket)},
 		})),

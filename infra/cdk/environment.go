@@ -53,10 +53,14 @@ func (h *TaskHub) queueEnvironment() environment {
 // timerEnvironment is for those who create or delete timers.
 func (h *TaskHub) timerEnvironment() environment {
 	return environment{
-		"PERDURE_TIMERS_URL":        *h.Timers.QueueUrl(),
-		"PERDURE_TIMERS":            h.props.Timers,
-		"PERDURE_SCHEDULE_GROUP":    h.schedule.group,
-		"PERDURE_SCHEDULE_ROLE_ARN": *h.schedule.role.RoleArn(),
+		"PERDURE_TIMERS_URL":              *h.Timers.QueueUrl(),
+		"PERDURE_TIMERS":                  h.props.Timers,
+		"PERDURE_TIMERS_ARN":              *h.Timers.QueueArn(),
+		"PERDURE_TIMERS_DEAD_LETTERS_ARN": *h.TimersDeadLetters.QueueArn(),
+		"PERDURE_SCHEDULE_GROUP":          h.schedule.group,
+		"PERDURE_SCHEDULE_ROLE_ARN":       *h.schedule.role.RoleArn(),
+		"PERDURE_TIMER_LONGEST_DELAY":     goDuration(h.props.TimerLongestDelay),
+		"PERDURE_SCHEDULE_LEAD":           goDuration(h.props.ScheduleLead),
 	}
 }
 

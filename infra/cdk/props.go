@@ -62,6 +62,13 @@ type TaskHubProps struct {
 	WatchRate string
 	// Timers is TimersSchedules (the default) or TimersHops.
 	Timers string
+	// TimerLongestDelay is how long a timer is delayed by its queue at most, from
+	// 1 s. It is for tests of long timers. Default: 900 s, SQS's limit.
+	TimerLongestDelay awscdk.Duration
+	// ScheduleLead is how long before its timer is due a schedule fires; at least
+	// a second less than TimerLongestDelay. It is for tests: Scheduler may be a
+	// minute late. Default: 120 s.
+	ScheduleLead awscdk.Duration
 
 	// InboxConcurrency and WorkConcurrency cap the invocations a mapping runs at
 	// once, 2 to 1,000. Default: no cap but the account's.
@@ -103,6 +110,8 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds(&p.LockRenewalBuffer, 5)
 	seconds(&p.CancelPollInterval, 1)
 	seconds(&p.CancellationGracePeriod, 10)
+	seconds(&p.TimerLongestDelay, 900)
+	seconds(&p.ScheduleLead, 120)
 	text := func(s *string, value string) {
 		if *s == "" {
 			*s = value

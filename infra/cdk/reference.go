@@ -60,6 +60,8 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
 		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "How often the renewer keeps watch"),
 		Timers:                  p.choice("Timers", TimersSchedules, TimersHops),
+		TimerLongestDelay:       p.seconds("TimerLongestDelay", 900, 1, 900),
+		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
 		APIKind:                 p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
 		PayloadBucket:           payloadBucket(stack),
 	})

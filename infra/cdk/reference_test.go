@@ -12,6 +12,7 @@ func TestParametersDefaultToWhatTheDesignSays(t *testing.T) {
 		"Hub": "default", "Architecture": "arm64", "Timers": "schedules", "ApiKind": "http-api",
 		"InboxTimeout": 30.0, "InboxVisibility": 90.0, "WorkTimeout": 900.0, "WatchRate": "rate(2 minutes)",
 		"LockTimeout": 30.0, "LockRenewalBuffer": 5.0, "CancelPollInterval": 1.0, "CancellationGracePeriod": 10.0,
+		"TimerLongestDelay": 900.0, "ScheduleLead": 120.0,
 	} {
 		if got := parsed.Parameters[name].Default; got != want {
 			t.Errorf("%s defaults to %v, want %v", name, got, want)
@@ -28,7 +29,7 @@ func TestHubIsFoundByName(t *testing.T) {
 	value := strings.Join(plain(config.get("Value")), "")
 	for _, field := range []string{
 		"table", "inboxUrl", "workQueues", "timersUrl", "deadLetters", "timers", "scheduleGroup",
-		"scheduleRoleArn", "apiUrl", "payloadBucket",
+		"scheduleRoleArn", "timersArn", "timersDeadLettersArn", "apiUrl", "payloadBucket",
 	} {
 		if !strings.Contains(value, `"`+field+`":`) {
 			t.Errorf("the parameter does not tell %s: %s", field, value)

@@ -42,13 +42,15 @@ func (h *TaskHub) addIndexes() {
 		SortKey:        stringAttribute("created"),
 		ProjectionType: awsdynamodb.ProjectionType_INCLUDE,
 		NonKeyAttributes: jsii.Strings("status", "name", "version", "execution", "number",
-			"updated", "tags", "parent", "customStatus"),
+			"updated", "tags", "parent", "startAt", "customStatus"),
 	})
 	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByAttention),
 		PartitionKey:   stringAttribute("attention"),
 		SortKey:        stringAttribute("updated"),
-		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
+		ProjectionType: awsdynamodb.ProjectionType_INCLUDE,
+
+		NonKeyAttributes: jsii.Strings("blockedBy"),
 	})
 }
 

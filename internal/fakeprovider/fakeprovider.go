@@ -1,6 +1,7 @@
 package fakeprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -19,13 +20,14 @@ type Provider struct {
 
 	now func() time.Time
 
-	mu        sync.Mutex
-	builds    []provider.Build
-	instances map[string]provider.Instance // by instance id
-	events    map[string][]history.Event   // by execution id
-	failure   error
-	reads     int
-	sent      []provider.Message
+	mu         sync.Mutex
+	builds     []provider.Build
+	instances  map[string]provider.Instance    // by instance id
+	executions map[string][]provider.Execution // by instance id, the oldest first
+	events     map[string][]history.Event      // by execution id
+	failure    error
+	reads      int
+	sent       []provider.Message
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -38,7 +40,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 	}
 	return &Provider{
 		now: now, builds: []provider.Build{b},
-		instances: map[string]provider.Instance{}, events: map[string][]history.Event{},
+		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{},
 	}
 }
 
@@ -56,18 +58,15 @@ func (p *Provider) Reads() int {
 	return p.reads
 }
 
-// Append adds events to the history of an instance, numbers them, and changes its status as they say. It panics when there
-// is no such instance.
+// Append adds events to the history of an instance, numbers them, and changes its status as they say. After an
+// OrchestrationContinuedAsNew they go to the next execution, which it begins with the event's input, and names where the
+// event does not. It panics when there is no such instance.
 func (p *Provider) Append(instanceID string, events ...history.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	in, ok := p.instances[instanceID]
-	if !ok {
-		panic("fakeprovider: no instance " + instanceID)
-	}
+	in := p.instance(instanceID)
 	for _, e := range events {
 		e.ID = int64(len(p.events[in.ExecutionID])) + 1
-		p.events[in.ExecutionID] = append(p.events[in.ExecutionID], e)
 		in.UpdatedAt, in.Status = e.Time, provider.StatusRunning
 		if e.Kind == history.TurnStarted {
 			in.Version = e.Version
@@ -75,8 +74,48 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 		if s, ended := provider.StatusAfter(e.Kind); ended {
 			in.Status = s
 		}
+		ended := in.ExecutionID
+		if e.Kind == history.OrchestrationContinuedAsNew {
+			in.ExecutionID, in.ExecutionNumber = cmp.Or(e.ExecutionID, p.nextExecutionID()), in.ExecutionNumber+1
+			p.beginExecution(in, e.Time, e.Input)
+			e.ExecutionID, e.Input = in.ExecutionID, nil
+		}
+		p.events[ended] = append(p.events[ended], e)
 	}
 	p.instances[instanceID] = in
+}
+
+// SetParent makes an instance the child of another.
+func (p *Provider) SetParent(instanceID string, parent history.Parent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.instance(instanceID)
+	in.Parent = &parent
+	p.instances[instanceID] = in
+}
+
+func (p *Provider) instance(instanceID string) provider.Instance {
+	in, ok := p.instances[instanceID]
+	if !ok {
+		panic("fakeprovider: no instance " + instanceID)
+	}
+	return in
+}
+
+func (p *Provider) nextExecutionID() string { return fmt.Sprintf("x%d", len(p.events)+1) }
+
+// beginExecution makes the first event of the instance's current execution.
+func (p *Provider) beginExecution(in provider.Instance, at time.Time, input history.Payload) {
+	started := history.Event{
+		ID: 1, Kind: history.OrchestrationStarted, Time: at, Name: in.Name, Version: in.Version, Input: input,
+		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent,
+	}
+	if !in.StartAt.IsZero() {
+		started.StartAt = &in.StartAt
+	}
+	p.events[in.ExecutionID] = []history.Event{started}
+	x := provider.Execution{ExecutionID: in.ExecutionID, Number: in.ExecutionNumber, StartedAt: at}
+	p.executions[in.InstanceID] = append(p.executions[in.InstanceID], x)
 }
 
 // StartOrchestration implements provider.Instances.
@@ -96,14 +135,11 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	}
 	now := p.now().UTC()
 	in := provider.Instance{
-		InstanceID: s.InstanceID, ExecutionID: fmt.Sprintf("x%d", len(p.instances)+1), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
-		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, Tags: maps.Clone(s.Tags),
+		InstanceID: s.InstanceID, ExecutionID: p.nextExecutionID(), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
+		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: maps.Clone(s.Tags),
 	}
 	p.instances[s.InstanceID] = in
-	p.events[in.ExecutionID] = []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: now, Name: s.Name, Version: s.Version, Input: s.Input,
-		StartID: s.StartID, Number: 1, Tags: in.Tags,
-	}}
+	p.beginExecution(in, now, s.Input)
 	return in, nil
 }
 
@@ -145,16 +181,39 @@ func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Eve
 }
 
 // ReadHistory implements provider.Instances.
-func (p *Provider) ReadHistory(ctx context.Context, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		if err := p.begin(ctx); err != nil {
 			yield(history.Event{}, err)
 			return
 		}
 		events := slices.Clone(p.events[executionID])
+		its := slices.ContainsFunc(p.executions[instanceID], func(x provider.Execution) bool { return x.ExecutionID == executionID })
 		p.mu.Unlock()
+		if !its {
+			yield(history.Event{}, fmt.Errorf("fake: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound))
+			return
+		}
 		for i := range events {
 			if events[i].ID > after && !yield(events[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// ListExecutions implements provider.Instances.
+func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	return func(yield func(provider.Execution, error) bool) {
+		if _, err := p.ReadInstance(ctx, instanceID); err != nil {
+			yield(provider.Execution{}, err)
+			return
+		}
+		p.mu.Lock()
+		executions := slices.Clone(p.executions[instanceID])
+		p.mu.Unlock()
+		for _, x := range slices.Backward(executions) {
+			if !yield(x, nil) {
 				return
 			}
 		}

@@ -20,14 +20,16 @@ type execution struct {
 	status        json.RawMessage // the custom status that the code set last
 
 	input    json.RawMessage
-	readable bool // OrchestrationStarted was replayed
-	started  bool // the body runs
+	startAt  time.Time // the body does not run before; messages wait
+	readable bool      // OrchestrationStarted was replayed
+	started  bool      // the body runs
 	ended    bool
 	now      time.Time
 	lastID   int64
 	untaken  int             // bytes of results that wait for their Await
 	tasks    map[int64]*Task // by id: those whose outcome is not in history yet
 	mail     *mailbox        // nil until there is need of it
+	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
 
 	coroutines []*coroutine
 	ready      []*coroutine // in the order in which they were woken
@@ -127,7 +129,7 @@ func (x *execution) leave() result {
 	if x.replaying && x.ended && !x.stuck() && x.next < len(x.past) {
 		x.void = x.divergence(x.idle())
 	}
-	r := result{events: x.out, consumed: x.consumed, ended: x.ended, continued: x.continued, lastID: x.lastID, bytes: x.bytes(), err: x.void}
+	r := result{events: x.out, consumed: max(x.consumed, 0), ended: x.ended, continued: x.continued, lastID: x.lastID, bytes: x.bytes(), err: x.void}
 	if f := x.foreign.Load(); f != nil {
 		r.err = f
 	}

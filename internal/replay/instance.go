@@ -12,6 +12,8 @@ import (
 // Orchestration is code that can be replayed.
 type Orchestration struct {
 	Name, Version string
+	// FailOnNondeterminism: code that parts from its history fails the instance, instead of waiting to be mended.
+	FailOnNondeterminism bool
 	// Body is the code: it runs on a coroutine of its own.
 	Body func(*Context, json.RawMessage) Ending
 }

@@ -34,12 +34,17 @@ func (x *execution) relive(ev *history.Event) error {
 			return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 		}
 		x.input, x.readable = input, true
+		if ev.StartAt != nil {
+			x.startAt = *ev.StartAt
+		}
 		if err := x.inherit(ev); err != nil {
 			return err
 		}
+	case history.InputsParked:
+		x.parked = append(x.parked, ev.Inputs...)
 	case history.TurnStarted:
-		x.now = ev.Time
-		if !x.started && !terminated(x.past[x.next:]) {
+		x.now, x.parked = ev.Time, nil // this turn took them
+		if x.mayBegin() && !terminated(x.past[x.next:]) {
 			x.begin()
 		}
 	default:

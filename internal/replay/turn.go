@@ -51,8 +51,12 @@ func (x *execution) turn(t *Turn) {
 		x.void = fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart)
 		return
 	}
+	if len(x.parked) > 0 {
+		t.Inputs = append([][]history.Event{x.parked}, t.Inputs...)
+		x.parked, x.consumed = nil, -1 // no message of this turn
+	}
 	x.now = x.timeOf(t)
-	if !x.started && !slices.ContainsFunc(t.Inputs, terminated) {
+	if x.mayBegin() && !slices.ContainsFunc(t.Inputs, terminated) {
 		x.open(t)
 		x.begin()
 		x.run()
@@ -67,6 +71,12 @@ func (x *execution) turn(t *Turn) {
 		}
 	}
 }
+
+// mayBegin reports whether the body is to run for the first time.
+func (x *execution) mayBegin() bool { return !x.started && !x.now.Before(x.startAt) }
+
+// startTimer is what the timer of a delayed start fires for: the event that every execution begins with.
+const startTimer = 1
 
 // apply takes one input, if it has anything to say.
 func (x *execution) apply(t *Turn, ev *history.Event) {
@@ -107,6 +117,9 @@ func (x *execution) timeOf(t *Turn) time.Time {
 		for i := range message {
 			if message[i].Kind != history.TimerFired {
 				continue
+			}
+			if message[i].SourceEventID == startTimer {
+				now = later(now, x.startAt)
 			}
 			if timer, applies := x.concerns(&message[i]); applies {
 				now = later(now, timer.FireAt())

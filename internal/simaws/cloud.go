@@ -1,10 +1,10 @@
-// Package simaws is DynamoDB and SQS in memory, in the types of the AWS SDK, so that tests and simulations run the real
-// provider without a network.
+// Package simaws is DynamoDB, SQS and EventBridge Scheduler in memory, in the types of the AWS SDK, so that tests and
+// simulations run the real provider without a network.
 //
 // It follows AWS where the emulators do not: transactions are all or nothing with a reason for each item, an expired
 // receipt is refused by a FIFO queue, a message group blocks while one of its messages is in flight, a failed condition
 // costs its write units. What AWS does only at times (lost responses, throttling, conflicts, stale reads, duplicates,
-// reordering) is produced on demand: by an [Interceptor], [Table.Lag] and [Queues.Disorder].
+// reordering) is produced on demand: by an [Interceptor], [Table.Lag], [Queues.Disorder] and [Schedules.Disorder].
 //
 // Every time comes from the clock of the [Cloud]. With the default clock a Cloud that is made inside a testing/synctest
 // bubble lives in the virtual time of that bubble.
@@ -22,13 +22,15 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Cloud is one account: a table, its queues and the event source mappings that join queues to functions. All methods
-// of a Cloud and of its parts are safe for concurrent use.
+// Cloud is one account: a table, its queues, its schedules and the event source mappings that join queues to
+// functions. All methods of a Cloud and of its parts are safe for concurrent use.
 type Cloud struct {
 	// Table serves the DynamoDB calls.
 	Table *Table
 	// Queues serves the SQS calls.
 	Queues *Queues
+	// Schedules serves the calls of EventBridge Scheduler.
+	Schedules *Schedules
 
 	now       func() time.Time
 	intercept Interceptor
@@ -43,7 +45,7 @@ type Cloud struct {
 
 // Call is one request on its way into the Cloud, as an [Interceptor] sees it.
 type Call struct {
-	// Service is "DynamoDB", "SQS", or "Lambda" for what an event source mapping does by itself.
+	// Service is "DynamoDB", "SQS", "Scheduler", or "Lambda" for what an event source mapping does by itself.
 	Service string
 	// Operation is the SDK's name of the call, such as "PutItem". The Lambda operations are "Invoke", with the batch
 	// as []types.Message, and "DeleteMessageBatch", the mapping's own delete.
@@ -96,6 +98,9 @@ func New(opts ...Option) *Cloud {
 	c := &Cloud{now: s.now, intercept: s.intercept, changed: make(chan struct{}, 1)}
 	c.Table = newTable(c, s.table)
 	c.Queues = &Queues{cloud: c, byName: map[string]*queue{}}
+	c.Schedules = &Schedules{
+		cloud: c, groups: map[string]map[string]*schedule{defaultGroup: {}}, disorder: ScheduleDisorder{LateTo: precision},
+	}
 
 	return c
 }

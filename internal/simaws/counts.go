@@ -20,6 +20,9 @@ const (
 	opChangeMessageVisibility
 	opChangeMessageVisibilityBatch
 	opGetQueueAttributes
+	opCreateSchedule
+	opGetSchedule
+	opDeleteSchedule
 	opInvoke
 	opMappingDelete
 	operations
@@ -32,6 +35,7 @@ func (o operation) String() string {
 		"DynamoDB.TransactWriteItems",
 		"SQS.SendMessage", "SQS.SendMessageBatch", "SQS.ReceiveMessage", "SQS.DeleteMessage", "SQS.DeleteMessageBatch",
 		"SQS.ChangeMessageVisibility", "SQS.ChangeMessageVisibilityBatch", "SQS.GetQueueAttributes",
+		"Scheduler.CreateSchedule", "Scheduler.GetSchedule", "Scheduler.DeleteSchedule",
 		"Lambda.Invoke", "Lambda.DeleteMessageBatch",
 	}[o]
 }

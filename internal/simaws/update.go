@@ -200,8 +200,8 @@ func (u *update) check(s *scope, t *Table) error {
 
 	for _, a := range u.adds {
 		switch t := typeOf(s.get(a.value.first.operand)); t {
-		case "N":
-		case "SS", "NS", "BS":
+		case "N", "SS":
+		case "NS", "BS":
 			return unsupported("ADD of a set in UpdateExpression")
 		default:
 			return invalid("Invalid UpdateExpression: Incorrect operand type for operator or function; "+
@@ -248,7 +248,7 @@ func (u *update) apply(s *scope) (item, error) {
 		v := s.values[a.value.first.operand.text]
 
 		if old := s.item[name]; old != nil {
-			sum, err := add(old, v, false)
+			sum, err := addTo(old, v)
 			if err != nil {
 				return nil, err
 			}
@@ -293,6 +293,21 @@ func (o source) eval(s *scope) (ddbtypes.AttributeValue, error) {
 	}
 
 	return v, nil
+}
+
+// addTo is what ADD makes of an attribute: a sum, or a union.
+func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
+	set, isSet := old.(*ddbtypes.AttributeValueMemberSS)
+	more, given := v.(*ddbtypes.AttributeValueMemberSS)
+
+	if !isSet || !given {
+		return add(old, v, false)
+	}
+
+	union := slices.Concat(set.Value, more.Value)
+	slices.Sort(union)
+
+	return &ddbtypes.AttributeValueMemberSS{Value: slices.Compact(union)}, nil
 }
 
 // add is the sum or difference of two numbers.

@@ -47,6 +47,8 @@ func TestUpdates(t *testing.T) {
 		{"ADD n :v", one, item{"a": str("m"), "n": num("11")}},
 		{"ADD n :v", item{":v": num("99999999999999999999")}, item{"a": str("m"), "n": num("100000000000000000009")}},
 		{"ADD c :v", one, item{"a": str("m"), "n": num("10"), "c": num("1")}},
+		{"ADD c :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, item{"a": str("m"), "n": num("10"), "c": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}},
+		{"ADD n :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
 		{"ADD c :v", item{":v": num("01.50")}, item{"a": str("m"), "n": num("10"), "c": num("1.5")}},
 		{"REMOVE a, gone", nil, item{"n": num("10")}},
 		{"SET a = n, n = a", nil, item{"a": num("10"), "n": str("m")}},

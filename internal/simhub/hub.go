@@ -32,6 +32,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
 	InboxVisibility, WorkVisibility time.Duration
+	// Timers is how long timers are held, as in dynamo.Hub. Default: dynamo.TimersSchedules, as in the stack.
+	Timers string
 }
 
 func (o Options) withDefaults() Options {
@@ -46,6 +48,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.WorkVisibility == 0 {
 		o.WorkVisibility = 15 * time.Minute
+	}
+	if o.Timers == "" {
+		o.Timers = dynamo.TimersSchedules
 	}
 	return o
 }
@@ -71,7 +76,8 @@ func New(o Options) (*Hub, error) {
 	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(o.Intercept))
 	where := h.createQueues()
 	var err error
-	h.Provider, err = dynamo.New(where, dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues}, dynamo.WithLogger(o.Logger))
+	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}
+	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger))
 	if err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
 	}
@@ -91,11 +97,14 @@ func (h *Hub) Close() {
 	}
 }
 
-// table is the stack's, with its index by creation.
+// table is the stack's, with its indexes.
 func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
-		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}},
+		Indexes: []simaws.Index{
+			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
+			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
+		},
 	}
 }
 
@@ -112,7 +121,17 @@ func (h *Hub) createQueues() dynamo.Hub {
 	for _, name := range h.workQueues() {
 		where.WorkQueues[name] = create(name, "", h.options.WorkVisibility)
 	}
+	h.addScheduling(&where)
 	return where
+}
+
+// addScheduling is what timers need that a queue's delay cannot hold.
+func (h *Hub) addScheduling(where *dynamo.Hub) {
+	h.Cloud.Schedules.CreateGroup("perdure-" + where.Name)
+	where.Timers = h.options.Timers
+	where.ScheduleGroup, where.ScheduleRoleARN = "perdure-"+where.Name, "arn:aws:iam::000000000000:role/schedules"
+	where.TimersARN = h.Cloud.Queues.ARN(where.TimersURL)
+	where.TimersDeadLettersARN = h.Cloud.Queues.ARN(where.DeadLetters[provider.QueueTimers])
 }
 
 // workQueues are those that the registered activities are on.

@@ -3,15 +3,14 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -23,24 +22,20 @@ const (
 	buildsLive = time.Minute // how long a look at the builds serves
 )
 
-// PutBuild creates the item of a build, once.
+// PutBuild writes the item of a build, and when it reported: of the builds, the last to report is the one that is deployed.
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	doc, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, ConditionExpression: aws.String(notExists),
-		Item: item{attrPK: str(pkHub), attrSK: str(skBuilds + b.ID), attrBuild: str(string(doc)), "created": str(formatTime(p.now()))},
+		TableName: &p.hub.Table,
+		Item:      item{attrPK: str(pkHub), attrSK: str(skBuilds + b.ID), attrBuild: str(string(doc)), "created": str(formatTime(p.now()))},
 	}
-	err = call(ctx, "DynamoDB.PutItem", "", func() error {
+	return call(ctx, "DynamoDB.PutItem", "", func() error {
 		_, err := p.table.PutItem(ctx, in)
 		return err
 	})
-	if _, there := errors.AsType[*types.ConditionalCheckFailedException](err); there {
-		return nil
-	}
-	return err
 }
 
 // builds remembers which orchestrations the deployed builds know.
@@ -48,7 +43,16 @@ type builds struct {
 	mu     sync.Mutex
 	readAt time.Time
 	names  map[string][]string // orchestration to versions; nil: no build has ever reported
+	latest string              // the id of the build that reported last
 	poked  time.Time
+}
+
+// last is the build that reported last; empty when none has.
+func (b *builds) last(ctx context.Context, p *Provider) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := b.read(ctx, p)
+	return b.latest, err
 }
 
 // mayPoke allows one a minute: a typing mistake in a loop must not cost invocations.
@@ -91,11 +95,15 @@ func (b *builds) read(ctx context.Context, p *Provider) error {
 		ExpressionAttributeValues: item{":pk": str(pkHub), ":sk": str(skBuilds)},
 	}
 	var names map[string][]string
+	latest := item{}
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
 			return err
 		}
 		for _, it := range page {
+			if getString(it, attrCreated) > getString(latest, attrCreated) {
+				latest = it
+			}
 			var build provider.Build
 			if err := json.Unmarshal([]byte(getString(it, attrBuild)), &build); err != nil {
 				return fmt.Errorf("dynamo: build %s: %w", getString(it, attrSK), err)
@@ -108,6 +116,6 @@ func (b *builds) read(ctx context.Context, p *Provider) error {
 			}
 		}
 	}
-	b.names, b.readAt = names, p.now()
+	b.names, b.readAt, b.latest = names, p.now(), strings.TrimPrefix(getString(latest, attrSK), skBuilds)
 	return nil
 }

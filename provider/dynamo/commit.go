@@ -16,7 +16,10 @@ const notExists = "attribute_not_exists(" + attrPK + ")"
 
 // AckOrchestrationItem commits a turn by creating its segment, and then sends what the segment says.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
-	s := provider.Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
+	if !t.LockedUntil.IsZero() && !p.now().Before(t.LockedUntil) {
+		return nil, fmt.Errorf("dynamo: instance %q: segment %d is not committed: %w", t.InstanceID, t.Head.Segment+1, provider.ErrLockLost)
+	}
+	s := t.Segment()
 	if err := p.commit(ctx, t, s); err != nil {
 		return nil, err
 	}
@@ -31,15 +34,19 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", t.InstanceID, err)
 	}
-	err = p.put(ctx, t.InstanceID, items)
+	if t.Next == nil {
+		err = p.put(ctx, t.InstanceID, items)
+	} else {
+		err = p.putBoth(ctx, t, s, items)
+	}
 	if err == nil {
 		return nil
 	}
 	old, refused := refusedItem(err, 0)
 	switch {
-	case !refused:
+	case !refused && !conditionFailed(err):
 		return err
-	case getString(old, attrNonce) == nonce:
+	case refused && getString(old, attrNonce) == nonce:
 		return nil // our own: the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
@@ -58,12 +65,34 @@ func (p *Provider) put(ctx context.Context, instanceID string, items []item) err
 			return err
 		})
 	}
+	writes := p.puts(items)
+	create(writes[0].Put)
+	return p.transact(ctx, instanceID, writes)
+}
+
+// putBoth writes an execution's last segment, the next one's first, and which of the two is the instance's, at once (R3):
+// there is no moment in which an instance has no execution, or two.
+func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, s provider.Segment, items []item) error {
+	next, err := encodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: the execution that continues: %w", t.InstanceID, err)
+	}
+	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB a transaction
+		return fmt.Errorf("dynamo: instance %q: %w: what it carries over to the next execution takes too much", t.InstanceID, provider.ErrTooLarge)
+	}
+	writes := p.puts(append(items, next...))
+	create(writes[0].Put)
+	u := projection{instanceID: t.InstanceID, version: versionOf(s), customStatus: customStatusOf(s), status: provider.StatusRunning}
+	writes = append(writes, types.TransactWriteItem{Update: p.succeed(t, u)})
+	return p.transact(ctx, t.InstanceID, writes)
+}
+
+func (p *Provider) puts(items []item) []types.TransactWriteItem {
 	writes := make([]types.TransactWriteItem, len(items))
 	for n, it := range items {
 		writes[n].Put = &types.Put{TableName: &p.hub.Table, Item: it}
 	}
-	create(writes[0].Put)
-	return p.transact(ctx, instanceID, writes)
+	return writes
 }
 
 // create makes a put of a transaction conditional on the item not being there.

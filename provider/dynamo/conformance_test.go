@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime},
-		Want:         providertest.Report{Ran: 141},
+		Want:         providertest.Report{Ran: 174},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c)) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -82,6 +83,14 @@ func onlyTransient(reasons []types.CancellationReason) bool {
 		}
 	}
 	return transient
+}
+
+// conditionFailed reports whether a transaction failed because of one of its conditions.
+func conditionFailed(err error) bool {
+	many, ok := errors.AsType[*types.TransactionCanceledException](err)
+	return ok && slices.ContainsFunc(many.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == "ConditionalCheckFailed"
+	})
 }
 
 // refusedItem returns the item that made a condition fail, as it stands (nil: it does not exist), or false when err is something else.

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -17,6 +18,14 @@ type Hub struct {
 	WorkQueues  map[string]string `json:"workQueues"`  // name to URL
 	TimersURL   string            `json:"timersUrl"`   //
 	DeadLetters map[string]string `json:"deadLetters"` // name to URL: provider.QueueInbox, provider.QueueTimers and each work queue's
+
+	// What becomes of timers that a queue cannot delay for long enough: TimersSchedules or TimersHops, which is also what
+	// "" means. The rest is needed by those who keep time with schedules.
+	Timers               string `json:"timers"`
+	ScheduleGroup        string `json:"scheduleGroup"`
+	ScheduleRoleARN      string `json:"scheduleRoleArn"` // of the role that Scheduler sends with
+	TimersARN            string `json:"timersArn"`
+	TimersDeadLettersARN string `json:"timersDeadLettersArn"`
 }
 
 func (h Hub) validate() error {
@@ -25,6 +34,10 @@ func (h Hub) validate() error {
 			return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: f.name, Problem: "is missing"})
 		}
 	}
+	if h.Timers != "" && h.Timers != TimersSchedules && h.Timers != TimersHops {
+		problem := fmt.Sprintf("is %q: neither %s nor %s", h.Timers, TimersSchedules, TimersHops)
+		return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: "timers", Problem: problem})
+	}
 	return nil
 }
 
@@ -32,6 +45,8 @@ func (h Hub) validate() error {
 type Clients struct {
 	Table  tableAPI
 	Queues queueAPI
+	// Schedules is needed by those who hold timers with schedules.
+	Schedules scheduleAPI
 }
 
 // Option changes how a Provider works.
@@ -43,15 +58,28 @@ func WithClock(now func() time.Time) Option { return func(p *Provider) { p.now =
 // WithLogger sets where the provider logs. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(p *Provider) { p.log = l } }
 
+// WithLongestDelay sets how long a timer is delayed by a queue at most, from 1 s to SQS's 900 s, the default. It is for tests
+// of long timers that have no time.
+func WithLongestDelay(d time.Duration) Option { return func(p *Provider) { p.longestDelay = d } }
+
+// WithScheduleLead sets how long before its timer is due a schedule fires. It is for tests, as WithLongestDelay is, and at least
+// a second less. The default is 2 minutes.
+func WithScheduleLead(d time.Duration) Option { return func(p *Provider) { p.lead = d } }
+
 // Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use and holds no state but a cache of the
 // builds it has seen.
 type Provider struct {
-	hub    Hub
-	table  tableAPI
-	queues queueAPI
-	now    func() time.Time
-	log    *slog.Logger
-	builds builds
+	hub       Hub
+	table     tableAPI
+	queues    queueAPI
+	schedules scheduleAPI
+	now       func() time.Time
+	log       *slog.Logger
+	builds    builds
+	// visibilities are the queues' visibility timeouts, by URL, once they were asked for.
+	visibilities sync.Map
+
+	longestDelay, lead time.Duration // of timers
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -61,10 +89,16 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	if err := hub.validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{hub: hub, table: clients.Table, queues: clients.Queues, log: slog.Default()}
+	p := &Provider{
+		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
+		longestDelay: maxDelay, lead: scheduleLead,
+	}
 	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
 	for _, opt := range opts {
 		opt(p)
+	}
+	if err := p.checkTiming(); err != nil {
+		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}
 	return p, nil
 }

@@ -53,6 +53,10 @@ func dedupID(m *provider.Message) string {
 		if m.EventID != "" {
 			return digest(string(m.Kind), m.InstanceID, m.Name, m.EventID)
 		}
+	case provider.MessageStart:
+		return digest(string(m.Kind), m.InstanceID, m.StartID)
+	case provider.MessageChildOutcome:
+		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
 	case provider.MessageWake, provider.MessageTerminate:
 	}
 	return rand.Text()

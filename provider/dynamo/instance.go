@@ -22,12 +22,22 @@ func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 func instanceItem(in provider.Instance) (item, error) {
 	it := instanceKey(in.InstanceID)
-	it["name"], it["status"], it["startId"] = str(in.Name), str(string(in.Status)), str(in.StartID)
+	it["name"], it["status"], it[attrStartID] = str(in.Name), str(string(in.Status)), str(in.StartID)
 	it["execution"], it["number"] = str(in.ExecutionID), num(in.ExecutionNumber)
 	it[attrShard], it[attrCreated] = str(shardOf(in.InstanceID)), str(createdKey(in))
 	it["updated"] = str(formatTime(in.UpdatedAt))
 	if in.Version != "" {
 		it["version"] = str(in.Version)
+	}
+	if !in.StartAt.IsZero() {
+		it[attrStartAt] = str(formatTime(in.StartAt))
+	}
+	if in.Parent != nil {
+		b, err := json.Marshal(in.Parent)
+		if err != nil {
+			return nil, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
+		}
+		it[attrParent] = str(string(b))
 	}
 	if len(in.Tags) > 0 {
 		b, err := json.Marshal(in.Tags)
@@ -47,9 +57,9 @@ func createdKey(in provider.Instance) string {
 func decodeInstance(it item) (provider.Instance, error) {
 	id := getString(it, attrPK)
 	in := provider.Instance{
-		InstanceID: id[min(2, len(id)):], ExecutionID: getString(it, "execution"), ExecutionNumber: getNumber(it, "number"),
+		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, "execution"), ExecutionNumber: getNumber(it, "number"),
 		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, "status")),
-		StartID: getString(it, "startId"),
+		StartID: getString(it, attrStartID),
 	}
 	var err error
 	created := getString(it, attrCreated)
@@ -58,6 +68,21 @@ func decodeInstance(it item) (provider.Instance, error) {
 	}
 	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, "updated")); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
+	}
+	if at := getString(it, attrStartAt); at != "" {
+		if in.StartAt, err = time.Parse(timeFormat, at); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: startAt: %w", in.InstanceID, err)
+		}
+	}
+	if parent := getString(it, attrParent); parent != "" {
+		if err := json.Unmarshal([]byte(parent), &in.Parent); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: parent: %w", in.InstanceID, err)
+		}
+	}
+	if why := getString(it, attrDiagnosis); why != "" {
+		if err := json.Unmarshal([]byte(why), &in.Diagnosis); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: diagnosis: %w", in.InstanceID, err)
+		}
 	}
 	if custom := getString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
@@ -98,6 +123,7 @@ type projection struct {
 	version                 string
 	customStatus            history.Payload
 	watermark               provider.Position
+	blocked                 *history.Event // InputsParked: why, and in which build; set if status is Blocked
 }
 
 // changed reports whether there is anything to write.
@@ -109,7 +135,7 @@ func (u *projection) changed() bool { return u.status != "" || u.customStatus !=
 func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
-		UpdateExpression:         aws.String("SET #updated = :updated, #seq = :seq" + u.assignments()),
+		UpdateExpression:         aws.String("SET #updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
 		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq)"),
 		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq"},
 		ExpressionAttributeValues: item{
@@ -127,10 +153,30 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 	return err
 }
 
+// succeed makes a turn's next execution the instance's, on the condition that the turn's own was (R7).
+func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
+	in := &dynamodb.UpdateItemInput{
+		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq", "#number": "number"},
+		ExpressionAttributeValues: item{
+			":updated": str(formatTime(p.now())), ":execution": str(t.Head.ExecutionID),
+			":next": str(t.Next.ExecutionID), ":number": num(t.Next.Start.Number),
+		},
+	}
+	set := "SET #updated = :updated, #execution = :next, #number = :number" + u.assignments() + " REMOVE #seq, attention, blockedBy, diagnosis"
+	u.values(in)
+	return &types.Update{
+		TableName: &p.hub.Table, Key: instanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+	}
+}
+
 func (u *projection) assignments() string {
 	set := ""
 	if u.status != "" {
-		set += ", #status = :status, #version = :version"
+		set += ", #status = :status"
+	}
+	if u.version != "" && u.status != "" {
+		set += ", #version = :version"
 	}
 	if u.status.Terminal() {
 		set += ", wm = :wm, inbox = :inbox" // for the next life of the id (R3)
@@ -138,16 +184,34 @@ func (u *projection) assignments() string {
 	if u.customStatus != nil {
 		set += ", #customStatus = :customStatus"
 	}
+	if u.blocked != nil {
+		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
+	}
 	return set
+}
+
+// removals end the attention that a blocked instance gets.
+func (u *projection) removals() string {
+	if u.status == "" || u.blocked != nil {
+		return ""
+	}
+	return " REMOVE attention, blockedBy, diagnosis"
 }
 
 func (u *projection) values(in *dynamodb.UpdateItemInput) {
 	if u.status != "" {
-		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeNames["#version"] = "status", "version"
-		in.ExpressionAttributeValues[":status"], in.ExpressionAttributeValues[":version"] = str(string(u.status)), str(u.version)
+		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeValues[":status"] = "status", str(string(u.status))
+	}
+	if u.version != "" && u.status != "" {
+		in.ExpressionAttributeNames["#version"], in.ExpressionAttributeValues[":version"] = "version", str(u.version)
 	}
 	if u.status.Terminal() {
 		in.ExpressionAttributeValues[":wm"], in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Sequence), str(u.watermark.Inbox)
+	}
+	if u.blocked != nil {
+		why, _ := json.Marshal(u.blocked.Error) //nolint:errchkjson // strings and numbers: cannot fail
+		in.ExpressionAttributeValues[":attention"], in.ExpressionAttributeValues[":blockedBy"] = str(attentionBlocked), str(u.blocked.BuildID)
+		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
 	}
 	if u.customStatus != nil {
 		in.ExpressionAttributeNames["#customStatus"] = "customStatus"

@@ -19,10 +19,27 @@ const (
 	indexByCreation = "byCreation"
 	attrShard       = "gs"
 	attrCreated     = "created"
-	shards          = 16 // an index by status or day alone would be one hot partition
+
+	// The index by attention holds what is blocked, and is empty where all is well.
+	indexByAttention = "byAttention"
+	attentionBlocked = "blocked"
+
+	shards = 16 // an index by status or day alone would be one hot partition
+)
+
+// Attributes of the instance item that more than one file knows.
+const (
+	attrStartID   = "startId"
+	attrStartAt   = "startAt"
+	attrParent    = "parent"
+	attrPast      = "past" // the ids of starts that were refused (R10)
+	attrDiagnosis = "diagnosis"
+	attrBlockedBy = "blockedBy" // the build
+	attrRefused   = "refused"   // and how many there were
 )
 
 const (
+	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
 )
@@ -55,7 +72,7 @@ func getNumber(it item, name string) int64 {
 }
 
 func instanceKey(instanceID string) item {
-	return item{attrPK: str("i#" + instanceID), attrSK: str(skInstance)}
+	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skInstance)}
 }
 
 func executionPK(executionID string) string { return "x#" + executionID }

@@ -170,7 +170,7 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 					yield(provider.Instance{}, err)
 					return
 				}
-				if !yieldPending(page, yield) {
+				if !yieldPending(page, startedBefore, yield) {
 					return
 				}
 			}
@@ -178,6 +178,38 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 		if err := p.setWatched(ctx, startedBefore); err != nil {
 			yield(provider.Instance{}, err)
 		}
+	}
+}
+
+// BlockedInstances reads the index by attention. A build that was just deployed reports when it first runs a turn, which may
+// never come where everything is blocked: so the orchestrator is asked to.
+func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[provider.Instance, error] {
+	return func(yield func(provider.Instance, error) bool) {
+		last, err := p.builds.last(ctx, p)
+		if err != nil {
+			yield(provider.Instance{}, err)
+			return
+		}
+		for page, err := range p.query(ctx, "", p.attentionQuery(attentionBlocked)) {
+			if err != nil {
+				yield(provider.Instance{}, err)
+				return
+			}
+			for _, it := range page {
+				if getString(it, attrBlockedBy) == last {
+					p.poke(ctx)
+				} else if id := getString(it, attrPK); !yield(provider.Instance{InstanceID: id[min(len(idPrefix), len(id)):], Status: provider.StatusBlocked}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
+		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(kind)},
 	}
 }
 
@@ -205,9 +237,10 @@ func (p *Provider) setWatched(ctx context.Context, upTo time.Time) error {
 	})
 }
 
-func yieldPending(page []item, yield func(provider.Instance, error) bool) bool {
+// yieldPending leaves out what is to wait still: it has a timer that nothing can lose.
+func yieldPending(page []item, startedBefore time.Time, yield func(provider.Instance, error) bool) bool {
 	for _, it := range page {
-		if !matches(it, provider.Query{Status: provider.StatusPending}) {
+		if !matches(it, provider.Query{Status: provider.StatusPending}) || getString(it, attrStartAt) > formatTime(startedBefore) {
 			continue
 		}
 		if in, err := decodeInstance(it); !yield(in, err) {

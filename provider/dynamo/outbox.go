@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -13,7 +12,7 @@ import (
 // dispatch sends what a committed turn caused. The status of a turn that ends the instance is written last, when everything
 // else was accepted: only then may the id be used again (R9).
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
-	out := provider.OutputsOf(t.InstanceID, t.Head.ExecutionID, s, nil)
+	out := provider.OutputsOf(t.Origin(), s, nil)
 	u := projectionOf(t, s)
 	if u.changed() && !u.status.Terminal() && !out.Empty() {
 		return p.alongside(ctx, u, &out)
@@ -25,8 +24,11 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 	return refused, p.project(ctx, u)
 }
 
-// projectionOf is what a turn changes of the instance.
+// projectionOf is what a turn changes of the instance. One that continues as new has done so in its commit.
 func projectionOf(t *provider.Turn, s provider.Segment) projection {
+	if t.Next != nil {
+		return projection{}
+	}
 	u := projection{
 		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence,
 		version: versionOf(s), customStatus: customStatusOf(s), watermark: s.Watermark,
@@ -34,6 +36,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	if status, changed := t.Status(); changed {
 		u.status = status
 	}
+	u.blocked = blockedBy(s)
 	return u
 }
 
@@ -46,35 +49,42 @@ func (p *Provider) alongside(ctx context.Context, u projection, out *provider.Ou
 	return refused, err
 }
 
-// RedispatchOrchestration sends again what is unsettled from the segment that consumed the message at from, up to the head (R4).
+// RedispatchOrchestration sends again what is unsettled from the segment that consumed the message at from, up to the head,
+// across continue-as-new (R4).
 func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
-	settled := provider.Settled(o.Segments)
-	var out provider.Outputs
-	first := true
-	for _, s := range o.Segments {
-		if s.Sequence == 0 || first && !s.Watermark.Covers(from) {
-			continue
+	out := unsettled(o, from)
+	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
+		var err error
+		if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
+			return nil, err
 		}
-		first = false
-		more := provider.OutputsOf(o.InstanceID, o.Head.ExecutionID, s, func(id int64) bool { return settled[id] })
-		out.WorkItems = append(out.WorkItems, more.WorkItems...)
-		out.Timers = append(out.Timers, more.Timers...)
-	}
-	u, over := endOf(o)
-	if over {
-		return nil, p.project(ctx, u) // what an execution that is over had scheduled is nobody's any more
+		out.Add(unsettled(x, from))
 	}
 	refused, err := p.sendOutputs(ctx, &out)
-	if err != nil {
+	if err != nil || o.Head.Segment == 0 { // the instance was written together with its h#0
 		return refused, err
 	}
-	return refused, p.project(ctx, u)
+	return refused, p.project(ctx, endOf(o))
+}
+
+// unsettled is what an execution caused since it consumed the message at from, and still waits for.
+func unsettled(o *provider.Orchestration, from provider.Position) (out provider.Outputs) {
+	settled := provider.Settled(o.Segments)
+	for i, s := range o.Segments {
+		if s.Watermark.Covers(from) {
+			for _, s := range o.Segments[i:] {
+				out.Add(provider.OutputsOf(o.Origin(), s, func(id int64) bool { return settled[id] }))
+			}
+			break
+		}
+	}
+	return out
 }
 
 // endOf is what an execution's whole history says of its instance.
-func endOf(o *provider.Orchestration) (u projection, over bool) {
+func endOf(o *provider.Orchestration) projection {
 	last := o.Segments[len(o.Segments)-1]
-	u = projection{
+	u := projection{
 		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, status: provider.StatusRunning, watermark: last.Watermark,
 	}
 	for _, s := range o.Segments {
@@ -85,12 +95,21 @@ func endOf(o *provider.Orchestration) (u projection, over bool) {
 			u.customStatus = custom
 		}
 	}
-	if n := len(last.Events); n > 0 {
-		if status, ends := provider.StatusAfter(last.Events[n-1].Kind); ends {
-			u.status, over = status, true
-		}
+	if status, ends := provider.StatusAfter(last.Events[len(last.Events)-1].Kind); ends {
+		u.status = status
 	}
-	return u, over
+	if u.blocked = blockedBy(last); u.blocked != nil {
+		u.status = provider.StatusBlocked
+	}
+	return u
+}
+
+// blockedBy is the event that a blocked instance's history ends with, or nil.
+func blockedBy(s provider.Segment) *history.Event {
+	if last := &s.Events[len(s.Events)-1]; last.Kind == history.InputsParked {
+		return last
+	}
+	return nil
 }
 
 // versionOf is the version a turn ran as; the first one binds the instance.
@@ -114,12 +133,29 @@ func customStatusOf(s provider.Segment) history.Payload {
 	return last
 }
 
-// sendOutputs sends work items to their queues and timers to theirs.
+// sendOutputs sends work items to their queues, timers to theirs, and messages to the inbox.
 func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
-	var refused []provider.OutputFailure
 	queues := map[string][]entry{}
-	for i := range out.WorkItems {
-		w := &out.WorkItems[i]
+	refused := p.workEntries(out.WorkItems, queues)
+	refused = append(refused, p.messageEntries(out.Messages, queues)...)
+	timers, err := p.timerEntries(out.Timers)
+	if err != nil {
+		return refused, err
+	}
+	if len(timers) > 0 {
+		queues[p.hub.TimersURL] = timers
+	}
+	never, err := p.sendAll(ctx, queues)
+	for _, e := range never {
+		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
+	}
+	return refused, err
+}
+
+// workEntries puts work items to those of their queues.
+func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]entry) (refused []provider.OutputFailure) {
+	for i := range items {
+		w := &items[i]
 		url, known := p.hub.WorkQueues[w.Queue]
 		if !known {
 			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
@@ -135,57 +171,34 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 		}
 		queues[url] = append(queues[url], e)
 	}
-	timers, err := p.timerEntries(out.Timers)
-	if err != nil {
-		return refused, err
+	return refused
+}
+
+// messageEntries puts messages for other instances to those of the inbox.
+func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]entry) (refused []provider.OutputFailure) {
+	for i := range ms {
+		m := ms[i]
+		id := m.SourceEventID
+		if m.Kind == provider.MessageStart {
+			m.SourceEventID = 0
+		}
+		e, err := inboxEntry(&m)
+		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must hear of it all the same
+			m.Result, m.Error = nil, &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
+			e, err = inboxEntry(&m)
+		}
+		if err != nil {
+			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
+			continue
+		}
+		e.id = id
+		queues[p.hub.InboxURL] = append(queues[p.hub.InboxURL], e)
 	}
-	if len(timers) > 0 {
-		queues[p.hub.TimersURL] = timers
-	}
-	never, err := p.sendAll(ctx, queues)
-	for _, e := range never {
-		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
-	}
-	return refused, err
+	return refused
 }
 
 func refuse(id int64, errorType, format string, args ...any) provider.OutputFailure {
 	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
-}
-
-// HoldTimers sends timers to the timers queue with the delay they have left.
-func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
-	entries, err := p.timerEntries(timers)
-	if err != nil {
-		return err
-	}
-	refused, err := p.sendAll(ctx, map[string][]entry{p.hub.TimersURL: entries})
-	if len(refused) > 0 {
-		return fmt.Errorf("dynamo: %d timers are not taken: %s %s", len(refused), refused[0].code, refused[0].message)
-	}
-	return err
-}
-
-// maxDelay is the longest an SQS message can be delayed (a quota): longer timers hop.
-const maxDelay = 900 * time.Second
-
-func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
-	entries := make([]entry, 0, len(timers))
-	for i := range timers {
-		e, err := newEntry(&timers[i], timers[i].TimerID)
-		if err != nil {
-			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
-		}
-		e.delay = p.delayUntil(timers[i].FireAt)
-		entries = append(entries, e)
-	}
-	return entries, nil
-}
-
-// delayUntil is rounded down: who receives the message waits out the rest of the second, so that a timer is exact and not a
-// second late.
-func (p *Provider) delayUntil(at time.Time) int32 {
-	return int32(min(max(at.Sub(p.now()), 0), maxDelay) / time.Second)
 }
 
 // PutWorkItems sends work items with the delay they have left.

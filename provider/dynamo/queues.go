@@ -124,14 +124,12 @@ func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) err
 		if err != nil {
 			return err
 		}
-		if batch[0].group == "" {
-			refused = append(refused, refusals(batch, out.Failed)...)
-			out.Failed = slices.DeleteFunc(out.Failed, func(f types.BatchResultErrorEntry) bool { return f.SenderFault })
-		}
+		refused = append(refused, refusals(batch, out.Failed)...)
+		faults, again := blame(out.Failed)
 		switch {
-		case len(out.Failed) > 0:
-			batch = remaining(batch, out.Failed)
-			return entryError(url, out.Failed)
+		case len(again) > 0:
+			batch = remaining(batch, again, faults)
+			return entryError(url, again)
 		case len(refused) > 0:
 			return &partialError{url: url, failed: len(refused), code: refused[0].code, message: refused[0].message, fault: true, refused: refused}
 		default:
@@ -144,6 +142,18 @@ func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) err
 type refusedEntry struct {
 	id            int64
 	code, message string
+}
+
+// blame tells the failures that are the sender's fault from those that are not.
+func blame(failed []types.BatchResultErrorEntry) (faults, again []types.BatchResultErrorEntry) {
+	for _, f := range failed {
+		if f.SenderFault {
+			faults = append(faults, f)
+		} else {
+			again = append(again, f)
+		}
+	}
+	return faults, again
 }
 
 func refusals(batch []entry, failed []types.BatchResultErrorEntry) (refused []refusedEntry) {
@@ -172,20 +182,27 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 	return entries
 }
 
-// remaining is what to send again. Of a FIFO queue's messages it is all from the first that failed on: those behind it are in
-// already, and a repeat is swallowed, but then none of them has overtaken it for good.
-func remaining(batch []entry, failed []types.BatchResultErrorEntry) []entry {
-	var rest []entry
-	first := len(batch)
-	for _, f := range failed {
-		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i < len(batch) {
-			rest, first = append(rest, batch[i]), min(first, i)
+// remaining is what to send again. Of a FIFO queue's messages it is all from the first that failed on, but for those that
+// are refused: the others behind it are in already, and a repeat is swallowed, but then none of them has overtaken it for good.
+func remaining(batch []entry, failed, refused []types.BatchResultErrorEntry) (rest []entry) {
+	again, never := indices(failed), indices(refused)
+	fifo := batch[0].group != ""
+	for i := range batch {
+		if again[i] || fifo && len(rest) > 0 && !never[i] {
+			rest = append(rest, batch[i])
 		}
 	}
-	if batch[0].group != "" {
-		return batch[first:]
-	}
 	return rest
+}
+
+func indices(entries []types.BatchResultErrorEntry) map[int]bool {
+	at := map[int]bool{}
+	for _, e := range entries {
+		if i, err := strconv.Atoi(aws.ToString(e.Id)); err == nil {
+			at[i] = true
+		}
+	}
+	return at
 }
 
 // partialError: a batch of which some entries were not taken.
@@ -221,6 +238,9 @@ func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...p
 		if err := p.deleteBatch(ctx, url, batch); err != nil {
 			return err
 		}
+		for i := range batch {
+			batch[i].EndHold()
+		}
 	}
 	return nil
 }
@@ -239,26 +259,26 @@ func (p *Provider) deleteBatch(ctx context.Context, url string, records []provid
 	})
 }
 
-// AbandonRecords makes records visible again after a delay, rounded down to a second.
+// AbandonRecords makes records visible again after a delay, rounded down to a second. Those whose lock is over are left alone:
+// they may be somebody else's.
 func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
 	url, err := p.queueURL(queue)
 	if err != nil {
 		return err
 	}
+	held, _ := stillHeld(records, p.now())
+	for i := range held {
+		held[i].EndHold()
+	}
 	var errs []error
-	for batch := range slices.Chunk(records, batchLimit) {
-		errs = append(errs, p.abandonBatch(ctx, url, int32(delay/time.Second), batch))
+	for batch := range slices.Chunk(held, batchLimit) {
+		errs = append(errs, p.abandonBatch(ctx, url, delay, batch))
 	}
 	return errors.Join(errs...)
 }
 
-func (p *Provider) abandonBatch(ctx context.Context, url string, seconds int32, records []provider.Record) error {
-	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
-	for i := range records {
-		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: seconds,
-		}
-	}
+func (p *Provider) abandonBatch(ctx context.Context, url string, delay time.Duration, records []provider.Record) error {
+	entries := visibilityEntries(records, delay)
 	return call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
 		out, err := p.queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: entries})
 		if err != nil || len(out.Failed) == 0 {
@@ -266,6 +286,16 @@ func (p *Provider) abandonBatch(ctx context.Context, url string, seconds int32, 
 		}
 		return entryError(url, out.Failed)
 	})
+}
+
+func visibilityEntries(records []provider.Record, d time.Duration) []types.ChangeMessageVisibilityBatchRequestEntry {
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
+	for i := range records {
+		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: int32(d / time.Second),
+		}
+	}
+	return entries
 }
 
 // queueURL finds a queue by its name: a work queue, or one of provider's QueueXxx.

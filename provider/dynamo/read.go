@@ -17,28 +17,57 @@ import (
 // strongTries: a strongly consistent query can still see half of a transaction, for moments; after so many the items are missing.
 const strongTries = 3
 
-// ReadOrchestration reads the execution that the item's messages name, or else the instance's current one.
+// ReadOrchestration reads the execution that the item's messages name, which is the instance's current one nearly always, and
+// saves a look at the instance.
 func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
-	executionID := ""
+	named := ""
 	for i := range it.Messages {
 		if id := it.Messages[i].ExecutionID; id != "" {
-			executionID = id
+			named = id
 		}
 	}
-	if executionID == "" {
-		inst, err := p.readInstance(ctx, it.InstanceID, c)
+	if named != "" {
+		return p.readCurrent(ctx, it.InstanceID, named, c)
+	}
+	in, err := p.readInstance(ctx, it.InstanceID, c)
+	if err != nil {
+		return nil, err
+	}
+	return p.readCurrent(ctx, it.InstanceID, in.ExecutionID, c)
+}
+
+// readCurrent reads an execution, or, where it has continued as another or never came to be, the instance's current one.
+func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+	for {
+		o, err := p.readExecution(ctx, instanceID, executionID, c)
+		lost := errors.Is(err, provider.ErrNotFound)
+		if !lost && (err != nil || !continued(o)) {
+			return o, err
+		}
+		in, err := p.readInstance(ctx, instanceID, provider.Strong)
 		if err != nil {
 			return nil, err
 		}
-		executionID = inst.ExecutionID
+		if in.ExecutionID == executionID {
+			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
+		}
+		executionID = in.ExecutionID
 	}
-	return p.readExecution(ctx, it.InstanceID, executionID, c)
+}
+
+func continued(o *provider.Orchestration) bool {
+	last := o.Segments[len(o.Segments)-1].Events
+	return last[len(last)-1].Kind == history.OrchestrationContinuedAsNew
 }
 
 // readExecution reads a history. An eventual read that finds it torn becomes a strong one.
 func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		segments, err := p.querySegments(ctx, instanceID, executionID, c)
+		items, err := p.querySegments(ctx, instanceID, executionID, c)
+		var segments []provider.Segment
+		if err == nil {
+			segments, err = decodeSegments(items)
+		}
 		_, torn := errors.AsType[*tornError](err)
 		switch {
 		case torn && c == provider.Strong && try == strongTries:
@@ -48,18 +77,18 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
-		case len(segments) == 0:
+		case len(segments) == 0 || instanceID != getString(items[0], attrInstance):
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
 		last := segments[len(segments)-1]
 		return &provider.Orchestration{
-			InstanceID: instanceID, Verified: c == provider.Strong, Segments: segments,
+			InstanceID: instanceID, Verified: c == provider.Strong, Segments: segments, Previous: getString(items[0], attrPrevious),
 			Head: provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
 		}, nil
 	}
 }
 
-func (p *Provider) querySegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) ([]provider.Segment, error) {
+func (p *Provider) querySegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) ([]item, error) {
 	var items []item
 	for page, err := range p.query(ctx, instanceID, segmentsQuery(p.hub.Table, executionID, c)) {
 		if err != nil {
@@ -67,7 +96,7 @@ func (p *Provider) querySegments(ctx context.Context, instanceID, executionID st
 		}
 		items = append(items, page...)
 	}
-	return decodeSegments(items)
+	return items, nil
 }
 
 func segmentsQuery(table, executionID string, c provider.Consistency) *dynamodb.QueryInput {
@@ -100,9 +129,9 @@ func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.Qu
 }
 
 // ReadHistory reads the events of an execution, strongly consistent.
-func (p *Provider) ReadHistory(ctx context.Context, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		o, err := p.readExecution(ctx, "", executionID, provider.Strong)
+		o, err := p.readExecution(ctx, instanceID, executionID, provider.Strong)
 		if err != nil {
 			yield(history.Event{}, err)
 			return
@@ -115,6 +144,45 @@ func (p *Provider) ReadHistory(ctx context.Context, executionID string, after in
 			}
 		}
 	}
+}
+
+// ListExecutions goes back from the current execution, each naming the one that it continues.
+func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	return func(yield func(provider.Execution, error) bool) {
+		in, err := p.readInstance(ctx, instanceID, provider.Strong)
+		for id := in.ExecutionID; err == nil && id != ""; {
+			var x provider.Execution
+			if x, id, err = p.readStart(ctx, instanceID, id); err == nil && !yield(x, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(provider.Execution{}, err)
+		}
+	}
+}
+
+// readStart reads an execution's first segment, and which execution came before.
+func (p *Provider) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
+	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
+	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(0, 0)), str(segmentSK(0, 999))
+	var items []item
+	for page, err := range p.query(ctx, instanceID, in) {
+		if err != nil {
+			return x, "", err
+		}
+		items = append(items, page...)
+	}
+	segments, err := decodeSegments(items)
+	if err == nil && len(segments) == 0 {
+		err = provider.ErrNotFound
+	}
+	if err != nil {
+		return x, "", fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+	}
+	start := &segments[0].Events[0]
+	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
 }
 
 // ReadEnd reads the last segment alone, backwards from the end.

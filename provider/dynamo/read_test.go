@@ -42,7 +42,9 @@ func endedIn(t *testing.T) []item {
 	t.Helper()
 	s := segmentOf(0, 2*partLimit, false)
 	s.Events[0].Kind, s.Events[0].Output, s.Events[0].Value = history.OrchestrationCompleted, s.Events[0].Value, nil
-	return encoded(t, s)
+	items := encoded(t, s)
+	items[0][attrInstance] = str("a")
+	return items
 }
 
 // R8: a query can see half of a transaction, for moments. An eventual read that does becomes a strong one.

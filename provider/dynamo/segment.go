@@ -19,6 +19,10 @@ const (
 	attrWM     = "wm"
 	attrEvents = "events"
 	attrZstd   = "zstd"
+
+	// Of an execution's first segment: whose it is, and the execution that it continues.
+	attrInstance = "instance"
+	attrPrevious = "previous"
 )
 
 const (

@@ -3,30 +3,39 @@ package dynamo
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
 // StartOrchestration creates the instance item and h#0 in one transaction, then sends wake (R11). The wake may be lost with
-// its sender: the watch finds the instance still pending.
+// its sender: the watch finds the instance still pending. A start that is to wait sends its timer first, so that no start is
+// without one; a timer without its start is nobody's.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	if err := p.builds.known(ctx, p, s.Name, s.Version); err != nil {
 		p.poke(ctx)
 		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
-	now := p.now().UTC().Truncate(time.Millisecond)
+	now := p.moment()
 	in := provider.Instance{
-		InstanceID: s.InstanceID, ExecutionID: executionID(now, s.InstanceID, s.StartID), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
-		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, Tags: s.Tags,
+		InstanceID: s.InstanceID, ExecutionID: provider.NewExecutionID(now, s.InstanceID, s.StartID), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
+		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: s.Tags,
 	}
-	found, err := p.create(ctx, in, s.Input)
+	if s.StartAt.After(now) {
+		if err := p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: s.StartAt}}); err != nil {
+			return provider.Instance{}, err
+		}
+		found, _, err := p.create(ctx, in, s.Input, provider.Position{})
+		return found, err
+	}
+	found, _, err := p.create(ctx, in, s.Input, provider.Position{})
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -34,47 +43,119 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	return found, p.EnqueueForOrchestrator(ctx, wake)
 }
 
-// executionID is a ULID whose entropy derives from the start, so that two tries of one start differ in time alone (R10).
-func executionID(now time.Time, instanceID, startID string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(instanceID), instanceID, startID))
-	var id ulid.ULID
-	// Neither fails: the year is below 10889, and the entropy has the right length.
-	_ = id.SetTime(ulid.Timestamp(now))
-	_ = id.SetEntropy(sum[:10])
-	return id.String()
+// moment is now, as exact as it is stored.
+func (p *Provider) moment() time.Time { return p.now().UTC().Truncate(time.Millisecond) }
+
+// CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
+func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
+	now := p.moment()
+	in := provider.Instance{
+		InstanceID: m.InstanceID, ExecutionID: provider.NewExecutionID(now, m.InstanceID, m.StartID), ExecutionNumber: 1, Name: m.Name, Version: m.Version,
+		Status: provider.StatusPending, StartID: m.StartID, CreatedAt: now, UpdatedAt: now, Parent: m.Parent, Tags: m.Tags,
+	}
+	if m.StartAt != nil {
+		in.StartAt = *m.StartAt
+	}
+	found, started, err := p.create(ctx, in, m.Input, m.Position)
+	if err != nil {
+		return nil, err
+	}
+	if started == nil {
+		return p.readCurrent(ctx, in.InstanceID, found.ExecutionID, provider.Strong)
+	}
+	o := &provider.Orchestration{
+		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
+		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: m.Position},
+	}
+	out := provider.OutputsOf(o.Origin(), *started, nil)
+	_, err = p.sendOutputs(ctx, &out)
+	return o, err
 }
 
-// create writes both items, or returns the instance that this very start created before.
-func (p *Provider) create(ctx context.Context, in provider.Instance, input history.Payload) (provider.Instance, error) {
+// create writes both items, and returns the first segment. If this very start created the instance before, it returns that
+// instance, and no segment.
+func (p *Provider) create(ctx context.Context, in provider.Instance, input history.Payload, consumed provider.Position) (provider.Instance, *provider.Segment, error) {
 	it, err := instanceItem(in)
 	if err != nil {
-		return in, err
+		return in, nil, err
 	}
-	parts, err := encodeSegment(in.ExecutionID, rand.Text(), provider.Segment{Events: []history.Event{{
+	first := provider.Segment{Watermark: consumed, Events: []history.Event{{
 		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: in.Name, Version: in.Version, Input: input,
-		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags,
-	}}})
+		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent, StartAt: timeOrNil(in.StartAt),
+	}}}
+	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
 	if err != nil {
-		return in, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+		return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-	writes := []types.TransactWriteItem{{Put: &types.Put{TableName: &p.hub.Table, Item: it}}}
+	writes := append([]types.TransactWriteItem{{Put: &types.Put{TableName: &p.hub.Table, Item: it}}}, p.puts(parts)...)
 	create(writes[0].Put)
-	for _, part := range parts {
-		writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: &p.hub.Table, Item: part}})
-	}
 	err = p.transact(ctx, in.InstanceID, writes)
 	if err == nil {
-		return in, nil
+		return in, &first, nil
 	}
 	old, refused := refusedItem(err, 0)
 	switch {
 	case !refused:
-		return in, err
-	case getString(old, "startId") == in.StartID:
-		return decodeInstance(old)
+		return in, nil, err
+	case getString(old, attrStartID) == in.StartID:
+		in, err = decodeInstance(old)
+		return in, nil, err
 	default:
-		return in, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
+		return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
 	}
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// encodeStart makes the items of an execution's first segment, which say whose it is, and what it continues.
+func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]item, error) {
+	parts, err := encodeSegment(executionID, rand.Text(), s)
+	if err != nil {
+		return nil, err
+	}
+	parts[0][attrInstance] = str(instanceID)
+	if previous != "" {
+		parts[0][attrPrevious] = str(previous)
+	}
+	return parts, nil
+}
+
+// pastStarts bounds how many refused starts an instance remembers: an item must not grow for ever.
+const pastStarts = 256
+
+// RefuseStart adds the start to the past ones of the instance, then answers whoever waits. The answer comes last: once it is
+// out, no start of that id may ever succeed (R10).
+func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) error {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
+		UpdateExpression:         aws.String("ADD #past :start, #refused :one"),
+		ConditionExpression:      aws.String("attribute_exists(" + attrPK + ") AND (attribute_not_exists(#refused) OR #refused < :most)"),
+		ExpressionAttributeNames: map[string]string{"#past": attrPast, "#refused": attrRefused},
+		ExpressionAttributeValues: item{
+			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1), ":most": num(pastStarts),
+		},
+	}
+	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
+		_, err := p.table.UpdateItem(ctx, in)
+		return err
+	})
+	if _, full := errors.AsType[*types.ConditionalCheckFailedException](err); full {
+		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
+		err = nil
+	}
+	if err != nil || m.Parent == nil {
+		return err
+	}
+	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer.Error = &history.Failure{
+		Type: history.TypeAlreadyExists, NonRetryable: true, Message: fmt.Sprintf("instance %q: %v", m.InstanceID, provider.ErrAlreadyExists),
+	}
+	return p.EnqueueForOrchestrator(ctx, answer)
 }
 
 // poke wakes no instance, but a function: one that was just deployed reports what it knows when it first runs. So a name

@@ -3,7 +3,10 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -22,33 +25,41 @@ func (p *Provider) AdoptWorkItems(records []provider.Record) (items []provider.L
 	return items, unreadable
 }
 
-// AdoptTimers reads the records of the timers queue.
-func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
-	for _, r := range records {
-		t, err := provider.DecodeTimer(r.Body)
-		if err != nil {
-			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
-			continue
-		}
-		timers = append(timers, provider.LockedTimer{Timer: t, Record: r})
-	}
-	return timers, unreadable
-}
-
 // AckWorkItems sends outcomes first and deletes records after: the other way round a crash between the two would lose the
 // outcome (R14).
+//
+// What is not held any more is another's to tell: its outcome is not sent, and the rest goes on without it.
 func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
+	done, lost, lockLost := ownOutcomes(done, p.now())
 	records := make([]provider.Record, len(done))
 	for i := range done {
 		records[i] = done[i].Record
 	}
 	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
-		return records, err
+		return append(records, lost...), errors.Join(err, lockLost)
 	}
 	if err := p.DeleteRecords(ctx, queue, records...); err != nil {
 		p.log.WarnContext(ctx, "work items are done but their records were not deleted: they will be delivered again", "queue", queue, "error", err)
 	}
-	return nil, nil
+	return lost, lockLost
+}
+
+// ownOutcomes leaves out the work items whose locks are over.
+func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
+	if !slices.ContainsFunc(done, func(d provider.CompletedWorkItem) bool { return !d.Record.Held(now) }) {
+		return done, nil, nil
+	}
+	var errs []error
+	for i := range done {
+		d := &done[i]
+		if d.Record.Held(now) {
+			own = append(own, *d)
+			continue
+		}
+		lost = append(lost, d.Record)
+		errs = append(errs, fmt.Errorf("dynamo: instance %q: activity #%d: %w: its outcome is not sent", d.InstanceID, d.ActivityID, provider.ErrLockLost))
+	}
+	return own, lost, errors.Join(errs...)
 }
 
 // bundleBytes keeps a bundle well under the limit of a message.

@@ -41,12 +41,13 @@ func aTurnCommitsWhole(f *fixture) {
 
 func endAndOutputs(f *fixture) {
 	e := f.start("a")
-	t := e.commit(turnStarted(), activity(Queue), ended(`"out"`))
+	t := e.commit(turnStarted(), detached("b"), activity(Queue), timer(f.now()), child("c"), ended(`"out"`))
 	e.wantSegments(t)
 	f.wantStatus("a", provider.StatusCompleted)
-	if n := f.work(Queue); len(n) != 1 {
-		f.t.Errorf("%d work items, want 1", len(n))
+	if ms := f.messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {
+		f.t.Errorf("in the inbox beside the wake: %s, want the start of the detached orchestration", text(ms))
 	}
+	f.wantNothingSent() // of what nobody is left to wait for
 }
 
 func oneOfTwo(f *fixture, first, second history.Event) {
@@ -136,9 +137,9 @@ func refusedCommit(f *fixture) {
 func unsentOutputs(f *fixture) {
 	e := f.start("a")
 	hits := f.Fail(Fault{On: Send, How: Refused, Times: 1})
-	t := e.turn(turnStarted(), activity(Queue), ended(`1`))
+	t := e.turn(turnStarted(), detached("b"), ended(`1`))
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
-		f.t.Errorf("error %v of a turn whose work item was refused", err)
+		f.t.Errorf("error %v of a turn whose message was refused", err)
 	}
 	e.wantSegments(t)
 	if hits() != 1 {

@@ -58,7 +58,7 @@ func damagedTurn(f *fixture, d Damage, segment int64) {
 		f.wantCorrupt(what, e, err)
 	}
 	n := 0
-	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.ExecutionID, 0) {
+	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, 0) {
 		if err == nil {
 			f.t.Errorf("event %s of a damaged history", event.String())
 			continue

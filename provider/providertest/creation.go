@@ -238,8 +238,8 @@ func ids() []string {
 func anyID(f *fixture) {
 	for _, id := range ids() {
 		e := f.start(id)
-		t := e.commit(turnStarted(), activity(Queue), ended(`1`))
-		e.wantSegments(t)
+		t := e.commit(turnStarted(), activity(Queue))
+		e.wantSegments(t, e.commit(completed(3), ended(`1`)))
 		if in := f.instance(id); in.InstanceID != id || in.Status != provider.StatusCompleted {
 			f.t.Errorf("%q is read as %q, %s", id, in.InstanceID, in.Status)
 		}

@@ -14,6 +14,7 @@ type execution struct {
 	instance provider.Instance
 	head     provider.Head
 	next     int64 // id of the next event
+	base     int   // the message that its first segment consumed
 }
 
 // at is the position of a message, of an inbox that only the test knows.
@@ -21,10 +22,16 @@ func at(sequence int) provider.Position {
 	return provider.Position{Inbox: "test", Sequence: strconv.Itoa(sequence)}
 }
 
+// number is the reverse of at.
+func number(p provider.Position) int {
+	n, _ := strconv.Atoi(p.Sequence)
+	return n
+}
+
 // turn makes the next turn of these events, numbered and dated. It consumed the message at the turn's own number.
 func (e *execution) turn(events ...history.Event) *provider.Turn {
 	t := &provider.Turn{
-		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(int(e.head.Segment) + 1),
+		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(e.base + int(e.head.Segment) + 1), Parent: e.instance.Parent,
 		Events: make([]history.Event, len(events)),
 	}
 	now := e.f.now()
@@ -50,7 +57,7 @@ func (e *execution) commit(events ...history.Event) *provider.Turn {
 
 // follow moves on as after t.
 func (e *execution) follow(t *provider.Turn) {
-	e.head, e.next = t.Next(), e.next+int64(len(t.Events))
+	e.head, e.next = t.After(), e.next+int64(len(t.Events))
 }
 
 // item is an orchestration item that names the execution, as its messages do.
@@ -72,7 +79,7 @@ func (e *execution) read() *provider.Orchestration {
 func (e *execution) log() []history.Event {
 	e.f.t.Helper()
 	var events []history.Event
-	for event, err := range e.f.p.ReadHistory(e.f.ctx(), e.instance.ExecutionID, 0) {
+	for event, err := range e.f.p.ReadHistory(e.f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, 0) {
 		e.f.must(err)
 		events = append(events, event)
 	}
@@ -118,6 +125,14 @@ func completed(id int64) history.Event {
 
 func timer(due time.Time) history.Event {
 	return history.Event{Kind: history.TimerCreated, FireAt: &due}
+}
+
+func child(id string) history.Event {
+	return history.Event{Kind: history.SubOrchestrationScheduled, Name: refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`), Attempt: 1}
+}
+
+func detached(id string) history.Event {
+	return history.Event{Kind: history.DetachedOrchestrationScheduled, Name: refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`)}
 }
 
 func ended(output string) history.Event {

@@ -54,7 +54,7 @@ func eventsAfter(f *fixture) {
 	all := e.log()
 	for after := range int64(7) {
 		var got []history.Event
-		for event, err := range f.p.ReadHistory(f.ctx(), e.instance.ExecutionID, after) {
+		for event, err := range f.p.ReadHistory(f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, after) {
 			f.must(err)
 			got = append(got, event)
 		}
@@ -68,7 +68,7 @@ func readerStops(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
 	n := 0
-	for _, err := range f.p.ReadHistory(f.ctx(), e.instance.ExecutionID, 0) {
+	for _, err := range f.p.ReadHistory(f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, 0) {
 		f.must(err)
 		if n++; n == 2 {
 			break
@@ -83,7 +83,7 @@ func unknownExecution(f *fixture) {
 	f.start("a")
 	const nobodys = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	n := 0
-	for _, err := range f.p.ReadHistory(f.ctx(), nobodys, 0) {
+	for _, err := range f.p.ReadHistory(f.ctx(), "a", nobodys, 0) {
 		n++
 		f.wantIs(err, provider.ErrNotFound)
 	}

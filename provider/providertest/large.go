@@ -97,7 +97,7 @@ func longHistory(f *fixture) {
 		f.t.Errorf("%d events, want %d", len(log), turns*each+1)
 	}
 	n := 0
-	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.ExecutionID, turns*each-10) {
+	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, turns*each-10) {
 		f.must(err)
 		n++
 		if event.Kind != history.SideEffectRecorded {

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perdure/perdure/client"
 )
@@ -117,51 +115,6 @@ func TestEventsRetriesAndTerminate(t *testing.T) {
 	if status, _, problem := request(t, "POST", "/instances/"+id(t, 2)+"/events/word", `1`); status != http.StatusGone {
 		t.Errorf("raise when over: HTTP %d %v", status, problem)
 	}
-}
-
-// A timer is never early, and not late by more than a moment.
-func TestTimersAreNeverEarly(t *testing.T) {
-	const timers = 20
-	wants := map[string]time.Duration{}
-	for n := range timers {
-		d := time.Duration(300+n*130) * time.Millisecond
-		instance, err := hub.client.Start(t.Context(), "timer", d, client.WithInstanceID(id(t, n)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wants[instance] = d
-	}
-	var late []time.Duration
-	for instance := range wants {
-		if _, err := hub.client.Wait(t.Context(), instance); err != nil {
-			t.Fatal(err)
-		}
-		late = append(late, lateness(t, instance))
-	}
-	slices.Sort(late)
-	t.Logf("lateness of %d timers: p50 %v, p99 %v", timers, late[timers/2], late[timers-1])
-	if late[0] < 0 {
-		t.Errorf("a timer was early by %v", -late[0])
-	}
-	if late[timers-1] > 3*time.Second {
-		t.Errorf("a timer was late by %v", late[timers-1])
-	}
-}
-
-// lateness is from when the timer was due to the turn that saw it.
-func lateness(t *testing.T, instance string) time.Duration {
-	t.Helper()
-	var due time.Time
-	for _, e := range valid(t, instance) {
-		if e.FireAt != nil {
-			due = *e.FireAt
-		}
-		if e.Kind == "TimerFired" {
-			return e.Time.Sub(due)
-		}
-	}
-	t.Fatalf("%s: no timer has fired", instance)
-	return 0
 }
 
 func TestTheCommandLine(t *testing.T) {

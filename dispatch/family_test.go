@@ -1,0 +1,135 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// addFamily adds orchestrations that start others, and that continue as new.
+func addFamily(r *perdure.Registry) {
+	perdure.AddOrchestration(r, "parent", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallSubOrchestrationByName[int](ctx, "chain", n).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "nested", nested)
+	perdure.AddOrchestration(r, "children", children)
+	perdure.AddOrchestration(r, "fails-until", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		// Which attempt it is, its id tells: that of the n-th ends with ~n.
+		if id := ctx.InstanceID(); id[len(id)-2:] == fmt.Sprintf("~%d", n) {
+			return n, nil
+		}
+		return 0, errors.New("not yet")
+	})
+	perdure.AddOrchestration(r, "failing-child", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
+		return perdure.CallSubOrchestrationByName[int](ctx, "fails-until", n, retry).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "taken", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "chain", 1, perdure.WithInstanceID(id)).Await(ctx)
+		var failed *perdure.SubOrchestrationError
+		if !errors.As(err, &failed) {
+			return "", errors.New("an id in use was taken")
+		}
+		return failed.Type, nil
+	})
+	perdure.AddOrchestration(r, "detaches", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		return perdure.StartOrchestration(ctx, "chain", n)
+	})
+	addContinuing(r)
+}
+
+// nested is a chain of children of children.
+func nested(ctx *perdure.OrchestrationContext, depth int) (int, error) {
+	if depth == 0 {
+		return 0, nil
+	}
+	n, err := perdure.CallSubOrchestration(ctx, nested, depth-1).Await(ctx)
+	return n + 1, err
+}
+
+// children runs n at once, and adds up.
+func children(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	var fs []*perdure.Future[int]
+	for i := range n {
+		fs = append(fs, perdure.CallSubOrchestration(ctx, chain, i+1))
+	}
+	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, f := range fs {
+		v, _ := f.Await(ctx)
+		sum += v
+	}
+	return sum, nil
+}
+
+// loop is what an orchestration that continues as new carries on.
+type loop struct{ Left, Counted int }
+
+func addContinuing(r *perdure.Registry) {
+	// again does a bit of each thing in every execution.
+	again := func(ctx *perdure.OrchestrationContext, in loop) (string, error) {
+		if in.Left == 0 {
+			return fmt.Sprintf("%d left, %d counted", in.Left, in.Counted), nil
+		}
+		if err := perdure.Sleep(ctx, time.Minute); err != nil {
+			return "", err
+		}
+		one, err := perdure.CallActivity(ctx, inc, in.Counted).Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		if _, err := perdure.StartOrchestration(ctx, "nothing", in.Left); err != nil {
+			return "", err
+		}
+		return perdure.ContinueAsNew[string](ctx, loop{in.Left - 1, one + 1})
+	}
+	perdure.AddOrchestration(r, "again-with", again)
+	perdure.AddOrchestration(r, "again", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		if n == 0 {
+			return "", errors.New("nothing to count")
+		}
+		return perdure.CallSubOrchestrationByName[string](ctx, "again-with", loop{Left: n}).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "again-at-once", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		if n == 0 {
+			return "done", nil
+		}
+		if _, err := perdure.StartOrchestration(ctx, "nothing", n); err != nil {
+			return "", err
+		}
+		return perdure.ContinueAsNew[string](ctx, n-1)
+	})
+	perdure.AddOrchestration(r, "child-again", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		return perdure.CallSubOrchestrationByName[string](ctx, "again-child", loop{Left: n}).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "again-child", func(ctx *perdure.OrchestrationContext, in loop) (string, error) {
+		if in.Left == 0 {
+			return fmt.Sprintf("%d left, %d counted", in.Left, in.Counted), nil
+		}
+		n, err := perdure.CallSubOrchestrationByName[int](ctx, "chain", in.Left).Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		return perdure.ContinueAsNew[string](ctx, loop{in.Left - 1, in.Counted + n})
+	})
+	// sums adds up what the external event "add" brings, until it is 0; every execution takes two.
+	perdure.AddOrchestration(r, "sums", func(ctx *perdure.OrchestrationContext, sum int) (int, error) {
+		for range 2 {
+			n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+			if err != nil || n == 0 {
+				return sum, err
+			}
+			sum += n
+		}
+		return perdure.ContinueAsNew[int](ctx, sum)
+	})
+	perdure.AddOrchestration(r, "forever", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.ContinueAsNew[int](ctx, n+1)
+	})
+	perdure.AddActivity(r, "slow", func(_ context.Context, d time.Duration) (string, error) { return d.String(), nil })
+}

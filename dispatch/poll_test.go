@@ -1,0 +1,494 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// polled starts a Poll and returns what ends it and waits for it.
+func (h *hub) polled(ctx context.Context, p provider.Polling, queue string, handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	o.Logger = h.logger()
+	ended := make(chan error, 1)
+	go func() { ended <- dispatch.Poll(ctx, p, queue, handle, o) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// logger is where the tests' own parts log: nowhere, unless somebody looks.
+func (h *hub) logger() *slog.Logger {
+	if testing.Verbose() {
+		return slog.New(slog.NewTextHandler(h.t.Output(), nil))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// activities runs those of r.
+func (h *hub) activities(r *perdure.Registry) *dispatch.Worker {
+	return dispatch.NewWorker(dispatch.Options{Registry: r, Provider: h.Provider, Logger: h.logger()})
+}
+
+// pollAll serves the whole hub by one process's pollers.
+func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
+	o := dispatch.NewOrchestrator(dispatch.Options{Registry: r, Provider: h.Provider, Logger: h.logger()})
+	stops := []func() error{
+		h.polled(ctx, h.Provider, provider.QueueInbox, o.HandleRecords, dispatch.PollOptions{}),
+		h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{}),
+		h.polled(ctx, h.Provider, provider.QueueTimers, h.Timekeeper.HandleRecords, dispatch.PollOptions{}),
+	}
+	return func() {
+		for _, s := range stops {
+			if err := s(); err != nil {
+				h.t.Error(err)
+			}
+		}
+		o.Close()
+	}
+}
+
+func (h *hub) startAs(id, name string, input any) provider.Instance {
+	h.t.Helper()
+	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start of " + id})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return in
+}
+
+func (h *hub) wantOutput(in provider.Instance, want string) {
+	h.t.Helper()
+	end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+	if err != nil || want != "" && string(end.Output) != want {
+		h.t.Errorf("instance %s: %v, %v, want %s", in.InstanceID, end.String(), err, want)
+	}
+	h.events(in)
+}
+
+// wantEmpty fails unless nothing is left in the queues.
+func (h *hub) wantEmpty() {
+	h.t.Helper()
+	where := h.Provider.Hub()
+	for _, url := range []string{where.InboxURL, where.TimersURL, where.WorkQueues["default"]} {
+		out, err := h.Cloud.Queues.GetQueueAttributes(h.t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"} {
+			if n := out.Attributes[name]; n != "0" {
+				h.t.Errorf("%s: %s is %s", url, name, n)
+			}
+		}
+	}
+}
+
+// No function is mapped to any queue: pollers alone carry chains, fan-outs, retries and timers, long ones too.
+func TestAHubIsServedByPollersAlone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+		stop := h.pollAll(ctx, registry())
+		wants := map[string]provider.Instance{}
+		for n := range 12 {
+			wants[fmt.Sprint("10/", n)] = h.startAs(fmt.Sprint("chain", n), "chain", 10)
+		}
+		fan := h.startAs("fan", "fan", 57)
+		retries := h.startAs("retries", "retries", 3)
+		began := time.Now()
+		timer := h.startAs("timer", "timer", 40*time.Minute)
+		time.Sleep(time.Hour)
+		stop()
+		for want, in := range wants {
+			h.wantOutput(in, strings.Split(want, "/")[0])
+		}
+		h.wantOutput(fan, fmt.Sprint(57*58/2))
+		h.wantOutput(retries, "3")
+		h.wantOutput(timer, "")
+		if end, err := h.Provider.ReadEnd(ctx, timer.ExecutionID); err == nil {
+			if late := end.Time.Sub(began.Add(40 * time.Minute)); late < 0 || late > 2*time.Second {
+				t.Errorf("the timer was late by %v", late)
+			}
+		}
+		h.wantEmpty()
+	})
+}
+
+// mortal is a process of pollers that dies at its n-th call to AWS.
+type mortal struct {
+	at    int64
+	after bool
+	calls atomic.Int64
+	dead  atomic.Bool
+}
+
+type mortalKey struct{}
+
+func dying(ctx context.Context, _ simaws.Call, next func() error) error {
+	m, ok := ctx.Value(mortalKey{}).(*mortal)
+	if !ok {
+		return next()
+	}
+	if m.dead.Load() {
+		return simhub.ErrCrashed
+	}
+	if m.calls.Add(1) < m.at {
+		return next()
+	}
+	m.dead.Store(true)
+	if m.after {
+		_ = next()
+	}
+	return simhub.ErrCrashed
+}
+
+// A process dies before or after each of its calls, in the middle of whatever it handles; another one finishes all of it.
+func TestAPollerThatDiesLosesNothing(t *testing.T) {
+	t.Parallel()
+	died := 0
+	for _, after := range []bool{false, true} {
+		for at, dies := int64(1), true; dies; at++ {
+			inBubble(t, simhub.Options{Intercept: dying}, func(ctx context.Context, h *hub) {
+				m := &mortal{at: at, after: after}
+				first := h.pollAll(context.WithValue(ctx, mortalKey{}, m), registry())
+				chain, fan, timer := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5), h.startAs("timer", "timer", time.Second)
+				time.Sleep(5 * time.Second)
+				dies = m.dead.Load()
+				first()
+				second := h.pollAll(ctx, registry())
+				time.Sleep(time.Hour)
+				second()
+				h.wantOutput(chain, "3")
+				h.wantOutput(fan, "15")
+				h.wantOutput(timer, "")
+				h.wantEmpty()
+			})
+			if dies {
+				died++
+			}
+		}
+	}
+	if died < 50 {
+		t.Errorf("the process died %d times", died)
+	}
+}
+
+// forgetful never renews a lock.
+type forgetful struct{ *dynamo.Provider }
+
+func (forgetful) RenewRecords(context.Context, string, time.Duration, ...provider.Record) ([]provider.Record, error) {
+	return nil, nil
+}
+
+// slowAtFirst registers an activity that takes its time in its first run and none afterwards, and answers which run it was.
+func slowAtFirst(d time.Duration) (*perdure.Registry, *atomic.Int64) {
+	r, runs := registry(), &atomic.Int64{}
+	perdure.AddActivity(r, "dawdle", func(_ context.Context, _ int) (int, error) {
+		run := int(runs.Add(1))
+		if run == 1 {
+			time.Sleep(d)
+		}
+		return run, nil
+	})
+	perdure.AddOrchestration(r, "dawdle", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "dawdle", n).Await(ctx)
+	})
+	return r, runs
+}
+
+// outcomes counts the messages that tell of activities.
+func (h *hub) outcomes() (n int) {
+	for _, c := range h.made() {
+		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
+			for i := range in.Entries {
+				if strings.Contains(*in.Entries[i].MessageBody, string(provider.MessageActivityOutcomes)) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// An activity of an hour on a queue that locks for half a minute runs once, because its lock is renewed. Without renewals it
+// runs again when the lock is over, and what the first run says then is not sent.
+func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		renews bool
+		runs   int64
+		output string
+	}{"renewed": {true, 1, "1"}, "not renewed": {false, 2, "2"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, runs := slowAtFirst(time.Hour)
+			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+				in := h.startAs("a", "dawdle", 0)
+				h.turn(0)
+				p := provider.Polling(h.Provider)
+				if !c.renews {
+					p = forgetful{h.Provider}
+				}
+				stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+				time.Sleep(2 * time.Hour)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				h.turn(0)
+				if runs.Load() != c.runs || h.outcomes() != 1 {
+					t.Errorf("%d runs, %d outcomes; want %d, and one outcome", runs.Load(), h.outcomes(), c.runs)
+				}
+				h.wantOutput(in, c.output)
+				h.wantEmpty()
+			})
+		})
+	}
+}
+
+// A retry is sent as an outcome is: not by who has lost the lock.
+func TestARetryIsNotSentAfterTheLock(t *testing.T) {
+	t.Parallel()
+	r, runs := registry(), &atomic.Int64{}
+	perdure.AddActivity(r, "dawdle", func(_ context.Context, _ int) (int, error) {
+		if run := runs.Add(1); run == 1 {
+			time.Sleep(time.Hour)
+			return 0, errors.New("too late to matter")
+		}
+		return 7, nil
+	})
+	perdure.AddOrchestration(r, "dawdle", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "dawdle", n, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "dawdle", 0)
+		h.turn(0)
+		stop := h.polled(ctx, forgetful{h.Provider}, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+		time.Sleep(2 * time.Hour)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		h.turn(0)
+		if runs.Load() != 2 {
+			t.Errorf("%d runs, want 2", runs.Load())
+		}
+		h.wantOutput(in, "7")
+		h.wantEmpty()
+	})
+}
+
+// A turn that comes to its commit after its lock is refused: nothing of it is written or sent.
+func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{InboxVisibility: 10 * time.Second}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "chain", 1)
+		h.calls = nil
+		slept := false
+		handle := func(ctx context.Context, rs []provider.Record) []string {
+			if slept {
+				return h.Orchestrators[0].HandleRecords(ctx, rs)
+			}
+			slept = true
+			time.Sleep(time.Minute)
+			failed := h.Orchestrators[0].HandleRecords(ctx, rs)
+			if len(failed) != 1 {
+				t.Errorf("failed %v, want the record", failed)
+			}
+			for _, op := range h.operations(0) {
+				if op == "PutItem" || op == "SendMessageBatch" || op == "DeleteMessageBatch" || op == "ChangeMessageVisibilityBatch" {
+					t.Errorf("%s was called", op)
+				}
+			}
+			return failed
+		}
+		stop := h.polled(ctx, forgetful{h.Provider}, provider.QueueInbox, handle, dispatch.PollOptions{Loops: 1})
+		time.Sleep(90 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if len(h.workItems()) != 1 {
+			t.Error("the next delivery did not run the turn")
+		}
+		h.events(in)
+	})
+}
+
+// Of a batch only what is still being handled is renewed: what is done is deleted, and its lock nobody's.
+func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddActivity(r, "nap", func(_ context.Context, d time.Duration) (int, error) {
+		time.Sleep(d)
+		return 0, nil
+	})
+	perdure.AddOrchestration(r, "naps", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
+		var fs []perdure.Awaitable
+		for _, d := range ds {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "nap", d))
+		}
+		return len(ds), perdure.WhenAll(ctx, fs...)
+	})
+	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "naps", []time.Duration{time.Second, time.Second, 45 * time.Second})
+		h.turn(0)
+		h.calls = nil
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Loops: 1})
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		renewals := 0
+		for _, c := range h.made() {
+			if renewal, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
+				renewals++
+				if len(renewal.Entries) != 1 || renewal.Entries[0].VisibilityTimeout != 30 {
+					t.Errorf("renewed %d records for %d s", len(renewal.Entries), renewal.Entries[0].VisibilityTimeout)
+				}
+			}
+		}
+		if renewals != 4 { // at 10, 20, 30 and 40 s
+			t.Errorf("%d renewals, want 4", renewals)
+		}
+		h.turn(0)
+		h.wantOutput(in, "3")
+		h.wantEmpty()
+	})
+}
+
+// Renewals that fail are tried again sooner than the next would come.
+func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
+	t.Parallel()
+	r, runs := slowAtFirst(5 * time.Minute)
+	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "dawdle", 0)
+		h.turn(0)
+		var renewals atomic.Int64
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "ChangeMessageVisibilityBatch" && renewals.Add(1)%3 != 0 {
+				return errors.New("not now")
+			}
+			return next()
+		}
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+		time.Sleep(10 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		h.turn(0)
+		if runs.Load() != 1 {
+			t.Errorf("%d runs, want 1", runs.Load())
+		}
+		h.wantOutput(in, "1")
+	})
+}
+
+// Fetches that fail are tried again after 1, 2, 4, … and 30 seconds, and one that succeeds begins anew.
+func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		var at []time.Duration
+		began := time.Now()
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation != "ReceiveMessage" {
+				return next()
+			}
+			at = append(at, time.Since(began).Round(time.Second))
+			if len(at) == 8 {
+				return next() // waits for 20 s, and finds nothing
+			}
+			return errors.New("refused")
+		}
+		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Loops: 1})
+		time.Sleep(2*time.Minute + 500*time.Millisecond)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s := time.Second
+		if want := []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s, 111 * s, 112 * s, 114 * s, 118 * s}; !slices.Equal(at, want) {
+			t.Errorf("fetched at %v, want %v", at, want)
+		}
+	})
+}
+
+// Once its context has ended, Poll fetches no more and waits for what it handles.
+func TestWhatIsHandledIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r, runs := slowAtFirst(20 * time.Second)
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "dawdle", 0)
+		h.turn(0)
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+		time.Sleep(time.Second)
+		ended := time.Now()
+		before := len(h.made())
+		if err := stop(); err != nil || time.Since(ended).Round(time.Second) != 19*time.Second {
+			t.Errorf("Poll returned after %v with %v", time.Since(ended), err)
+		}
+		if slices.Contains(h.operations(before), "ReceiveMessage") {
+			t.Error("a fetch was made after the end")
+		}
+		h.turn(0)
+		h.wantOutput(in, "1")
+		if runs.Load() != 1 {
+			t.Errorf("%d runs", runs.Load())
+		}
+	})
+}
+
+// What takes longer than the grace goes back to the queue at once. Its context ends, and what it says then, that it has failed
+// because of that, is not sent.
+func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
+	t.Parallel()
+	r, runs := registry(), &atomic.Int64{}
+	causes := make(chan error, 1)
+	perdure.AddActivity(r, "stubborn", func(ctx context.Context, _ int) (int, error) {
+		if runs.Add(1) == 1 {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return 0, ctx.Err()
+		}
+		return 2, nil
+	})
+	perdure.AddOrchestration(r, "stubborn", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "stubborn", n).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.startAs("a", "stubborn", 0)
+		h.turn(0)
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		time.Sleep(time.Minute)
+		ended := time.Now()
+		err := stop()
+		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") || took != 5*time.Second {
+			t.Errorf("Poll returned after %v with %v", took, err)
+		}
+		if cause := <-causes; cause == nil || !strings.Contains(cause.Error(), "stopped") {
+			t.Errorf("the activity's context ended with %v", cause)
+		}
+		synctest.Wait()
+		if n := h.outcomes(); n > 0 {
+			t.Errorf("%d outcomes were sent", n)
+		}
+		if failed := h.activities(r).HandleRecords(ctx, h.receive("sim://default")); len(failed) > 0 || runs.Load() != 2 {
+			t.Errorf("the record was not there at once: failed %v, %d runs", failed, runs.Load())
+		}
+		h.turn(0)
+		h.wantOutput(in, "2")
+	})
+}

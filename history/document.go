@@ -1,0 +1,69 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// DocumentFormat names the format of a Document.
+const DocumentFormat = "perdure.history/1"
+
+// Document is the whole history of an instance in one file: what `perdure history --json` prints and a unit test replays.
+type Document struct {
+	Format     string              `json:"format"` // DocumentFormat
+	InstanceID string              `json:"instanceId"`
+	Name       string              `json:"name"` // of the orchestration
+	Executions []DocumentExecution `json:"executions"`
+}
+
+// DocumentExecution is one execution of an instance, and its events.
+type DocumentExecution struct {
+	ExecutionID string  `json:"executionId"`
+	Number      int64   `json:"number"` // from 1
+	Events      []Event `json:"events"`
+}
+
+// NewDocument makes a document of an instance's executions, the oldest first. Each must be a valid history.
+func NewDocument(instanceID, name string, executions ...DocumentExecution) (Document, error) {
+	d := Document{Format: DocumentFormat, InstanceID: instanceID, Name: name, Executions: executions}
+	return d, d.validate()
+}
+
+// DecodeDocument reads a document, and checks that it is of this format and that each of its executions is a history. It
+// may have come from an earlier release.
+func DecodeDocument(b []byte) (Document, error) {
+	var d Document
+	if err := json.Unmarshal(b, &d); err != nil {
+		return d, fmt.Errorf("history: document: %w", err)
+	}
+	return d, d.validate()
+}
+
+func (d *Document) validate() error {
+	switch {
+	case d.Format != DocumentFormat:
+		return fmt.Errorf("history: document: format is %q instead of %q", d.Format, DocumentFormat)
+	case len(d.Executions) == 0:
+		return fmt.Errorf("history: document: instance %q has no executions", d.InstanceID)
+	}
+	for i := range d.Executions {
+		if err := d.Executions[i].validate(); err != nil {
+			return fmt.Errorf("history: document: instance %q: execution %s: %w", d.InstanceID, d.Executions[i].ExecutionID, err)
+		}
+	}
+	return nil
+}
+
+func (x *DocumentExecution) validate() error {
+	if len(x.Events) == 0 {
+		return errors.New("has no events")
+	}
+	for i := range x.Events {
+		if err := x.Events[i].Validate(); err != nil {
+			return err
+		}
+	}
+	_, err := Log(x.Events)
+	return err
+}

@@ -1,0 +1,58 @@
+package history_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/history"
+)
+
+func TestDocumentComesBack(t *testing.T) {
+	t.Parallel()
+	want, err := history.NewDocument("order/1", "fulfil",
+		history.DocumentExecution{ExecutionID: "x1", Number: 1, Events: []history.Event{
+			{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", Number: 1, Input: in},
+			{ID: 2, Kind: history.OrchestrationContinuedAsNew, Time: noon, ExecutionID: "x2"},
+		}},
+		history.DocumentExecution{ExecutionID: "x2", Number: 2, Events: []history.Event{
+			{ID: 1, Kind: history.OrchestrationStarted, Time: later, Name: "fulfil", Number: 2, Input: in},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(want)
+	if err != nil || !strings.HasPrefix(string(b), `{"format":"perdure.history/1","instanceId":"order/1","name":"fulfil","executions":[{"executionId":"x1","number":1,"events":[{"id":1,`) {
+		t.Fatalf("%s, %v", b, err)
+	}
+	got, err := history.DecodeDocument(b)
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+	}
+}
+
+func TestDocumentsThatAreNone(t *testing.T) {
+	t.Parallel()
+	const started = `{"id":1,"kind":"OrchestrationStarted","time":"2026-01-02T12:00:00Z"}`
+	document := func(events string) string {
+		return `{"format":"perdure.history/1","instanceId":"i","executions":[{"executionId":"x1","events":[` + started + `]},{"executionId":"x2","events":` + events + `}]}`
+	}
+	for tells, doc := range map[string]string{
+		"unexpected end":                            `{`,
+		`format is "perdure.history/2"`:             `{"format":"perdure.history/2"}`,
+		`instance "i" has no executions`:            `{"format":"perdure.history/1","instanceId":"i"}`,
+		"execution x2: has no events":               document(`[]`),
+		`unknown kind "Later"`:                      document(`[{"id":1,"kind":"Later"}]`),
+		"execution x2: history: event #1":           document(`[` + started + `,` + started + `]`),
+		`instance "i": execution x2: history: even`: document(`[{"id":2,"kind":"TurnStarted"}]`),
+	} {
+		if _, err := history.DecodeDocument([]byte(doc)); err == nil || !strings.Contains(err.Error(), tells) {
+			t.Errorf("%s: %v, want %q", doc, err, tells)
+		}
+	}
+	if _, err := history.NewDocument("i", "fulfil", history.DocumentExecution{ExecutionID: "x1"}); err == nil {
+		t.Error("a document of an execution without events was made")
+	}
+}

@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure/client"
+)
+
+// Executions is a page of an instance's executions.
+type Executions struct {
+	InstanceID string             `json:"instanceId"`
+	Items      []client.Execution `json:"items"`
+	NextCursor string             `json:"nextCursor,omitempty"`
+}
+
+// NewExecutions is the answer that a page makes.
+func NewExecutions(instanceID string, p client.ExecutionPage) Executions {
+	return Executions{InstanceID: instanceID, Items: append([]client.Execution{}, p.Executions...), NextCursor: p.NextCursor}
+}
+
+func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return err
+	}
+	page, err := h.client.ExecutionsPage(r.Context(), id, int(limit), query.Get(paramCursor))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, NewExecutions(id, page))
+}

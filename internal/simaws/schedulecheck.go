@@ -1,0 +1,139 @@
+package simaws
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+)
+
+// Scheduler's limits, from its API reference.
+const (
+	maxScheduleName   = 64
+	maxScheduleRetry  = 185
+	minScheduleAge    = 60
+	maxScheduleAge    = 86400
+	maxScheduleInput  = 256 << 10
+	scheduleAtPattern = "at(2006-01-02T15:04:05)"
+)
+
+// checkSchedule refuses what AWS refuses of a one-time schedule, and returns when it is to fire. A time in the past is
+// refused too: AWS does not say what it does with one, so nobody may rely on it.
+func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Time, err error) {
+	switch {
+	case !isScheduleName(aws.ToString(in.Name)):
+		return at, malformed("name", aws.ToString(in.Name))
+	case in.GroupName != nil && !isScheduleName(*in.GroupName):
+		return at, malformed("groupName", *in.GroupName)
+	case in.FlexibleTimeWindow == nil:
+		return at, malformed("flexibleTimeWindow", "null")
+	case in.FlexibleTimeWindow.Mode != schedulertypes.FlexibleTimeWindowModeOff:
+		return at, unsupported("a flexible time window")
+	case in.StartDate != nil || in.EndDate != nil || in.State == schedulertypes.ScheduleStateDisabled || in.KmsKeyArn != nil:
+		return at, unsupported("a schedule with dates, a key or a state")
+	}
+
+	if zone := aws.ToString(in.ScheduleExpressionTimezone); zone != "" && zone != "UTC" {
+		return at, unsupported("the time zone " + zone)
+	}
+
+	if err := s.checkTarget(in.Target); err != nil {
+		return at, err
+	}
+
+	expression := aws.ToString(in.ScheduleExpression)
+	if strings.HasPrefix(expression, "rate(") || strings.HasPrefix(expression, "cron(") {
+		return at, unsupported("the recurring schedule " + expression)
+	}
+
+	at, err = time.Parse(scheduleAtPattern, expression)
+	if err != nil || at.Before(s.cloud.now()) {
+		return at, refusedSchedule("Invalid Schedule Expression %s.", expression)
+	}
+
+	return at, nil
+}
+
+func (s *Schedules) checkTarget(t *schedulertypes.Target) error {
+	switch {
+	case t == nil:
+		return malformed("target", "null")
+	case !strings.HasPrefix(aws.ToString(t.RoleArn), "arn:aws:iam::"):
+		return malformed("target.roleArn", aws.ToString(t.RoleArn))
+	case !strings.HasPrefix(aws.ToString(t.Arn), "arn:aws:"):
+		return malformed("target.arn", aws.ToString(t.Arn))
+	case !strings.HasPrefix(*t.Arn, "arn:aws:sqs:") || isFIFO(*t.Arn):
+		return unsupported("the schedule's target " + *t.Arn)
+	case aws.ToString(t.Input) == "" || len(*t.Input) > maxScheduleInput:
+		return malformed("target.input", "...")
+	case strings.Contains(*t.Input, "<aws.scheduler."):
+		return unsupported("a context attribute in the input of a schedule")
+	}
+
+	if d := t.DeadLetterConfig; d != nil && (!strings.HasPrefix(aws.ToString(d.Arn), "arn:aws:sqs:") || isFIFO(*d.Arn)) {
+		return malformed("target.deadLetterConfig.arn", aws.ToString(d.Arn))
+	}
+
+	return checkRetries(t.RetryPolicy)
+}
+
+func checkRetries(p *schedulertypes.RetryPolicy) error {
+	if p == nil {
+		return nil
+	}
+
+	if n := p.MaximumRetryAttempts; n != nil && (*n < 0 || *n > maxScheduleRetry) {
+		return malformed("target.retryPolicy.maximumRetryAttempts", fmt.Sprint(*n))
+	}
+
+	if n := p.MaximumEventAgeInSeconds; n != nil && (*n < minScheduleAge || *n > maxScheduleAge) {
+		return malformed("target.retryPolicy.maximumEventAgeInSeconds", fmt.Sprint(*n))
+	}
+
+	return nil
+}
+
+// isScheduleName says whether Scheduler takes a text as the name of a schedule or a group.
+func isScheduleName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+
+	return name != "" && len(name) <= maxScheduleName
+}
+
+// clampedNanos is a time as nanoseconds since 1970, or the last that there are.
+func clampedNanos(t time.Time) int64 {
+	if last := time.Unix(0, math.MaxInt64); t.After(last) {
+		return math.MaxInt64
+	}
+
+	return t.UnixNano()
+}
+
+func malformed(member, value string) error {
+	return refusedSchedule("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint", value, member)
+}
+
+func refusedSchedule(format string, args ...any) error {
+	return &schedulertypes.ValidationException{Message: aws.String(fmt.Sprintf(format, args...))}
+}
+
+func scheduleExists(name string) error {
+	return &schedulertypes.ConflictException{Message: aws.String("Schedule " + name + " already exists.")}
+}
+
+func noSuchSchedule(what string) error {
+	return &schedulertypes.ResourceNotFoundException{Message: aws.String(what + " does not exist.")}
+}
+
+// SchedulesThrottled is the error of a request over Scheduler's rate, for an [Interceptor] to return.
+func SchedulesThrottled() error {
+	return &schedulertypes.ThrottlingException{Message: aws.String("Rate exceeded")}
+}

@@ -1,0 +1,291 @@
+package simaws
+
+import (
+	"context"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+)
+
+// precision is how late a schedule may fire: one for 1:00 does at some time until 1:00:59.
+const precision = time.Minute
+
+// defaultGroup is the schedule group that every account has.
+const defaultGroup = "default"
+
+// Schedules is EventBridge Scheduler for one-time schedules whose target is a standard queue of the same Cloud. It
+// satisfies any interface of the SDK client's methods that it has.
+//
+// A schedule that fires is a message in its target from the beginning, which nobody sees before: so whatever waits for
+// the queue waits for its schedules too.
+type Schedules struct {
+	cloud *Cloud
+
+	mu       sync.Mutex
+	groups   map[string]map[string]*schedule
+	disorder ScheduleDisorder
+}
+
+type schedule struct {
+	input    scheduler.CreateScheduleInput
+	created  time.Time
+	gone     int64 // when it is deleted by itself; 0 is never
+	queue    *queue
+	messages []uint64
+}
+
+// ScheduleDisorder is what Scheduler does to schedules, and is allowed to do. Until [Schedules.Disorder] is called, it is
+// what AWS does every day: each schedule fires late by up to a minute, once.
+type ScheduleDisorder struct {
+	// Seed makes the same names give the same disorder.
+	Seed uint64
+	// LateFrom and LateTo bound how late schedules fire, each by its own part of the span.
+	LateFrom, LateTo time.Duration
+	// Twice is the probability (0 to 1) that a schedule fires a second time, up to a minute after the first.
+	Twice float64
+	// Linger is how long a schedule that has fired for the last time still keeps its name.
+	Linger time.Duration
+}
+
+// Disorder sets what happens to schedules created from now on.
+func (s *Schedules) Disorder(d ScheduleDisorder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.disorder = d
+}
+
+// CreateGroup makes a schedule group. The group "default" is there.
+func (s *Schedules) CreateGroup(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.groups[name] = map[string]*schedule{}
+}
+
+// Count is how many schedules there are.
+func (s *Schedules) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	count, now := 0, s.cloud.nanos()
+
+	for _, group := range s.groups {
+		for _, sch := range group {
+			if !sch.over(now) {
+				count++
+			}
+		}
+	}
+
+	return count
+}
+
+// CreateSchedule makes a schedule.
+func (s *Schedules) CreateSchedule(
+	ctx context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.CreateScheduleOutput, error) {
+	return do(ctx, s.cloud, opCreateSchedule, in, func() (*scheduler.CreateScheduleOutput, error) {
+		at, err := s.checkSchedule(in)
+		if err != nil {
+			return nil, err
+		}
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		group, err := s.group(in.GroupName)
+		if err != nil {
+			return nil, err
+		}
+
+		if old := group[*in.Name]; old != nil && !old.over(s.cloud.nanos()) {
+			return nil, scheduleExists(*in.Name)
+		}
+
+		group[*in.Name] = s.arm(in, at)
+
+		return &scheduler.CreateScheduleOutput{ScheduleArn: aws.String(scheduleARN(in.GroupName, *in.Name))}, nil
+	})
+}
+
+// GetSchedule describes a schedule.
+func (s *Schedules) GetSchedule(
+	ctx context.Context, in *scheduler.GetScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.GetScheduleOutput, error) {
+	return do(ctx, s.cloud, opGetSchedule, in, func() (*scheduler.GetScheduleOutput, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		_, found, err := s.find(in.GroupName, in.Name)
+		if err != nil {
+			return nil, err
+		}
+
+		c := &found.input
+
+		return &scheduler.GetScheduleOutput{
+			Arn: aws.String(scheduleARN(in.GroupName, *in.Name)), Name: c.Name, GroupName: aws.String(groupName(in.GroupName)),
+			ScheduleExpression: c.ScheduleExpression, ScheduleExpressionTimezone: c.ScheduleExpressionTimezone,
+			FlexibleTimeWindow: c.FlexibleTimeWindow, ActionAfterCompletion: c.ActionAfterCompletion, Target: c.Target,
+			State: schedulertypes.ScheduleStateEnabled, CreationDate: &found.created, LastModificationDate: &found.created,
+		}, nil
+	})
+}
+
+// DeleteSchedule deletes a schedule. One that fires at that moment fires all the same.
+func (s *Schedules) DeleteSchedule(
+	ctx context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.DeleteScheduleOutput, error) {
+	return do(ctx, s.cloud, opDeleteSchedule, in, func() (*scheduler.DeleteScheduleOutput, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		group, found, err := s.find(in.GroupName, in.Name)
+		if err != nil {
+			return nil, err
+		}
+
+		delete(group, *in.Name)
+
+		for _, id := range found.messages {
+			found.queue.withdraw(id)
+		}
+
+		return &scheduler.DeleteScheduleOutput{}, nil
+	})
+}
+
+// arm puts what the schedule will send into its queue. Where there is no such queue, it goes to the dead letters instead,
+// if they are anywhere.
+func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedule {
+	d, own := s.disorder, s.chances(*in.Name)
+	sch := &schedule{input: *in, created: s.cloud.now()}
+	at = at.Add(d.LateFrom + time.Duration(own.Int64N(int64(max(d.LateTo-d.LateFrom, 1)))))
+
+	sch.queue = s.cloud.Queues.ofARN(aws.ToString(in.Target.Arn))
+	if sch.queue == nil && in.Target.DeadLetterConfig != nil {
+		sch.queue = s.cloud.Queues.ofARN(aws.ToString(in.Target.DeadLetterConfig.Arn))
+	}
+
+	if sch.queue != nil {
+		sch.messages = append(sch.messages, sch.queue.appear(*in.Target.Input, clampedNanos(at)))
+
+		if own.Float64() < d.Twice {
+			at = at.Add(time.Duration(own.Int64N(int64(precision))))
+			sch.messages = append(sch.messages, sch.queue.appear(*in.Target.Input, clampedNanos(at)))
+		}
+	}
+
+	if in.ActionAfterCompletion == schedulertypes.ActionAfterCompletionDelete {
+		sch.gone = clampedNanos(at.Add(d.Linger))
+	}
+
+	return sch
+}
+
+// chances are a schedule's own, whenever and in whatever order it is created.
+func (s *Schedules) chances(name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+
+	return rand.New(rand.NewPCG(s.disorder.Seed, h.Sum64()))
+}
+
+// over says whether a schedule has deleted itself.
+func (s *schedule) over(now int64) bool { return s.gone != 0 && s.gone <= now }
+
+// find returns a schedule that is there. Schedules must be locked.
+func (s *Schedules) find(group, name *string) (in map[string]*schedule, found *schedule, err error) {
+	in, err = s.group(group)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	found = in[aws.ToString(name)]
+	if found == nil || found.over(s.cloud.nanos()) {
+		return nil, nil, noSuchSchedule("Schedule " + aws.ToString(name))
+	}
+
+	return in, found, nil
+}
+
+// group returns a schedule group. Schedules must be locked.
+func (s *Schedules) group(name *string) (map[string]*schedule, error) {
+	group := s.groups[groupName(name)]
+	if group == nil {
+		return nil, noSuchSchedule("Schedule group " + groupName(name))
+	}
+
+	return group, nil
+}
+
+func groupName(name *string) string {
+	if name == nil {
+		return defaultGroup
+	}
+
+	return *name
+}
+
+func scheduleARN(group *string, name string) string {
+	return "arn:aws:scheduler:us-east-1:000000000000:schedule/" + groupName(group) + "/" + name
+}
+
+// ARN is the name under which a queue is the target of a schedule. It panics on a URL without a queue behind it.
+func (q *Queues) ARN(queueURL string) string {
+	found, err := q.find(&queueURL)
+	if err != nil {
+		panic("simaws: no queue at " + queueURL)
+	}
+
+	return found.arn()
+}
+
+// ofARN returns the queue of an ARN, nil when there is none.
+func (q *Queues) ofARN(arn string) *queue {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+
+	found := q.byName[arn[strings.LastIndexByte(arn, ':')+1:]]
+	if found == nil || found.arn() != arn {
+		return nil
+	}
+
+	return found
+}
+
+// appear puts a message into the queue that will be sent at a time, however far away, and returns its number.
+func (q *queue) appear(body string, at int64) uint64 {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	m := q.add(content{messageID: q.messageID(q.arrivals + 1), body: body}, now, at)
+	m.sent = at
+
+	q.notify()
+
+	return m.id
+}
+
+// withdraw takes a message back that has not appeared yet.
+func (q *queue) withdraw(id uint64) {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	if m := q.messages[id]; m != nil && m.sent > now {
+		delete(q.messages, id)
+		q.shelf.remove(m)
+		q.notify()
+	}
+}

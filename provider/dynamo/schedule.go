@@ -1,0 +1,137 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// What Hub.Timers says of timers that are further away than a queue can delay.
+const (
+	TimersSchedules = "schedules" // a one-time EventBridge schedule brings them back
+	TimersHops      = "hops"      // they are sent again with the longest delay until they are due
+)
+
+// Timing of timers, and what bounds it.
+const (
+	maxDelay = 900 * time.Second // the longest an SQS message can be delayed (a quota)
+	// scheduleLead is how long before its timer is due a schedule fires. Scheduler may be a minute late, and the queue
+	// waits out what is left.
+	scheduleLead = 2 * time.Minute
+	// scheduleUnit is what the time of a schedule is rounded down to.
+	scheduleUnit = time.Second
+)
+
+// What a schedule does when the queue cannot be reached: it goes on trying for as long as Scheduler lets it, and then
+// leaves the timer in the dead letters.
+const (
+	scheduleRetryAge = 24 * time.Hour
+	scheduleRetries  = 185
+)
+
+// scheduleTime is how an at expression writes a time.
+const scheduleTime = "2006-01-02T15:04:05"
+
+// checkTiming refuses what would make timers hop for ever, or a schedule's message ask for the schedule that it came from:
+// its name is still taken then, and the timer would be lost.
+func (p *Provider) checkTiming() error {
+	switch {
+	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
+		return &provider.FieldError{Field: "longestDelay", Problem: fmt.Sprintf("is %v: not within 1s and %v", p.longestDelay, maxDelay)}
+	case p.lead < 0:
+		return &provider.FieldError{Field: "scheduleLead", Problem: fmt.Sprintf("is %v: below zero", p.lead)}
+	case p.hub.Timers == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
+		return &provider.FieldError{
+			Field: "scheduleLead", Problem: fmt.Sprintf("is %v: not a second less than the longest delay, %v", p.lead, p.longestDelay),
+		}
+	}
+	return nil
+}
+
+// needsSchedule: a queue's delay reaches as far as it can for nothing but its message; a schedule costs more.
+func (p *Provider) needsSchedule(t *provider.Timer) bool {
+	return p.hub.Timers == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
+}
+
+func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) error {
+	if len(timers) == 0 {
+		return nil
+	}
+	if err := p.canSchedule(); err != nil {
+		return fmt.Errorf("dynamo: hub %q: timers need schedules: %w", p.hub.Name, err)
+	}
+	creations := make([]func() error, len(timers))
+	for i := range timers {
+		creations[i] = func() error { return p.createSchedule(ctx, &timers[i]) }
+	}
+	return together(creations...)
+}
+
+// canSchedule names what a hub lacks that was found without, by those who have no timers to hold.
+func (p *Provider) canSchedule() error {
+	for _, f := range []struct{ name, value string }{
+		{"scheduleGroup", p.hub.ScheduleGroup}, {"scheduleRoleArn", p.hub.ScheduleRoleARN},
+		{"timersArn", p.hub.TimersARN}, {"timersDeadLettersArn", p.hub.TimersDeadLettersARN},
+	} {
+		if f.value == "" {
+			return &provider.FieldError{Field: f.name, Problem: "is missing"}
+		}
+	}
+	if p.schedules == nil {
+		return &provider.FieldError{Field: "Clients.Schedules", Problem: "is missing"}
+	}
+	return nil
+}
+
+// createSchedule makes a schedule that sends the timer to its queue. Its name is the timer's own, so that a repeat finds it
+// there and is done (R1).
+func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error {
+	in, err := p.scheduleOf(t)
+	if err != nil {
+		return err
+	}
+	return call(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
+		again := *in // the SDK writes its token into the input
+		_, err := p.schedules.CreateSchedule(ctx, &again)
+		if _, exists := errors.AsType[*types.ConflictException](err); exists {
+			return nil
+		}
+		return err
+	})
+}
+
+func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
+	message, err := newEntry(t, t.TimerID)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", t.TimerID, t.InstanceID, err)
+	}
+	at := t.FireAt.Add(-p.lead).UTC().Truncate(scheduleUnit)
+	return &scheduler.CreateScheduleInput{
+		Name:                       aws.String(scheduleName(t)),
+		GroupName:                  &p.hub.ScheduleGroup,
+		ScheduleExpression:         aws.String("at(" + at.Format(scheduleTime) + ")"),
+		ScheduleExpressionTimezone: aws.String("UTC"),
+		FlexibleTimeWindow:         &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+		ActionAfterCompletion:      types.ActionAfterCompletionDelete,
+		Target: &types.Target{
+			Arn: &p.hub.TimersARN, RoleArn: &p.hub.ScheduleRoleARN, Input: &message.body,
+			DeadLetterConfig: &types.DeadLetterConfig{Arn: &p.hub.TimersDeadLettersARN},
+			RetryPolicy: &types.RetryPolicy{
+				MaximumEventAgeInSeconds: aws.Int32(int32(scheduleRetryAge / time.Second)), MaximumRetryAttempts: aws.Int32(scheduleRetries),
+			},
+		},
+	}, nil
+}
+
+// scheduleName is the timer's alone: an execution's event ids are its own.
+func scheduleName(t *provider.Timer) string {
+	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
+}

@@ -1,0 +1,72 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// AdoptTimers reads the records of the timers queue.
+func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
+	for _, r := range records {
+		t, err := provider.DecodeTimer(r.Body)
+		if err != nil {
+			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
+			continue
+		}
+		timers = append(timers, provider.LockedTimer{Timer: t, Record: r})
+	}
+	return timers, unreadable
+}
+
+// HoldTimers sends timers to the timers queue with the delay they have left. For those that a delay cannot hold it creates
+// schedules, unless the hub's timers hop.
+func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
+	var far, near []provider.Timer
+	for i := range timers {
+		if p.needsSchedule(&timers[i]) {
+			far = append(far, timers[i])
+		} else {
+			near = append(near, timers[i])
+		}
+	}
+	// The schedules go first: they can be created again when something fails, while each message that is sent stays.
+	if err := p.scheduleTimers(ctx, far); err != nil {
+		return err
+	}
+	return p.delayTimers(ctx, near)
+}
+
+// delayTimers sends timers to the timers queue with the delay they have left, or the longest.
+func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) error {
+	entries, err := p.timerEntries(timers)
+	if err != nil {
+		return err
+	}
+	refused, err := p.sendAll(ctx, map[string][]entry{p.hub.TimersURL: entries})
+	if len(refused) > 0 {
+		return fmt.Errorf("dynamo: %d timers are not taken: %s %s", len(refused), refused[0].code, refused[0].message)
+	}
+	return err
+}
+
+func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
+	entries := make([]entry, 0, len(timers))
+	for i := range timers {
+		e, err := newEntry(&timers[i], timers[i].TimerID)
+		if err != nil {
+			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
+		}
+		e.delay = p.delayUntil(timers[i].FireAt)
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// delayUntil is rounded down: who receives the message waits out the rest of the second, so that a timer is exact and not a
+// second late.
+func (p *Provider) delayUntil(at time.Time) int32 {
+	return int32(min(max(at.Sub(p.now()), 0), p.longestDelay) / time.Second)
+}

@@ -1,0 +1,131 @@
+package provider
+
+import (
+	"github.com/perdure/perdure/history"
+)
+
+// Outputs is what the events of a segment cause outside.
+type Outputs struct {
+	WorkItems []WorkItem
+	Timers    []Timer
+	// Messages are for other instances. Those of Kind MessageStart have the id of their event in SourceEventID, which does
+	// not travel.
+	Messages []Message
+}
+
+// Empty reports whether nothing is to be sent.
+func (o *Outputs) Empty() bool {
+	return len(o.WorkItems) == 0 && len(o.Timers) == 0 && len(o.Messages) == 0
+}
+
+// Add adds what more causes.
+func (o *Outputs) Add(more Outputs) {
+	o.WorkItems = append(o.WorkItems, more.WorkItems...)
+	o.Timers = append(o.Timers, more.Timers...)
+	o.Messages = append(o.Messages, more.Messages...)
+}
+
+// OutputsOf reads off a segment's events what is to be sent for them (R9: the outbox is the segment). Ids for which settled
+// answers true are left out: a repeated dispatch does not start again what is over (R4). settled may be nil.
+func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
+	var out Outputs
+	for i := range s.Events {
+		e := &s.Events[i]
+		if settled != nil && settled(e.ID) {
+			continue
+		}
+		if !x.Ended {
+			out.await(x, s.Sequence, e)
+		}
+		switch e.Kind {
+		case history.DetachedOrchestrationScheduled:
+			out.Messages = append(out.Messages, startOf(e))
+		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationTerminated:
+			if x.Parent != nil {
+				out.Messages = append(out.Messages, outcomeFor(x, e))
+			}
+		default: // nothing that outlives the execution
+		}
+	}
+	return out
+}
+
+// await adds what the execution waits for.
+func (o *Outputs) await(x Origin, sequence int64, e *history.Event) {
+	switch e.Kind {
+	case history.ActivityScheduled:
+		o.WorkItems = append(o.WorkItems, WorkItem{
+			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
+			Name: e.Name, Queue: e.Queue, Attempt: 1, Input: e.Input, StartToCloseMs: e.StartToCloseMs, Retry: e.Retry,
+		})
+	case history.TimerCreated:
+		o.Timers = append(o.Timers, Timer{
+			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID, FireAt: *e.FireAt,
+		})
+	case history.OrchestrationStarted:
+		if e.StartAt != nil { // the timer that wakes it (R11)
+			o.Timers = append(o.Timers, Timer{V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, TimerID: e.ID, FireAt: *e.StartAt})
+		}
+	case history.SubOrchestrationScheduled:
+		m := startOf(e)
+		m.Parent, m.Detached = &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID}, false
+		o.Messages = append(o.Messages, m)
+	default: // nothing leaves the execution for it
+	}
+}
+
+func startOf(e *history.Event) Message {
+	return Message{
+		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version, Input: e.Input, StartID: e.StartID, Detached: true,
+		SourceEventID: e.ID,
+	}
+}
+
+// outcomeFor tells the parent how its child ended.
+func outcomeFor(x Origin, end *history.Event) Message {
+	m := ChildOutcome(x.InstanceID, x.Parent)
+	switch end.Kind {
+	case history.OrchestrationCompleted:
+		m.Result = end.Output
+	case history.OrchestrationTerminated:
+		m.Error = &history.Failure{Type: history.TypeTerminated, Message: end.Message, NonRetryable: true}
+	default:
+		m.Error = end.Error
+	}
+	return m
+}
+
+// ChildOutcome is a message for the parent of an instance, still without Result or Error.
+func ChildOutcome(instanceID string, parent *history.Parent) Message {
+	return Message{
+		Kind: MessageChildOutcome, InstanceID: parent.InstanceID, ExecutionID: parent.ExecutionID,
+		SourceEventID: parent.EventID, ChildID: instanceID,
+	}
+}
+
+// Settled collects the ids of a history that are over: completed, failed, fired or cancelled.
+func Settled(segments []Segment) map[int64]bool {
+	over := map[int64]bool{}
+	for i := range segments {
+		for j := range segments[i].Events {
+			e := &segments[i].Events[j]
+			settle(over, e)
+			for k := range e.Inputs { // parked: their turn is still to come
+				settle(over, &e.Inputs[k])
+			}
+		}
+	}
+	return over
+}
+
+func settle(over map[int64]bool, e *history.Event) {
+	if !e.Kind.Sourced() || e.Kind == history.ActivityRetryScheduled {
+		return
+	}
+	over[e.SourceEventID] = true
+	for _, r := range e.SourceEventIDs {
+		for id := r.First; id <= r.Last; id++ {
+			over[id] = true
+		}
+	}
+}

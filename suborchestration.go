@@ -1,0 +1,123 @@
+package perdure
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// SubOrchestrationCallOption is an option of CallSubOrchestration, CallSubOrchestrationByName and StartOrchestration.
+type SubOrchestrationCallOption interface {
+	applyToSubOrchestrationCall(c *subOrchestrationCall)
+}
+
+// subOrchestrationCall is a call with what its options say. An id that is given may be wrong, even empty.
+type subOrchestrationCall struct {
+	replay.SubOrchestrationCall
+	hasID bool
+}
+
+type instanceIDOption string
+
+func (id instanceIDOption) applyToSubOrchestrationCall(c *subOrchestrationCall) {
+	c.InstanceID, c.hasID = string(id), true
+}
+
+// WithInstanceID gives the new instance an id, instead of one that derives from its caller's. It has 1 to 1,024 bytes of UTF-8
+// without control characters; with WithRetry 16 less, which leaves room for the number of the attempt. Another id is an error of
+// the call, and nothing is scheduled.
+//
+// An id that another instance has, be it running or over, fails the call, and is not tried again.
+func WithInstanceID(id string) SubOrchestrationCallOption { return instanceIDOption(id) }
+
+// CallSubOrchestration starts another orchestration, as an instance of its own, and returns the future of its result. fn
+// only says which one, as in CallActivity: it is the function that was registered. It does not say which version: that
+// is the highest, or WithVersion's. What cannot be told apart (closures, one function under several names, methods through an
+// interface) stops the turn with an error that says so: use CallSubOrchestrationByName.
+//
+// The failure of the other orchestration is a *SubOrchestrationError. An input that does not encode, or of more than
+// MaxPayloadBytes, fails the future, and nothing is scheduled. What is to outlive its caller is started with StartOrchestration.
+func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In, opts ...SubOrchestrationCallOption) *Future[Out] {
+	name, why := ctx.registry.orchestrationFunctions.name(orchestration, fn)
+	if why != "" {
+		ctx.replay.Refuse(why)
+	}
+	return callSubOrchestration[Out](ctx, name, in, opts)
+}
+
+// CallSubOrchestrationByName is CallSubOrchestration for an orchestration that this program need not know. An empty name panics.
+func CallSubOrchestrationByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) *Future[Out] {
+	mustName("orchestration", name)
+	return callSubOrchestration[Out](ctx, name, in, opts)
+}
+
+func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in any, opts []SubOrchestrationCallOption) *Future[Out] {
+	c := newSubOrchestrationCall(name, opts)
+	if err := c.complete(in); err != nil {
+		return failed[Out](ctx, name, err)
+	}
+	return &Future[Out]{task: ctx.replay.ScheduleSubOrchestration(c.SubOrchestrationCall)}
+}
+
+// StartOrchestration starts another orchestration that goes on by itself, whatever becomes of this one, and returns the id of its
+// instance. Nobody waits for it, so this one never hears how it ended, nor that it could not be started because its id is taken.
+//
+// The error is that of an input or an option that does not fit; nothing is scheduled then. WithRetry is such an option. An
+// empty name panics.
+func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) (instanceID string, err error) {
+	mustName("orchestration", name)
+	c := newSubOrchestrationCall(name, opts)
+	if c.Retry != nil {
+		return "", fmt.Errorf("perdure: StartOrchestration of %q: WithRetry needs somebody who waits, and nobody waits for what is started so: use CallSubOrchestrationByName", name)
+	}
+	if err := c.complete(in); err != nil {
+		return "", err
+	}
+	return ctx.replay.StartDetached(c.SubOrchestrationCall), nil
+}
+
+func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) subOrchestrationCall {
+	c := subOrchestrationCall{SubOrchestrationCall: replay.SubOrchestrationCall{Name: name}}
+	for _, opt := range opts {
+		opt.applyToSubOrchestrationCall(&c)
+	}
+	return c
+}
+
+// complete adds the input, if all is well.
+func (c *subOrchestrationCall) complete(in any) error {
+	if err := c.checkID(); err != nil {
+		return fmt.Errorf("perdure: WithInstanceID of orchestration %q: %w", c.Name, err)
+	}
+	doc, err := encode(payload{input, orchestration, c.Name}, in)
+	c.Input = doc
+	return err
+}
+
+// checkID holds an id against the rule that clients' starts are held against.
+func (c *subOrchestrationCall) checkID() error {
+	longest, room := replay.MaxInstanceIDBytes, ""
+	if c.Retry != nil { // each attempt is an instance of its own
+		longest -= replay.RetrySuffixBytes
+		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", replay.RetrySuffixBytes)
+	}
+	id := c.InstanceID
+	switch at := strings.IndexFunc(id, unicode.IsControl); {
+	case !c.hasID:
+		return nil
+	case id == "":
+		return errors.New("the id is empty")
+	case len(id) > longest:
+		return fmt.Errorf("the id must be 1 to %d bytes, is %d%s", longest, len(id), room)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("the id %q is not valid UTF-8", id)
+	case at >= 0:
+		return fmt.Errorf("the id %q has a control character at byte %d", id, at)
+	default:
+		return nil
+	}
+}

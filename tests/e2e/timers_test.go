@@ -1,0 +1,134 @@
+package e2e_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// A timer is never early, and not late by more than a moment.
+func TestTimersAreNeverEarly(t *testing.T) {
+	exact(t, hub.client, startTimers(t, hub.client, 20, 300*time.Millisecond, 130*time.Millisecond))
+}
+
+// The same of timers that the queue's longest delay (2 s here) does not reach: each is brought back by a schedule of its own.
+func TestTimersThatNeedASchedule(t *testing.T) {
+	const timers = 100
+	before := scheduled(t)
+	wants := startTimers(t, hub.client, timers, 8*time.Second, 41*time.Millisecond)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for limit := time.After(7 * time.Second); scheduled(t) < before+timers; {
+		select {
+		case <-look.C:
+		case <-limit:
+			t.Fatalf("%d schedules for %d timers", scheduled(t)-before, timers)
+		}
+	}
+	exact(t, hub.client, wants)
+	if left := scheduled(t); left != 0 {
+		t.Errorf("%d schedules are left", left)
+	}
+}
+
+// A hub without schedules: the same timers hop from delay to delay.
+func TestTimersThatHop(t *testing.T) {
+	cloud, err := localcloud.Start(t.Context(), "up", "--app", "tests/e2e/app", "--hub", "hops", "--port", "0", "--enforce-iam",
+		"--param", "Timers=hops", "--param", "TimerLongestDelay=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cloud.Stop()
+	for name, value := range cloud.Env {
+		t.Setenv(name, value)
+	}
+	p, err := dynamo.Open(t.Context(), "hops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.New(p)
+	exact(t, c, startTimers(t, c, 50, 5*time.Second, 41*time.Millisecond))
+	if n := scheduled(t); n != 0 {
+		t.Errorf("%d schedules", n)
+	}
+}
+
+// startTimers starts instances with a timer each, the first of a duration, each further one longer by a bit.
+func startTimers(t *testing.T, c *client.Client, timers int, first, more time.Duration) (instances []string) {
+	t.Helper()
+	for n := range timers {
+		instance, err := c.Start(t.Context(), "timer", first+time.Duration(n)*more, client.WithInstanceID(id(t, n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		instances = append(instances, instance)
+	}
+	return instances
+}
+
+// exact waits for instances with a timer each, and checks that none was early and hardly any late.
+func exact(t *testing.T, c *client.Client, instances []string) {
+	t.Helper()
+	var late []time.Duration
+	for _, instance := range instances {
+		if _, err := c.Wait(t.Context(), instance); err != nil {
+			t.Fatal(err)
+		}
+		late = append(late, lateness(t, c, instance))
+	}
+	slices.Sort(late)
+	n := len(late)
+	p99 := late[n*99/100]
+	t.Logf("lateness of %d timers: p50 %v, p99 %v, max %v", n, late[n/2], p99, late[n-1])
+	if late[0] < 0 {
+		t.Errorf("a timer was early by %v", -late[0])
+	}
+	if p99 > 1500*time.Millisecond {
+		t.Errorf("one timer of a hundred was late by %v", p99)
+	}
+}
+
+// lateness is from when the instance's timer was due to the turn that saw it.
+func lateness(t *testing.T, c *client.Client, instance string) time.Duration {
+	t.Helper()
+	var due time.Time
+	for e, err := range c.History(t.Context(), instance) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.FireAt != nil {
+			due = *e.FireAt
+		}
+		if e.Kind == "TimerFired" {
+			return e.Time.Sub(due)
+		}
+	}
+	t.Fatalf("%s: no timer has fired", instance)
+	return 0
+}
+
+// scheduled counts the schedules of all timers.
+func scheduled(t *testing.T) (n int) {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := scheduler.NewListSchedulesPaginator(scheduler.NewFromConfig(cfg), &scheduler.ListSchedulesInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(page.Schedules)
+	}
+	return n
+}
