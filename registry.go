@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/replay"
 )
@@ -87,8 +88,12 @@ func (r *Registry) addActivity(a Activity) {
 	r.activities[a.Name] = a
 }
 
+// mustName panics on a name that history could not hold: what is not UTF-8 would come back from it as another name.
 func mustName(kind, name string) {
 	if name == "" {
 		panic("perdure: " + kind + " with an empty name")
+	}
+	if !utf8.ValidString(name) {
+		panic(fmt.Sprintf("perdure: %s with a name that is not UTF-8: %q", kind, name))
 	}
 }

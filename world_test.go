@@ -116,6 +116,9 @@ func (w *world) next(c *replay.Continuation, rest []history.Event) {
 	w.replayed()
 	first := w.history[0]
 	first.Time, first.Input, first.CarriedEvents, first.EventIDs, first.Number = w.now, c.Input, c.Events, c.EventIDs, first.Number+1
+	if first.Number > 1000 {
+		w.t.Fatal("the instance continues as new without end")
+	}
 	w.options.ExecutionID = fmt.Sprint("01JEXECUTION", first.Number)
 	w.history, w.due, w.instance = []history.Event{first}, nil, w.open()
 	if err := w.instance.Replay(w.history); err != nil {

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -59,7 +58,10 @@ func (c *Client) executionOf(ctx context.Context, instanceID string, o historyOp
 		return "", &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
 	}
 	if o.executionID != "" {
-		return o.executionID, cmp.Or(checkInstanceID(instanceID), checkText("execution", o.executionID, 1, maxExecutionIDBytes))
+		if err := checkInstanceID(instanceID); err != nil {
+			return "", err
+		}
+		return o.executionID, checkText("execution", o.executionID, 1, maxExecutionIDBytes)
 	}
 	in, err := c.readInstance(ctx, instanceID)
 	return in.ExecutionID, err

@@ -21,6 +21,7 @@ const (
 	StatusFailed    = provider.StatusFailed    // ended with an error
 
 	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
+	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure says why; it waits for a build whose code can
 )
 
 // Status is how an instance stands. Its JSON is that of the HTTP API.
@@ -41,7 +42,8 @@ type Status struct {
 	Tags         map[string]string `json:"tags"`
 	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
 
-	// Output is what a completed orchestration returned, Failure is why a failed one failed. List leaves both nil.
+	// Output is what a completed orchestration returned, Failure is why a failed one failed, or a blocked one cannot go on. List leaves
+	// both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
 }
@@ -69,7 +71,7 @@ func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.
 // withResult adds how the instance ended, if it has: that is in its history alone.
 func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
 	s := statusOf(in)
-	if !s.Status.Terminal() {
+	if s.Failure = in.Diagnosis; !s.Status.Terminal() {
 		return s, nil
 	}
 	end, err := c.provider.ReadEnd(ctx, in.ExecutionID)

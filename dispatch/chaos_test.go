@@ -67,7 +67,7 @@ func chaos(t *testing.T, seed uint64) {
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)
 		}
-		h.checkHistories()
+		h.checkRest()
 		if i, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || i.Status != provider.StatusCompleted {
 			t.Errorf("%s: status %v, %v", s.name, i.Status, err)
 		}

@@ -3,12 +3,10 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -58,27 +56,21 @@ func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 // crashAt runs a scenario with a crash at the n-th call of a function, and reports whether there was such a call.
 func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (crashed bool) {
 	t.Helper()
-	var calls atomic.Int64
-	o.Intercept = simhub.Crash(func(simaws.Call) (bool, bool) {
-		hit := calls.Add(1) == n
-		return hit && !after, hit && after
-	})
+	intercept, calls := simhub.CrashAt(n, after)
+	o.Intercept = intercept
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.start(s.name, s.input)
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
-		h.checkHistories()
-		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !status.Status.Terminal() {
-			t.Errorf("crash at call %d: status %v, %v", n, status.Status, err)
+		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
 		} else if s.name == "statuses" && string(status.CustomStatus) != s.want {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
-		for _, url := range []string{"sim://inbox.fifo", "sim://default", "sim://timers", "sim://inbox-dead.fifo", "sim://default-dead", "sim://timers-dead"} {
-			if left := h.receive(url); len(left) > 0 {
-				t.Errorf("crash at call %d: %d messages are left in %s, such as %s", n, len(left), url, left[0].Body)
-			}
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})
 	return calls.Load() >= n

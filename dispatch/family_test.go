@@ -1,7 +1,6 @@
 package dispatch_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -128,8 +127,19 @@ func addContinuing(r *perdure.Registry) {
 		}
 		return perdure.ContinueAsNew[int](ctx, sum)
 	})
+	// then-waits continues as new at once, and then adds up two events.
+	perdure.AddOrchestration(r, "then-waits", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if n > 0 {
+			return perdure.ContinueAsNew[int](ctx, n-1)
+		}
+		one, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		if err != nil {
+			return 0, err
+		}
+		two, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		return one + two, err
+	})
 	perdure.AddOrchestration(r, "forever", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return perdure.ContinueAsNew[int](ctx, n+1)
 	})
-	perdure.AddActivity(r, "slow", func(_ context.Context, d time.Duration) (string, error) { return d.String(), nil })
 }

@@ -215,12 +215,7 @@ func (h *hub) workItems() []provider.LockedWorkItem {
 // finish lets the functions run, in virtual time, until the instance is over, and returns its last event.
 func (h *hub) finish(in provider.Instance) history.Event {
 	h.t.Helper()
-	ctx, stop := context.WithCancel(h.t.Context())
-	served := make(chan struct{})
-	go func() { defer close(served); h.Cloud.Serve(ctx) }()
-	time.Sleep(24 * time.Hour)
-	stop()
-	<-served
+	h.ServeFor(h.t.Context(), 24*time.Hour)
 	now, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID)
 	if err != nil {
 		h.t.Fatal(err)
@@ -232,28 +227,11 @@ func (h *hub) finish(in provider.Instance) history.Event {
 	return end
 }
 
-// checkHistories checks the histories of all instances there are, in all their executions, and that each instance is over.
-func (h *hub) checkHistories() {
-	h.Cloud.Table.Lag(0)
+// checkRest checks the histories of all instances there are, that each is over, and that nothing is left in any queue.
+func (h *hub) checkRest() {
 	h.t.Helper()
-	page, err := h.Provider.ListInstances(h.t.Context(), provider.Query{Limit: 1000})
-	if err != nil || page.NextCursor != "" {
-		h.t.Fatal(err, page.NextCursor)
-	}
-	for _, in := range page.Instances {
-		n := int64(0)
-		for x, err := range h.Provider.ListExecutions(h.t.Context(), in.InstanceID) {
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			if n++; n == 1 && x.Number != in.ExecutionNumber {
-				h.t.Errorf("instance %q: execution %d is the current one, the instance says %d", in.InstanceID, x.Number, in.ExecutionNumber)
-			}
-			h.events(provider.Instance{InstanceID: in.InstanceID, ExecutionID: x.ExecutionID})
-		}
-		if !in.Status.Terminal() || n != in.ExecutionNumber {
-			h.t.Errorf("instance %q is %s, with %d executions of %d", in.InstanceID, in.Status, n, in.ExecutionNumber)
-		}
+	if err := h.CheckRest(h.t.Context()); err != nil {
+		h.t.Error(err)
 	}
 }
 
@@ -261,20 +239,13 @@ func (h *hub) checkHistories() {
 func (h *hub) events(in provider.Instance) []history.Event {
 	h.t.Helper()
 	var events []history.Event
-	settled := map[int64]bool{}
 	for e, err := range h.Provider.ReadHistory(h.t.Context(), in.InstanceID, in.ExecutionID, 0) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if e.IsInput() && e.Kind.Sourced() {
-			if settled[e.SourceEventID] {
-				h.t.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String())
-			}
-			settled[e.SourceEventID] = true
-		}
 		events = append(events, e)
 	}
-	if _, err := history.Log(events); err != nil {
+	if err := simhub.CheckLog(events); err != nil {
 		h.t.Error(err)
 	}
 	return events

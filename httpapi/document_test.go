@@ -124,6 +124,12 @@ func (d *document) response(r response) response {
 	return r
 }
 
+// operation is the call that was made, if it is one.
+func (d *document) operation(a answer) (operation, bool) {
+	op, ok := d.Paths[a.path][strings.ToLower(a.method)]
+	return op, ok && a.method == strings.ToUpper(a.method)
+}
+
 // describes returns the key under which an operation describes a status: "default" stands for what fails on the server's side.
 func (o operation) describes(status int) (string, bool) {
 	key := strconv.Itoa(status)
@@ -138,7 +144,7 @@ func (o operation) describes(status int) (string, bool) {
 // be that the schema does not name.
 func (d *document) check(a answer) {
 	a.t.Helper()
-	op, ok := d.Paths[a.path][strings.ToLower(a.method)]
+	op, ok := d.operation(a)
 	if !ok { // no call of the API
 		a.checkBody(d, map[string]media{"application/problem+json": {&schema{Ref: "#/components/schemas/Problem"}}})
 		return

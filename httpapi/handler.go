@@ -60,8 +60,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.recovered(rec, r, recover())
 		h.log.InfoContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
 	}()
-	if p := r.URL.EscapedPath(); p != path.Clean(p) {
-		h.answerError(rec, r, errNoRoute) // the mux would redirect: an empty id would become another call
+	if p := r.URL.EscapedPath(); p != path.Clean(p) || p == "*" {
+		h.answerError(rec, r, errNoRoute) // the mux would redirect: an empty id would become another call. Of * it says nothing
 		return
 	}
 	h.mux.ServeHTTP(rec, r)

@@ -19,7 +19,7 @@ const inUse = "/v1/instances/one"
 
 func TestInstanceNotFound(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history"} {
+	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history", "/v1/instances/nobody/executions"} {
 		h := setup(t)
 		h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	}
@@ -213,6 +213,49 @@ func TestHistoryPages(t *testing.T) {
 	h.call(t, http.MethodGet, inUse+"/history?execution=x2", "").wantProblem(http.StatusNotFound, "execution_not_found", "execution")
 }
 
+func TestHistoryOfPastExecutions(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodGet, inUse+"/history?execution=x1&after=1", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
+		`{"id":2,"kind":"TurnStarted","time":"2026-07-01T03:00:00Z","version":"1.0.0"},` +
+		`{"id":3,"kind":"OrchestrationContinuedAsNew","time":"2026-07-01T03:00:00Z","executionId":"x2"}]}`)
+	if got := historyPage(t, h, "?execution=x1&limit=2"); got != "1,2 next 2" {
+		t.Errorf("its first page: %s", got)
+	}
+	if got := historyPage(t, h, ""); got != "1 next 0" {
+		t.Errorf("the current one: %s", got)
+	}
+}
+
+func TestExecutions(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	const path = inUse + "/executions"
+	x1, x2 := `{"executionId":"x1","number":1,"startedAt":"2026-07-01T03:00:00Z"}`, `{"executionId":"x2","number":2,"startedAt":"2026-07-01T03:00:00Z"}`
+	for query, want := range map[string]string{
+		"":                   x2 + `,` + x1 + `]}`,
+		"?limit=1000":        x2 + `,` + x1 + `]}`,
+		"?limit=1":           x2 + `],"nextCursor":"x2"}`,
+		"?limit=1&cursor=x2": x1 + `]}`,
+		"?cursor=x1":         `]}`,
+	} {
+		h.call(t, http.MethodGet, path+query, "").want(http.StatusOK).wantBody(`{"instanceId":"one","items":[` + want)
+	}
+}
+
+// An instance that continues as new while a call waits for it is told as it then stands.
+func TestResultWaitsOverContinueAsNew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.start(t, "one")
+		time.AfterFunc(5*time.Second, func() { h.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began}) })
+		time.AfterFunc(30*time.Second, func() { h.Append("one", completed("1")) })
+		h.call(t, http.MethodGet, inUse+"/result?wait=20s", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one","executionId":"x2","status":"Running"}`)
+		h.call(t, http.MethodGet, inUse+"/result?wait=20s", "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x2","status":"Completed","output":1}`)
+	})
+}
+
 func historyPage(t *testing.T, h *hub, query string) string {
 	t.Helper()
 	var page struct {
@@ -264,14 +307,17 @@ func TestFailuresOfTheHub(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			h.FailWith(tt.err)
-			for _, target := range []string{inUse, inUse + "/result", inUse + "/history", "/v1/instances"} {
-				a := h.call(t, http.MethodGet, target, "")
+			for target, method := range map[string]string{
+				inUse: http.MethodGet, inUse + "/result": http.MethodGet, inUse + "/history": http.MethodGet, inUse + "/executions": http.MethodGet, "/v1/instances": http.MethodGet,
+				hello: http.MethodPost, inUse + "/events/e": http.MethodPost, inUse + "/terminate": http.MethodPost,
+			} {
+				a := h.call(t, method, target, "{}")
 				a.wantProblem(tt.status, tt.code, "")
 				if strings.Contains(a.Body.String(), "secret") {
 					t.Errorf("%s tells %s", target, a.Body)
 				}
-				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable {
-					t.Errorf("%s: Retry-After %t", target, got)
+				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable || strings.Contains(a.Body.String(), `"retryable":true`) != tt.retryable {
+					t.Errorf("%s: Retry-After %t, %s", target, got, a.Body)
 				}
 			}
 			if !strings.Contains(h.log.String(), "10.0.0.1") {

@@ -45,6 +45,15 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	h.call(t, http.MethodPost, hello, `{}`, "Idempotency-Key", "a", "Idempotency-Key", "b").wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
 }
 
+func TestStartWithDelay(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.call(t, http.MethodPost, hello, `{"instanceId":"one","delay":"1h30m","tags":{"k":"v"}}`).want(http.StatusAccepted)
+	h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(
+		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"","status":"Pending",` +
+			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","startAt":"2026-07-01T04:30:00Z","tags":{"k":"v"},"customStatus":null}`)
+}
+
 func TestStartRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -7,4 +7,8 @@
 //
 // They are configured by the environment the stack gives them (docs/design.md, "Environment"). A variable that is missing
 // or malformed ends the function at init, by its name.
+//
+// The same binaries serve a hub from a container or a laptop. Where Lambda has not started them (AWS_LAMBDA_RUNTIME_API is not
+// set) they poll their queue, and the API listens on PERDURE_LISTEN, until SIGINT or SIGTERM. There PERDURE_HUB and AWS
+// credentials are enough: without PERDURE_TABLE the hub is found by its name.
 package lambdahandler

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -11,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // recorded is a handler that notes what it is given and fails what it is told to.
@@ -134,6 +137,83 @@ func TestEveryWrongVariableIsNamed(t *testing.T) {
 	}
 	if err := e.err(); strings.Contains(err.Error(), "PERDURE_HUB") {
 		t.Errorf("PERDURE_HUB is right, and named: %v", err)
+	}
+}
+
+// environmentWith is what the renewer is told, but for what a case changes.
+func environmentWith(changes map[string]string) *environment {
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}", "PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
+		"PERDURE_SCHEDULE_GROUP": "g", "PERDURE_SCHEDULE_ROLE_ARN": "role", "PERDURE_TIMERS_ARN": "timers", "PERDURE_TIMERS_DEAD_LETTERS_ARN": "dead",
+	}
+	maps.Copy(set, changes)
+	return &environment{getenv: func(name string) string { return set[name] }}
+}
+
+func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
+	t.Parallel()
+	hops := func(more map[string]string) map[string]string {
+		all := map[string]string{"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "", "PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}
+		maps.Copy(all, more)
+		return all
+	}
+	for name, c := range map[string]struct {
+		changes map[string]string
+		wrong   string // "" when all is well
+	}{
+		"by default, schedules": {nil, ""},
+		"schedules":             {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
+		"hops need no more":     {hops(nil), ""},
+		"neither":               {map[string]string{"PERDURE_TIMERS": "Schedules"}, "PERDURE_TIMERS"},
+		"no group":              {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
+		"no role":               {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
+		"no queue":              {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
+		"no dead letters":       {map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN"},
+		"short":                 {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s", "PERDURE_SCHEDULE_LEAD": "1s"}, ""},
+		"no lead":               {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, ""},
+		"the stack's":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, ""},
+		"no duration":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"too short":             {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"over SQS's":            {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"lead below zero":       {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
+		"lead too long":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
+		"hops have no lead":     {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := environmentWith(c.changes)
+			h := e.hub(true, true)
+			options := e.timing(&h)
+			if c.wrong != "" {
+				if err := e.err(); err == nil || !strings.Contains(err.Error(), "variable "+c.wrong+" ") {
+					t.Errorf("%s is not named: %v", c.wrong, err)
+				}
+				return
+			}
+			if _, err := dynamo.New(h, dynamo.Clients{}, options...); err != nil || e.err() != nil {
+				t.Errorf("hub %+v: %v, %v", h, err, e.err())
+			}
+			want := dynamo.Hub{
+				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}, Timers: "hops",
+			}
+			if c.changes["PERDURE_TIMERS"] != "hops" {
+				want.Timers, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
+			}
+			if diff := cmp.Diff(want, h); diff != "" {
+				t.Errorf("hub (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The API is told of the timers queue alone: it sends there, and holds nothing.
+func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	e := &environment{getenv: func(name string) string { return set[name] }}
+	h := e.hub(false, true)
+	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.Timers != "" {
+		t.Errorf("%+v: %v, %v", h, err, e.err())
 	}
 }
 

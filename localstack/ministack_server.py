@@ -7,6 +7,7 @@ below is ministack's own and is checked when the pinned version is raised.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO
 import ministack.app
 from ministack.core import lambda_runtime
 from ministack.core.concurrency import esm_wake
-from ministack.services import eventbridge, lambda_svc, scheduler
+from ministack.services import dynamodb, eventbridge, lambda_svc, scheduler
 
 import ministack_iam
 
@@ -38,6 +39,7 @@ def main() -> None:
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_SECONDS
     lambda_svc._ESM_IDLE_WAKE_GAP_SECONDS = GAP_SECONDS
     run_fifo_groups_side_by_side()
+    parse_expressions_once()
     write_function_output_to(logs)
     if os.environ["AUTH"] == "true":
         ministack_iam.correct()
@@ -59,6 +61,17 @@ def run_fifo_groups_side_by_side() -> None:
         return limit(esm, function, config)
 
     lambda_svc._sqs_esm_concurrency = without_queue
+
+
+def parse_expressions_once() -> None:
+    """Remembers what an expression's text says.
+
+    ministack parses it again for every item that it looks at, which takes five
+    sixths of a query of many.
+    """
+    tokenize = functools.lru_cache(maxsize=1024)(dynamodb._tokenize)
+    dynamodb._tokenize = lambda text: list(tokenize(text))
+    dynamodb._condition_syntax_error = functools.lru_cache(maxsize=1024)(dynamodb._condition_syntax_error)
 
 
 def write_function_output_to(logs: Path) -> None:

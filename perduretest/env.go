@@ -67,7 +67,7 @@ func (e *Env) live(o simhub.Options) {
 		return
 	}
 	e.hub = hub
-	e.client = client.New(&bubble{Provider: hub.Provider, env: e}, client.WithClock(time.Now))
+	e.client = client.New(&bubble{Provider: hub.Provider, env: e}, client.WithClock(e.Now))
 	for call := range e.calls {
 		call()
 	}

@@ -63,6 +63,10 @@ func (c *command) run(ctx context.Context, args []string) int {
 func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "perdure", Short: "Start durable orchestrations and see how they stand",
+		Example: `  perdure start fulfil --id order-7 --input '{"order": 7}'
+  perdure watch order-7
+  perdure list --status Failed
+  source <(perdure completion bash)`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetIn(c.in)
@@ -74,14 +78,21 @@ func (c *command) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "default"), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.listVerb(), c.historyVerb(), c.raiseVerb(), c.terminateVerb())
+	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.watchVerb(), c.listVerb(), c.historyVerb(), c.executionsVerb(), c.raiseVerb(), c.terminateVerb())
+	root.AddCommand(c.workerVerb())
 	return root
 }
+
+// The arguments that verbs take, as their usage names them.
+const (
+	argID   = "ID"
+	argName = "NAME"
+)
 
 // verb makes a command of a function that is given the hub's client.
 func (c *command) verb(use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short,
+		Use: use, Short: short, ValidArgsFunction: c.complete(argument),
 		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, argument) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := c.open(cmd.Context(), c.hub)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,6 +33,7 @@ type tool struct {
 	env       map[string]string
 	openedHub string
 	openError error
+	client    *client.Client // of another hub; nil: of Provider
 }
 
 func setup(t *testing.T) *tool {
@@ -45,7 +47,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	h.err.Reset()
 	open := func(_ context.Context, hub string) (*client.Client, error) {
 		h.openedHub = hub
-		return client.New(h.Provider), h.openError
+		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
 	c := &command{open: open, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err}
 	return c.run(ctx, args)
@@ -116,27 +118,33 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args       []string
 		open, fail error
 	}{
-		`no hub "default" in this account and region`: {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
-		"check AWS credentials":                       {args: []string{"list"}, open: errors.New("no\ncredentials")},
-		"perdure list shows":                          {args: []string{"status", "nobody"}},
-		"perdure list shows ":                         {args: []string{"wait", "nobody"}},
-		"perdure list shows those":                    {args: []string{"history", "nobody"}},
-		"check the spelling":                          {args: []string{"start", "nobody"}},
-		"try again":                                   {args: []string{"status", "x"}, fail: throttled},
-		"ID is missing: perdure status ID":            {args: []string{"status"}},
-		"one argument too many":                       {args: []string{"list", "x"}},
-		`"y" is one argument too many`:                {args: []string{"status", "x", "y"}},
-		"unknown flag: --bad: see perdure wait":       {args: []string{"wait", "x", "--bad"}},
-		"unknown command":                             {args: []string{"frobnicate"}},
-		"--limit must be 1 to 1000":                   {args: []string{"list", "--limit", "0"}},
-		"limit must be 1 to 1000":                     {args: []string{"list", "--limit", "1001"}},
-		"status \"done\" is none of":                  {args: []string{"list", "--status", "done"}},
-		"input is not valid JSON":                     {args: []string{"start", "hello", "--input", "{"}},
-		"input is not valid JSON ":                    {args: []string{"start", "hello", "--input", ""}},
-		"no-such-file":                                {args: []string{"start", "hello", "--input", "@no-such-file"}},
-		"instanceId must be 1 to":                     {args: []string{"start", "hello", "--id", ""}},
-		`--tag "k" is not KEY=VALUE`:                  {args: []string{"start", "hello", "--tag", "k"}},
-		`--tag "k" is given more than once`:           {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
+		`no hub "default" in this account and region`:        {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
+		"check AWS credentials":                              {args: []string{"list"}, open: errors.New("no\ncredentials")},
+		"perdure list shows":                                 {args: []string{"status", "nobody"}},
+		"perdure list shows ":                                {args: []string{"wait", "nobody"}},
+		"perdure list shows those":                           {args: []string{"history", "nobody"}},
+		"check the spelling":                                 {args: []string{"start", "nobody"}},
+		"try again":                                          {args: []string{"status", "x"}, fail: throttled},
+		"ID is missing: perdure status ID":                   {args: []string{"status"}},
+		"one argument too many":                              {args: []string{"list", "x"}},
+		`"y" is one argument too many`:                       {args: []string{"status", "x", "y"}},
+		"unknown flag: --bad: see perdure wait":              {args: []string{"wait", "x", "--bad"}},
+		"unknown command":                                    {args: []string{"frobnicate"}},
+		"--limit must be 1 to 1000":                          {args: []string{"list", "--limit", "0"}},
+		"limit must be 1 to 1000":                            {args: []string{"list", "--limit", "1001"}},
+		"status \"done\" is none of":                         {args: []string{"list", "--status", "done"}},
+		"input is not valid JSON":                            {args: []string{"start", "hello", "--input", "{"}},
+		"input is not valid JSON ":                           {args: []string{"start", "hello", "--input", ""}},
+		"no-such-file":                                       {args: []string{"start", "hello", "--input", "@no-such-file"}},
+		"instanceId must be 1 to":                            {args: []string{"start", "hello", "--id", ""}},
+		`--tag "k" is not KEY=VALUE`:                         {args: []string{"start", "hello", "--tag", "k"}},
+		"delay must be 0s to 87672h0m0s (ten years), is -1s": {args: []string{"start", "hello", "--delay", "-1s"}},
+		"delay must be 0s to 87672h0m0s (ten years)":         {args: []string{"start", "hello", "--delay", "87673h"}},
+		`invalid argument "soon" for "--delay"`:              {args: []string{"start", "hello", "--delay", "soon"}},
+		"idempotencyKey must be 1 to":                        {args: []string{"start", "hello", "--idempotency-key", ""}},
+		"version must be 0 to":                               {args: []string{"start", "hello", "--version", strings.Repeat("1", 65)}},
+		"tags has a key that must be 1 to":                   {args: []string{"start", "hello", "--tag", "=v"}},
+		`--tag "k" is given more than once`:                  {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
 	} {
 		t.Run(tells, func(t *testing.T) {
 			t.Parallel()

@@ -1,36 +1,57 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
-// historyFormat names the document that history --json prints and that perduretest replays.
-const historyFormat = "perdure.history/1"
-
-type document struct {
-	Format     string              `json:"format"`
-	InstanceID string              `json:"instanceId"`
-	Name       string              `json:"name"`
-	Executions []executionDocument `json:"executions"`
-}
-
-type executionDocument struct {
-	ExecutionID string          `json:"executionId"`
-	Number      int64           `json:"number"`
-	Events      json.RawMessage `json:"events"`
-}
-
-func (c *command) printDocument(s client.Status, events []history.Event) error {
-	encoded, err := history.Encode(events)
-	if err != nil {
-		return fmt.Errorf("instance %q: %w", s.InstanceID, err)
+// printDocument prints the history that perduretest.Replay reads: of one execution, or of all.
+func (c *command) printDocument(ctx context.Context, cl *client.Client, s client.Status, execution string) error {
+	ids := []string{execution}
+	if execution == "" {
+		ids = nil
+		for x, err := range cl.Executions(ctx, s.InstanceID) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, x.ExecutionID)
+		}
+		slices.Reverse(ids) // the oldest first
 	}
-	return c.printJSON(document{
-		Format: historyFormat, InstanceID: s.InstanceID, Name: s.Orchestration,
-		Executions: []executionDocument{{ExecutionID: s.ExecutionID, Number: events[0].Number, Events: encoded}},
-	})
+	executions := make([]history.DocumentExecution, len(ids))
+	for i, id := range ids {
+		events, err := readEvents(ctx, cl, s.InstanceID, id)
+		if err != nil {
+			return err
+		}
+		executions[i] = history.DocumentExecution{ExecutionID: id, Number: events[0].Number, Events: events}
+	}
+	doc, err := history.NewDocument(s.InstanceID, s.Orchestration, executions...)
+	if err != nil {
+		return err
+	}
+	return c.printJSON(doc)
+}
+
+// readEvents reads an execution of an instance that is known to be there.
+func readEvents(ctx context.Context, cl *client.Client, id, execution string) ([]history.Event, error) {
+	var events []history.Event
+	for e, err := range cl.History(ctx, id, client.WithExecution(execution)) {
+		if errors.Is(err, client.ErrNotFound) {
+			return nil, &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	if len(events) == 0 {
+		return nil, fmt.Errorf("instance %q: execution %s has no events", id, execution)
+	}
+	return events, nil
 }

@@ -13,38 +13,69 @@ import (
 )
 
 func (c *command) historyVerb() *cobra.Command {
-	cmd := c.verb("history ID", "Show the events of an instance, one a line", "ID", c.history)
-	cmd.Long = cmd.Short + ".\n\nOFFSET is the time since the start; TOOK, at the end of an activity or timer, the time since it was scheduled, and … at the\n" +
-		"beginning of one that is not over. With --json it is a document (perdure.history/1) that can be replayed in a unit test."
+	var execution string
+	cmd := c.verb("history ID", "Show the events of an instance, one a line", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return c.history(ctx, cl, id, execution)
+		})
+	cmd.Long = cmd.Short + `.
+
+OFFSET is the time since the start; TOOK, at the end of an activity or timer, the time since it
+was scheduled, and … at the beginning of one that is not over. It is the history of the current
+execution, or of one that perdure executions shows. With --json it is a document
+(perdure.history/1) of all executions, the oldest first, that can be replayed in a unit test.`
+	cmd.Example = `  perdure history order-7
+  perdure history order-7 --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S
+  perdure history order-7 --json > testdata/order-7.json`
+	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one; with --json, all)")
 	return cmd
 }
 
-func (c *command) history(ctx context.Context, cl *client.Client, id string) error {
+func (c *command) history(ctx context.Context, cl *client.Client, id, execution string) error {
 	s, err := cl.Status(ctx, id)
 	if err != nil {
 		return err
 	}
-	var events []history.Event
-	for e, err := range cl.History(ctx, id, client.WithExecution(s.ExecutionID)) {
-		if err != nil {
-			return err
-		}
-		events = append(events, e)
-	}
 	if c.json {
-		return c.printDocument(s, events)
+		return c.printDocument(ctx, cl, s, execution)
 	}
-	return c.print(describeHistory(s, events))
+	if execution == "" {
+		execution = s.ExecutionID
+	}
+	events, err := readEvents(ctx, cl, id, execution)
+	if err != nil {
+		return err
+	}
+	return c.print(describeHistory(s, execution, events))
 }
 
-func describeHistory(s client.Status, events []history.Event) string {
-	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)),
-		standing(s), clean(s.ExecutionID), moment(s.CreatedAt))
+func describeHistory(s client.Status, execution string, events []history.Event) string {
+	head := fmt.Sprintf("%s  %s  %s\n%s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s), executionHead(execution, &events[0]))
 	t := table{header: []string{">#", ">OFFSET", ">TOOK", "EVENT", "NAME", "DETAIL"}}
 	l := newLog(events)
 	for i := range events {
-		e := &events[i]
-		t.add(strconv.FormatInt(e.ID, 10), "+"+span(e.Time.Sub(events[0].Time)), l.took(e), clean(string(e.Kind)), excerpt(l.name(e), longestName), excerpt(l.detail(e), longestDetail))
+		t.add(l.cells(&events[i])...)
 	}
-	return head + t.String()
+	return head + "\n" + t.String()
+}
+
+// executionHead names an execution by the event it began with.
+func executionHead(execution string, start *history.Event) string {
+	return fmt.Sprintf("execution %s, started %s", executionText(execution, start.Number), moment(start.Time))
+}
+
+// executionText is an execution's id and, of one that another continued as, its number.
+func executionText(execution string, number int64) string {
+	if number > 1 {
+		return fmt.Sprintf("%s (number %d)", clean(execution), number)
+	}
+	return clean(execution)
+}
+
+// cells are an event as a row: id, offset, took, kind, name and detail.
+func (l *eventLog) cells(e *history.Event) []string {
+	return []string{
+		strconv.FormatInt(e.ID, 10), "+" + span(e.Time.Sub(l.began)), l.took(e),
+		clean(string(e.Kind)), excerpt(l.name(e), longestName), excerpt(l.detail(e), longestDetail),
+	}
 }

@@ -18,16 +18,19 @@ func (c *command) listVerb() *cobra.Command {
 		q.Status = client.RuntimeStatus(status)
 		return c.list(ctx, cl, q)
 	})
+	cmd.Example = `  perdure list
+  perdure list --status Failed --name fulfil --limit 10`
 	cmd.Flags().StringVar(&status, "status", "", "only instances with this status, such as Running or Failed")
 	cmd.Flags().StringVar(&q.Name, "name", "", "only instances of this orchestration")
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "show at most this many, up to 1000")
 	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list with the same filter ended")
+	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed, client.StatusTerminated, client.StatusBlocked)
 	return cmd
 }
 
 func (c *command) list(ctx context.Context, cl *client.Client, q client.Query) error {
-	if q.Limit < 1 {
-		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPage, q.Limit)}
+	if err := checkLimit(q.Limit); err != nil {
+		return err
 	}
 	page, err := cl.ListPage(ctx, q)
 	if err != nil {
@@ -39,10 +42,23 @@ func (c *command) list(ctx context.Context, cl *client.Client, q client.Query) e
 	if err := c.print(instanceTable(page.Instances)); err != nil {
 		return err
 	}
-	if page.NextCursor != "" {
-		fmt.Fprintf(c.err, "there are more: go on with the same flags and --cursor %s\n", page.NextCursor)
+	c.more(page.NextCursor)
+	return nil
+}
+
+// checkLimit refuses 0, which to the client is none.
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPage, limit)}
 	}
 	return nil
+}
+
+// more says how a list goes on that was cut off.
+func (c *command) more(cursor string) {
+	if cursor != "" {
+		fmt.Fprintf(c.err, "there are more: go on with the same flags and --cursor %s\n", clean(cursor))
+	}
 }
 
 const longestName = 32

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/history"
 )
@@ -14,24 +15,33 @@ type eventLog struct {
 	byID    map[int64]*history.Event
 	settled map[int64]bool
 	over    bool
+	began   time.Time
 }
 
 func newLog(events []history.Event) *eventLog {
 	l := &eventLog{byID: map[int64]*history.Event{}, settled: map[int64]bool{}}
 	for i := range events {
-		e := &events[i]
-		l.byID[e.ID] = e
-		l.over = l.over || e.Kind.Terminal()
-		if e.Kind != history.ActivityRetryScheduled {
-			l.settled[e.SourceEventID] = true
-			for _, r := range e.SourceEventIDs {
-				for id := r.First; id <= r.Last; id++ {
-					l.settled[id] = true
-				}
-			}
-		}
+		l.add(&events[i])
 	}
 	return l
+}
+
+// add takes the history's next event.
+func (l *eventLog) add(e *history.Event) {
+	if len(l.byID) == 0 {
+		l.began = e.Time
+	}
+	l.byID[e.ID] = e
+	l.over = l.over || e.Kind.Terminal()
+	if e.Kind == history.ActivityRetryScheduled {
+		return
+	}
+	l.settled[e.SourceEventID] = true
+	for _, r := range e.SourceEventIDs {
+		for id := r.First; id <= r.Last; id++ {
+			l.settled[id] = true
+		}
+	}
 }
 
 // took is the time from schedule to end on the event that ends something, and … on the schedule of what has not ended.
@@ -77,6 +87,9 @@ func (l *eventLog) detail(e *history.Event) string {
 	}
 	if e.Reason != "" {
 		add("%s", e.Reason)
+	}
+	if e.Kind == history.OrchestrationContinuedAsNew {
+		add("as %s", e.ExecutionID)
 	}
 	by := ""
 	for f := e.Error; f != nil; f, by = f.Cause, "caused by " {

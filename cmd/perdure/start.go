@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,8 @@ type startFlags struct {
 	input   string
 	id      string
 	version string
+	key     string
+	delay   time.Duration
 	tags    []string
 	wait    bool
 }
@@ -26,19 +29,25 @@ type startFlags struct {
 func (c *command) startVerb() *cobra.Command {
 	var f startFlags
 	var cmd *cobra.Command
-	cmd = c.verb("start NAME", "Start an instance of an orchestration and print its id", "NAME",
+	cmd = c.verb("start NAME", "Start an instance of an orchestration and print its id", argName,
 		func(ctx context.Context, cl *client.Client, name string) error {
-			return c.start(ctx, cl, name, f, cmd.Flags().Changed("id"))
+			return c.start(ctx, cl, name, f, cmd.Flags().Changed)
 		})
+	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
+  perdure start fulfil --id order-7 --input @order.json --wait
+  perdure start remind --delay 72h --tag team=billing --tag order=7
+  perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
 	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
+	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "starts of this orchestration with the same key are one start")
+	cmd.Flags().DurationVar(&f.delay, "delay", 0, "wait this long before the first turn, such as 90s or 24h")
 	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and exit as perdure wait does")
 	return cmd
 }
 
-func (c *command) start(ctx context.Context, cl *client.Client, name string, f startFlags, withID bool) error {
+func (c *command) start(ctx context.Context, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
 	input, err := c.readInput(f.input)
 	if err != nil {
 		return err
@@ -47,9 +56,12 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	if err != nil {
 		return err
 	}
-	opts := []client.StartOption{client.WithVersion(f.version), client.WithTags(tags)}
-	if withID {
+	opts := []client.StartOption{client.WithVersion(f.version), client.WithTags(tags), client.WithDelay(f.delay)}
+	if given("id") {
 		opts = append(opts, client.WithInstanceID(f.id))
+	}
+	if given("idempotency-key") {
+		opts = append(opts, client.WithIdempotencyKey(f.key))
 	}
 	id, err := cl.Start(ctx, name, input, opts...)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func (c *command) statusVerb() *cobra.Command {
-	return c.verb("status ID", "Show how an instance stands", "ID", func(ctx context.Context, cl *client.Client, id string) error {
+	cmd := c.verb("status ID", "Show how an instance stands", argID, func(ctx context.Context, cl *client.Client, id string) error {
 		s, err := cl.Status(ctx, id)
 		if err != nil {
 			return err
@@ -24,6 +24,9 @@ func (c *command) statusVerb() *cobra.Command {
 		}
 		return c.print(describe(s))
 	})
+	cmd.Example = `  perdure status order-7
+  perdure status order-7 --json | jq .customStatus`
+	return cmd
 }
 
 // describe is a status as a block of lines, each with its label.
@@ -37,8 +40,14 @@ func describe(s client.Status) string {
 	line("Instance", s.InstanceID)
 	line("Orchestration", strings.TrimSpace(s.Orchestration+" "+s.Version))
 	line("Status", standing(s))
-	line("Execution", s.ExecutionID)
+	line("Execution", executionText(s.ExecutionID, s.ExecutionNumber))
+	if s.Parent != nil {
+		line("Parent", fmt.Sprintf("%s, event #%d of execution %s", s.Parent.InstanceID, s.Parent.EventID, s.Parent.ExecutionID))
+	}
 	line("Started", moment(s.CreatedAt))
+	if !s.StartAt.IsZero() {
+		line("To begin", moment(s.StartAt))
+	}
 	line("Updated", moment(s.UpdatedAt))
 	line("Tags", tagList(s.Tags))
 	line("Custom status", string(s.CustomStatus))

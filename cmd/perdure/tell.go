@@ -13,7 +13,7 @@ import (
 func (c *command) raiseVerb() *cobra.Command {
 	var data, eventID, event string
 	var cmd *cobra.Command
-	cmd = c.verb("raise ID EVENT", "Send an external event to an instance", "ID",
+	cmd = c.verb("raise ID EVENT", "Send an external event to an instance", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			payload, err := c.readInput(data)
 			if err != nil {
@@ -35,6 +35,8 @@ func (c *command) raiseVerb() *cobra.Command {
 		event = args[1]
 		return nil
 	}
+	cmd.Example = `  perdure raise order-7 approved --data '{"by": "ann"}'
+  perdure raise order-7 paid --data @payment.json --event-id payment-99`
 	cmd.Flags().StringVar(&data, "data", "null", "the event's data: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&eventID, "event-id", "", "the event's id: raised again with it, it is the same event")
 	return cmd
@@ -42,7 +44,7 @@ func (c *command) raiseVerb() *cobra.Command {
 
 func (c *command) terminateVerb() *cobra.Command {
 	var message string
-	cmd := c.verb("terminate ID", "End an instance at once, without running its code", "ID",
+	cmd := c.verb("terminate ID", "End an instance at once, without running its code", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if err := cl.Terminate(ctx, id, message); err != nil {
 				return err
@@ -50,6 +52,7 @@ func (c *command) terminateVerb() *cobra.Command {
 			return c.told(id)
 		})
 	cmd.Long = cmd.Short + ".\n\nNothing is compensated. What its activities still do, nobody waits for."
+	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")
 	return cmd
 }

@@ -26,7 +26,7 @@ func TestStartPrintsTheID(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	h.wantError(exitError, "is in use", "start", "hello", "--id", "one")
-	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history"}}` + "\n"
+	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history","executions":"/v1/instances/~YS9i/executions"}}` + "\n"
 	if got := h.mustRun("start", "hello", "--id", "a/b", "--json"); got != want {
 		t.Errorf("printed %s", got)
 	}
@@ -47,6 +47,90 @@ func TestStartInput(t *testing.T) {
 				t.Errorf("%s: %s %s %v, %v", flag, e.Input, e.Version, e.Tags, err)
 			}
 		}
+	}
+}
+
+func TestStartWithDelay(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one", "--delay", "1h30m")
+	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "x9", EventID: 4})
+	got := h.mustRun("status", "one")
+	for _, want := range []string{"To begin       2026-07-01T04:30:00Z\n", "Parent         its parent, event #4 of execution x9\n", "Execution      x1\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if got := h.mustRun("status", "one", "--json"); !strings.Contains(got, `"startAt":"2026-07-01T04:30:00Z","parent":{"instanceId":"its parent",`) {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestStartWithIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	first := h.mustRun("start", "hello", "--idempotency-key", "k")
+	if again, other := h.mustRun("start", "hello", "--idempotency-key", "k"), h.mustRun("start", "hello", "--idempotency-key", "l"); again != first || other == first {
+		t.Errorf("started %s, %s and %s", first, again, other)
+	}
+	h.mustRun("start", "hello", "--id", "one", "--idempotency-key", "k")
+	h.wantError(exitError, "is in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
+}
+
+func TestRaiseAndTerminate(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.in = `{"from":"stdin"}`
+	if got := h.mustRun("raise", "one", "approved", "--data", "-", "--event-id", "e-1"); got != "" {
+		t.Errorf("printed %q", got)
+	}
+	if got := h.mustRun("raise", "one", "nudge", "--json"); got != `{"instanceId":"one"}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	h.mustRun("terminate", "one", "--message", "enough")
+	sent := h.Sent()
+	if len(sent) != 3 || sent[0].Name != "approved" || sent[0].EventID != "e-1" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" || sent[2].Text != "enough" {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+func TestWhatCannotBeTold(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.mustRun("start", "hello", "--id", "over")
+	h.Append("over", completed("1"))
+	long := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		tells string
+		args  []string
+	}{
+		{"an instance id and the event's name are wanted: perdure raise ID EVENT", []string{"raise", "one"}},
+		{"an instance id and the event's name are wanted", []string{"raise", "one", "e", "x"}},
+		{"event must be 1 to 256 bytes, is 0", []string{"raise", "one", ""}},
+		{"event must be 1 to 256 bytes, is 257", []string{"raise", "one", long(257)}},
+		{"event has a control character", []string{"raise", "one", "a\nb"}},
+		{"instanceId must be 1 to 1024 bytes", []string{"raise", "", "e"}},
+		{"data is not valid JSON", []string{"raise", "one", "e", "--data", "{"}},
+		{"data is not valid JSON", []string{"raise", "one", "e", "--data", ""}},
+		{"payload too large", []string{"raise", "one", "e", "--data", `"` + long(200<<10) + `"`}},
+		{"no-such-file", []string{"raise", "one", "e", "--data", "@no-such-file"}},
+		{"eventId must be 1 to 256 bytes, is 0", []string{"raise", "one", "e", "--event-id", ""}},
+		{"eventId must be 1 to 256 bytes, is 257", []string{"raise", "one", "e", "--event-id", long(257)}},
+		{"eventId is not valid UTF-8", []string{"raise", "one", "e", "--event-id", "\xff"}},
+		{"perdure list shows", []string{"raise", "nobody", "e"}},
+		{"the instance is over: see how it ended", []string{"raise", "over", "e"}},
+		{"ID is missing", []string{"terminate"}},
+		{`"x" is one argument too many`, []string{"terminate", "one", "x"}},
+		{"message must be 0 to 1024 bytes, is 1025", []string{"terminate", "one", "--message", long(1025)}},
+		{"perdure list shows", []string{"terminate", "nobody"}},
+		{"the instance is over", []string{"terminate", "over"}},
+	} {
+		h.wantError(exitError, tt.tells, tt.args...)
+	}
+	if sent := h.Sent(); len(sent) > 0 {
+		t.Errorf("sent %+v", sent)
 	}
 }
 

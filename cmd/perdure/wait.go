@@ -14,26 +14,27 @@ import (
 
 func (c *command) waitVerb() *cobra.Command {
 	var timeout time.Duration
-	cmd := c.verb("wait ID", "Wait until an instance is over and show how it ended", "ID",
+	cmd := c.verb("wait ID", "Wait until an instance is over and show how it ended", argID,
 		func(ctx context.Context, cl *client.Client, id string) error { return c.wait(ctx, cl, id, timeout) })
 	cmd.Long = cmd.Short + ".\n\nExits 0 when it completed, 2 when it failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise."
+	cmd.Example = `  perdure wait order-7
+  perdure wait order-7 --timeout 30s --json | jq .output`
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
 	return cmd
 }
 
 func (c *command) wait(ctx context.Context, cl *client.Client, id string, timeout time.Duration) error {
-	limited := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	limited, cancel := withTimeout(ctx, timeout)
+	defer cancel()
 	s, err := cl.Wait(limited, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &exit{exitError, "interrupted; the instance goes on: wait on with perdure wait " + id}
+		return interrupted("wait", id)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		return c.timedOut(s, id, timeout)
+		if err := c.printStanding(s); err != nil {
+			return err
+		}
+		return timedOut(id, timeout)
 	case err != nil:
 		return err
 	}
@@ -46,13 +47,28 @@ func (c *command) wait(ctx context.Context, cl *client.Client, id string, timeou
 	return nil
 }
 
-func (c *command) timedOut(s client.Status, id string, timeout time.Duration) error {
-	if c.json && s.InstanceID != "" { // else not even the first look was made in time
-		if err := c.printJSON(httpapi.NewEnvelope(s)); err != nil {
-			return err
-		}
+// withTimeout is ctx, with a timeout if there is one.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout > 0 {
+		return context.WithTimeout(ctx, timeout)
 	}
+	return ctx, func() {}
+}
+
+func interrupted(verb, id string) error {
+	return &exit{exitError, fmt.Sprintf("interrupted; the instance goes on: %s on with perdure %s %s", verb, verb, id)}
+}
+
+func timedOut(id string, timeout time.Duration) error {
 	return &exit{exitTimeout, fmt.Sprintf("not over after %s; the instance goes on: see perdure history %s", timeout, id)}
+}
+
+// printStanding prints how an instance stood when the time was up, where a program reads it.
+func (c *command) printStanding(s client.Status) error {
+	if !c.json || s.InstanceID == "" { // not even the first look was made in time
+		return nil
+	}
+	return c.printJSON(httpapi.NewEnvelope(s))
 }
 
 func (c *command) printResult(s client.Status) error {

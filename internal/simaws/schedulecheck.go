@@ -3,6 +3,7 @@ package simaws
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,14 +32,10 @@ func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Ti
 		return at, malformed("groupName", *in.GroupName)
 	case in.FlexibleTimeWindow == nil:
 		return at, malformed("flexibleTimeWindow", "null")
-	case in.FlexibleTimeWindow.Mode != schedulertypes.FlexibleTimeWindowModeOff:
-		return at, unsupported("a flexible time window")
-	case in.StartDate != nil || in.EndDate != nil || in.State == schedulertypes.ScheduleStateDisabled || in.KmsKeyArn != nil:
-		return at, unsupported("a schedule with dates, a key or a state")
 	}
 
-	if zone := aws.ToString(in.ScheduleExpressionTimezone); zone != "" && zone != "UTC" {
-		return at, unsupported("the time zone " + zone)
+	if err := simulated(in); err != nil {
+		return at, err
 	}
 
 	if err := s.checkTarget(in.Target); err != nil {
@@ -46,9 +43,6 @@ func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Ti
 	}
 
 	expression := aws.ToString(in.ScheduleExpression)
-	if strings.HasPrefix(expression, "rate(") || strings.HasPrefix(expression, "cron(") {
-		return at, unsupported("the recurring schedule " + expression)
-	}
 
 	at, err = time.Parse(scheduleAtPattern, expression)
 	if err != nil || at.Before(s.cloud.now()) {
@@ -56,6 +50,24 @@ func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Ti
 	}
 
 	return at, nil
+}
+
+// simulated refuses what AWS would take.
+func simulated(in *scheduler.CreateScheduleInput) error {
+	expression, zone := aws.ToString(in.ScheduleExpression), aws.ToString(in.ScheduleExpressionTimezone)
+
+	switch {
+	case in.FlexibleTimeWindow.Mode != schedulertypes.FlexibleTimeWindowModeOff:
+		return unsupported("a flexible time window")
+	case in.StartDate != nil || in.EndDate != nil || in.KmsKeyArn != nil || in.State == schedulertypes.ScheduleStateDisabled:
+		return unsupported("a schedule with dates, a key or a state")
+	case zone != "" && zone != "UTC":
+		return unsupported("the time zone " + zone)
+	case strings.HasPrefix(expression, "rate(") || strings.HasPrefix(expression, "cron("):
+		return unsupported("the recurring schedule " + expression)
+	default:
+		return nil
+	}
 }
 
 func (s *Schedules) checkTarget(t *schedulertypes.Target) error {
@@ -87,11 +99,11 @@ func checkRetries(p *schedulertypes.RetryPolicy) error {
 	}
 
 	if n := p.MaximumRetryAttempts; n != nil && (*n < 0 || *n > maxScheduleRetry) {
-		return malformed("target.retryPolicy.maximumRetryAttempts", fmt.Sprint(*n))
+		return malformed("target.retryPolicy.maximumRetryAttempts", strconv.Itoa(int(*n)))
 	}
 
 	if n := p.MaximumEventAgeInSeconds; n != nil && (*n < minScheduleAge || *n > maxScheduleAge) {
-		return malformed("target.retryPolicy.maximumEventAgeInSeconds", fmt.Sprint(*n))
+		return malformed("target.retryPolicy.maximumEventAgeInSeconds", strconv.Itoa(int(*n)))
 	}
 
 	return nil

@@ -140,7 +140,7 @@ func TestSchedulesAreLateByUpToAMinute(t *testing.T) {
 		a := newAgenda(t)
 		a.cloud.Schedules.Disorder(simaws.ScheduleDisorder{Seed: 7, LateTo: time.Minute})
 
-		for _, name := range strings.Split("abcdefghijklmnopqrst", "") {
+		for name := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
 			a.create(name, time.Hour)
 		}
 
@@ -310,6 +310,7 @@ func TestSchedulesDriveMappings(t *testing.T) {
 
 				if due.Before(last) {
 					time.Sleep(after + time.Second)
+					synctest.Wait()
 
 					if len(fired) != 1 || !fired[0].Equal(due) {
 						t.Errorf("fired %v, want %v", fired, due)
@@ -322,4 +323,3 @@ func TestSchedulesDriveMappings(t *testing.T) {
 		})
 	}
 }
-

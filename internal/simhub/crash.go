@@ -52,3 +52,12 @@ func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 		return err
 	}
 }
+
+// CrashAt kills the invocation that makes the n-th call of all functions, before that call or after it. calls counts them.
+func CrashAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64) {
+	calls = &atomic.Int64{}
+	return Crash(func(simaws.Call) (bool, bool) {
+		hit := calls.Add(1) == n
+		return hit && !after, hit && after
+	}), calls
+}

@@ -10,15 +10,27 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// Every test of the suite runs on AWS in memory, in virtual time.
+// Every test of the suite runs on AWS in memory, in virtual time; here long timers hop.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	conformance(t, func(*dynamotest.Cloud, *simaws.Cloud) {})
+}
+
+func TestConformanceWithSchedules(t *testing.T) {
+	t.Parallel()
+	conformance(t, func(c *dynamotest.Cloud, cloud *simaws.Cloud) {
+		c.Schedules, c.QueueARN = cloud.Schedules, cloud.Queues.ARN
+	})
+}
+
+func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
+	t.Helper()
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime},
-		Want:         providertest.Report{Ran: 174},
+		Want:         providertest.Report{Ran: 180},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
-			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c)) })
+			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })
 		},
 	})
 }
@@ -27,19 +39,24 @@ func TestConformance(t *testing.T) {
 func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
-		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}},
+		Indexes: []simaws.Index{
+			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
+			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
+		},
 	}
 }
 
-func inMemory(t *testing.T, c providertest.Config) providertest.Hub {
+func inMemory(t *testing.T, c providertest.Config, with func(*dynamotest.Cloud, *simaws.Cloud)) providertest.Hub {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
-	hub := dynamotest.Cloud{
+	place := dynamotest.Cloud{
 		Table: cloud.Table, Queues: cloud.Queues,
 		CreateQueue: func(name string, visibility time.Duration) string {
 			return cloud.Queues.Create(name, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
 		},
-	}.Hub(t, "perdure", c)
+	}
+	with(&place, cloud)
+	hub := place.Hub(t, "perdure", c)
 	hub.Lag = cloud.Table.Lag
 	return hub
 }

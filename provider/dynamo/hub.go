@@ -29,14 +29,22 @@ type Hub struct {
 }
 
 func (h Hub) validate() error {
-	for _, f := range []struct{ name, value string }{{"hub", h.Name}, {"table", h.Table}, {"inboxUrl", h.InboxURL}} {
-		if f.value == "" {
-			return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: f.name, Problem: "is missing"})
-		}
+	if err := missing([2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL}); err != nil {
+		return fmt.Errorf("dynamo: hub %q: %w", h.Name, err)
 	}
 	if h.Timers != "" && h.Timers != TimersSchedules && h.Timers != TimersHops {
 		problem := fmt.Sprintf("is %q: neither %s nor %s", h.Timers, TimersSchedules, TimersHops)
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: "timers", Problem: problem})
+	}
+	return nil
+}
+
+// missing is the error of the first of these names and values that is without a value.
+func missing(fields ...[2]string) error {
+	for _, f := range fields {
+		if f[1] == "" {
+			return &provider.FieldError{Field: f[0], Problem: "is missing"}
+		}
 	}
 	return nil
 }

@@ -85,55 +85,84 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 	return page, nil
 }
 
-// newest reads one more than a page holds from every shard, and merges.
-func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) ([]item, error) {
-	found := make([][]item, shards)
-	reads := make([]func() error, shards)
-	for shard := range shards {
-		reads[shard] = func() (err error) {
-			found[shard], err = p.newestOfShard(ctx, shard, q, c)
-			return err
+// newest merges the shards until it has one more than a page holds. Each is read a little at a time: of a page's instances each
+// has about its share.
+func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all []item, err error) {
+	lists := make([]*shardList, shards)
+	for shard := range lists {
+		lists[shard] = p.shardList(shard, q, c)
+	}
+	for len(all) <= q.Limit {
+		if err := p.refill(ctx, lists); err != nil {
+			return nil, err
 		}
+		next := slices.MaxFunc(lists, func(a, b *shardList) int { return cmp.Compare(a.head(), b.head()) })
+		if len(next.items) == 0 {
+			break
+		}
+		all, next.items = append(all, next.items[0]), next.items[1:]
 	}
-	if err := together(reads...); err != nil {
-		return nil, err
-	}
-	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(getString(b, attrCreated), getString(a, attrCreated)) })
 	return all, nil
 }
 
-func (p *Provider) newestOfShard(ctx context.Context, shard int, q provider.Query, c cursor) ([]item, error) {
-	upTo := c.Before
-	if upTo == "" {
-		upTo = "~" // after every time
-	}
+// shardList is what a list has read of a shard and not yet used, newest first.
+type shardList struct {
+	in    *dynamodb.QueryInput
+	wants func(item) bool
+	items []item
+	over  bool
+}
+
+func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
+	upTo := cmp.Or(c.Before, "~") // after every time
 	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
 	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(readAtOnce(q))
-	var found []item
-	for page, err := range p.query(ctx, "", in) {
-		if err != nil {
-			return nil, err
-		}
-		for _, it := range page {
-			if getString(it, attrCreated) != c.Before && matches(it, q) {
-				found = append(found, it)
-			}
-		}
-		if len(found) > q.Limit {
-			break
+	return &shardList{in: in, wants: func(it item) bool { return getString(it, attrCreated) != c.Before && matches(it, q) }}
+}
+
+// head is where the list goes on; it sorts before everything when there is nothing.
+func (l *shardList) head() string {
+	if len(l.items) == 0 {
+		return ""
+	}
+	return getString(l.items[0], attrCreated)
+}
+
+// refill reads on in the lists that have nothing left.
+func (p *Provider) refill(ctx context.Context, lists []*shardList) error {
+	var reads []func() error
+	for _, l := range lists {
+		if len(l.items) == 0 && !l.over {
+			reads = append(reads, func() error { return p.readOn(ctx, l) })
 		}
 	}
-	return found, nil
+	return together(reads...)
+}
+
+// readOn reads a shard until it has something.
+func (p *Provider) readOn(ctx context.Context, l *shardList) error {
+	for len(l.items) == 0 && !l.over {
+		page, err := p.queryPage(ctx, "", l.in)
+		if err != nil {
+			return err
+		}
+		l.over = l.in.ExclusiveStartKey == nil
+		for _, it := range page {
+			if l.wants(it) {
+				l.items = append(l.items, it)
+			}
+		}
+	}
+	return nil
 }
 
 // readAtOnce is how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
 func readAtOnce(q provider.Query) int32 {
-	n := int32(q.Limit) + 2 // one more than a page, and the one the last page ended with
 	if q.Status != "" || q.Name != "" {
-		return max(n, filteredPage)
+		return max(int32(q.Limit), filteredPage)
 	}
-	return n
+	const some = 8 // so that shards of unlike size need no second look
+	return int32(q.Limit)/shards + some
 }
 
 func matches(it item, q provider.Query) bool {

@@ -111,21 +111,28 @@ func segmentsQuery(table, executionID string, c provider.Consistency) *dynamodb.
 func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.QueryInput) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		for {
-			var out *dynamodb.QueryOutput
-			err := call(ctx, "DynamoDB.Query", instanceID, func() (err error) {
-				out, err = p.table.Query(ctx, in)
-				return err
-			})
-			if err != nil {
-				yield(nil, err)
+			items, err := p.queryPage(ctx, instanceID, in)
+			if !yield(items, err) || err != nil || in.ExclusiveStartKey == nil {
 				return
 			}
-			if !yield(out.Items, nil) || len(out.LastEvaluatedKey) == 0 {
-				return
-			}
-			in.ExclusiveStartKey = out.LastEvaluatedKey
 		}
 	}
+}
+
+// queryPage reads one page, and makes in ask for the next: from no key, when there is none.
+func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]item, error) {
+	var out *dynamodb.QueryOutput
+	err := call(ctx, "DynamoDB.Query", instanceID, func() (err error) {
+		out, err = p.table.Query(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if in.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 {
+		in.ExclusiveStartKey = nil
+	}
+	return out.Items, nil
 }
 
 // ReadHistory reads the events of an execution, strongly consistent.

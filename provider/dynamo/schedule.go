@@ -77,18 +77,15 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 
 // canSchedule names what a hub lacks that was found without, by those who have no timers to hold.
 func (p *Provider) canSchedule() error {
-	for _, f := range []struct{ name, value string }{
-		{"scheduleGroup", p.hub.ScheduleGroup}, {"scheduleRoleArn", p.hub.ScheduleRoleARN},
-		{"timersArn", p.hub.TimersARN}, {"timersDeadLettersArn", p.hub.TimersDeadLettersARN},
-	} {
-		if f.value == "" {
-			return &provider.FieldError{Field: f.name, Problem: "is missing"}
-		}
+	client := ""
+	if p.schedules != nil {
+		client = "there"
 	}
-	if p.schedules == nil {
-		return &provider.FieldError{Field: "Clients.Schedules", Problem: "is missing"}
-	}
-	return nil
+	return missing(
+		[2]string{"scheduleGroup", p.hub.ScheduleGroup}, [2]string{"scheduleRoleArn", p.hub.ScheduleRoleARN},
+		[2]string{"timersArn", p.hub.TimersARN}, [2]string{"timersDeadLettersArn", p.hub.TimersDeadLettersARN},
+		[2]string{"Clients.Schedules", client},
+	)
 }
 
 // createSchedule makes a schedule that sends the timer to its queue. Its name is the timer's own, so that a repeat finds it

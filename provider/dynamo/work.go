@@ -36,7 +36,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 		records[i] = done[i].Record
 	}
 	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
-		return append(records, lost...), errors.Join(err, lockLost)
+		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
 	if err := p.DeleteRecords(ctx, queue, records...); err != nil {
 		p.log.WarnContext(ctx, "work items are done but their records were not deleted: they will be delivered again", "queue", queue, "error", err)

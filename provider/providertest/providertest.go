@@ -72,6 +72,10 @@ const (
 	StaleReads Capability = "stale reads"
 	// LongTime: Hub.Pass takes no longer than a moment, whatever passes.
 	LongTime Capability = "long time"
+	// Polling: the hub's provider is a provider.Polling.
+	Polling Capability = "polling"
+	// StrictLocks: the queues themselves refuse what is asked with a lock that is over, and hold a lock for 12 hours at most.
+	StrictLocks Capability = "strict locks"
 )
 
 // Operation is a kind of call that a provider makes to its backend.
@@ -85,6 +89,8 @@ const (
 	Send   Operation = "send"   // of messages
 	Delete Operation = "delete" // of records
 	Delay  Operation = "delay"  // that makes records visible at another time
+	// Receive is a call that fetches records.
+	Receive Operation = "receive"
 )
 
 // Fault says which calls fail, and how.

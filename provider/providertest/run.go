@@ -35,8 +35,8 @@ const longVisibility = time.Minute
 
 func groups() []group {
 	return []group{
-		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), children(), workItems(), timers(),
-		management(), histories(), largeTurns(), payloads(), corruption(), errorHandling(),
+		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), children(), blocked(), workItems(), timers(),
+		management(), histories(), largeTurns(), payloads(), corruption(), errorHandling(), locking(), lockExpiry(),
 	}
 }
 

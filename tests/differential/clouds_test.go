@@ -65,7 +65,7 @@ var unique = sync.OnceValue(func() string { //nolint:gochecknoglobals // one for
 var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one for the run
 	return aws.Config{
 		HTTPClient: &http.Client{Transport: ownBody{http.DefaultTransport}},
-		Region:     "us-east-1", BaseEndpoint: aws.String(os.Getenv(endpointVariable)), RetryMaxAttempts: 1,
+		Region:     "us-east-1", BaseEndpoint: aws.String(os.Getenv(genuineCloud.variable)), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	}
 })

@@ -1,12 +1,23 @@
 package differential_test
 
 import (
+	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"testing"
-
-	"github.com/perdure/perdure/tests/localcloud"
 )
 
-const endpointVariable = localcloud.EndpointVariable
+func TestMain(m *testing.M) {
+	name := flag.String("against", ministack, "the emulator: "+ministack+", or "+dynamoDBLocal+" for the tests of tables")
+	flag.Parse()
 
-func TestMain(m *testing.M) { os.Exit(localcloud.Main(m.Run)) }
+	i := slices.IndexFunc(emulators(), func(e emulator) bool { return e.name == *name })
+	if i < 0 {
+		fmt.Fprintf(os.Stderr, "differential: no emulator is named %q\n", *name)
+		os.Exit(2)
+	}
+
+	genuineCloud = emulators()[i]
+	os.Exit(genuineCloud.main(m.Run))
+}

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// script is a sequence of calls. differs maps the names of calls at which the emulator is known to differ from AWS to
-// what AWS answers.
+// script is a sequence of calls. differs maps the names of calls at which ministack is known to differ from AWS to what AWS
+// answers.
 type script struct {
 	name    string
 	calls   []tableCall
 	differs map[string]string
 }
 
-func TestAgainstMinistack(t *testing.T) {
+func TestTableScripts(t *testing.T) {
 	t.Parallel()
 
 	for _, s := range tableScripts() {
@@ -28,7 +28,7 @@ func TestAgainstMinistack(t *testing.T) {
 				got := strings.ReplaceAll(call.run(t.Context(), sim, pk), pk, "P")
 				want := strings.ReplaceAll(call.run(t.Context(), genuine, pk), pk, "P")
 
-				if aws, ok := s.differs[call.name]; ok {
+				if aws, ok := s.differs[call.name]; ok && genuineCloud.name == ministack {
 					if want == aws {
 						t.Errorf("%s: no longer differs, the exception can go", call.name)
 					}
@@ -36,7 +36,7 @@ func TestAgainstMinistack(t *testing.T) {
 					want = aws
 				}
 
-				if got != want {
+				if genuineCloud.blur(got) != genuineCloud.blur(want) {
 					t.Errorf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
 				}
 			}

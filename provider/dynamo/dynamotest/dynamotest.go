@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -38,10 +39,19 @@ type Queues interface {
 	ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 }
 
+// Schedules is what the provider asks of EventBridge Scheduler. *scheduler.Client and *simaws.Schedules serve it.
+type Schedules interface {
+	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
+}
+
 // Cloud is where a test's table and queues are made.
 type Cloud struct {
 	Table  Table
 	Queues Queues
+	// Schedules holds long timers. Without it they hop.
+	Schedules Schedules
+	// QueueARN is needed with Schedules, and tells a queue's ARN.
+	QueueARN func(url string) string
 	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
 	CreateQueue func(name string, visibility time.Duration) (url string)
 }
@@ -58,8 +68,12 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 	for _, name := range []string{providertest.Queue, providertest.OtherQueue} {
 		where.WorkQueues[name] = create(name, "")
 	}
+	if c.Schedules != nil {
+		where.Timers, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default", "arn:aws:iam::000000000000:role/schedules"
+		where.TimersARN, where.TimersDeadLettersARN = c.QueueARN(where.TimersURL), c.QueueARN(where.DeadLetters[provider.QueueTimers])
+	}
 	faults := &faults{}
-	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}},
+	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules},
 		dynamo.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)

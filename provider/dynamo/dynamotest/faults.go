@@ -105,6 +105,10 @@ func (q faultyQueues) SendMessageBatch(ctx context.Context, in *sqs.SendMessageB
 	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) { return q.Queues.SendMessageBatch(ctx, in, opts...) })
 }
 
+func (q faultyQueues) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return through(q.faults, providertest.Receive, func() (*sqs.ReceiveMessageOutput, error) { return q.Queues.ReceiveMessage(ctx, in, opts...) })
+}
+
 func (q faultyQueues) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
 	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) { return q.Queues.DeleteMessageBatch(ctx, in, opts...) })
 }

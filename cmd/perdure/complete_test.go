@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7")
+	h.mustRun("start", "hello", "--id", "bad\u2028id")
+	h.Append("order-7", completed("1"))
+	complete := func(args ...string) string { return h.mustRun(append([]string{"__complete"}, args...)...) }
+	for _, verb := range []string{"status", "wait", "watch", "history", "executions", "raise", "terminate"} {
+		if got := complete(verb, ""); got != "order-7\tfulfil, Completed\n:36\n" {
+			t.Errorf("%s: %q", verb, got)
+		}
+		if got := complete(verb, "order-7", ""); got != ":4\n" {
+			t.Errorf("%s: after the id %q", verb, got)
+		}
+	}
+	if got := complete("start", ""); got != ":4\n" {
+		t.Errorf("start: %q", got)
+	}
+	if got := complete("list", "--status", ""); !strings.HasPrefix(got, "Pending\nRunning\n") {
+		t.Errorf("list --status: %q", got)
+	}
+	h.openError = errors.New("no credentials")
+	if got := complete("status", ""); got != ":1\n" || !strings.Contains(h.err.String(), "check AWS credentials") {
+		t.Errorf("without a hub: %q, %s", got, h.err.String())
+	}
+}
+
+// Every verb says by example how it is used, and the examples are of flags that there are.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	c := &command{getenv: func(string) string { return "" }}
+	verbs := append(c.root().Commands(), c.root())
+	for _, v := range verbs {
+		if v.Name() == "help" || v.Name() == "completion" {
+			continue
+		}
+		if !strings.Contains(v.Example, "  perdure") {
+			t.Errorf("%s has no example", v.CommandPath())
+		}
+		for example := range strings.SplitSeq(v.Example, "\n") {
+			tryExample(t, c.root(), example)
+		}
+	}
+}
+
+func tryExample(t *testing.T, root *cobra.Command, example string) {
+	t.Helper()
+	words := strings.Fields(example)
+	if len(words) < 2 || words[0] != "perdure" {
+		return
+	}
+	verb, rest, err := root.Find(words[1:])
+	if err == nil {
+		err = verb.ParseFlags(rest)
+	}
+	if err != nil || verb == root {
+		t.Errorf("%s: %v", example, err)
+	}
+}

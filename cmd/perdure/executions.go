@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+)
+
+func (c *command) executionsVerb() *cobra.Command {
+	var limit int
+	var cursor string
+	cmd := c.verb("executions ID", "List the executions of an instance, the current one first", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return c.executions(ctx, cl, id, limit, cursor)
+		})
+	cmd.Long = cmd.Short + ".\n\nContinue-as-new makes the next one; each has a history of its own."
+	cmd.Example = `  perdure executions poller
+  perdure history poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
+	cmd.Flags().IntVar(&limit, "limit", 50, "show at most this many, up to 1000")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where a list of the same instance ended")
+	return cmd
+}
+
+func (c *command) executions(ctx context.Context, cl *client.Client, id string, limit int, cursor string) error {
+	if err := checkLimit(limit); err != nil {
+		return err
+	}
+	page, err := cl.ExecutionsPage(ctx, id, limit, cursor)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(httpapi.NewExecutions(id, page))
+	}
+	t := table{header: []string{">NUMBER", "EXECUTION", "STARTED"}}
+	for _, x := range page.Executions {
+		t.add(strconv.FormatInt(x.Number, 10), clean(x.ExecutionID), moment(x.StartedAt))
+	}
+	if err := c.print(t.String()); err != nil {
+		return err
+	}
+	c.more(page.NextCursor)
+	return nil
+}

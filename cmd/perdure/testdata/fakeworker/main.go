@@ -1,0 +1,33 @@
+// Command fakeworker stands in for a worker: it tells its environment and does as FAKE_WORKER says.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	does := os.Getenv("FAKE_WORKER")
+	told := make(chan os.Signal, 1)
+	if does == "" {
+		signal.Notify(told, syscall.SIGTERM)
+	}
+	_, onLambda := os.LookupEnv("AWS_LAMBDA_RUNTIME_API")
+	_, elsewhere := os.LookupEnv("PERDURE_TABLE")
+	fmt.Printf("hub %s, queue %s, region %s, on Lambda %v, another hub's table %v\n",
+		os.Getenv("PERDURE_HUB"), os.Getenv("PERDURE_QUEUE"), os.Getenv("AWS_REGION"), onLambda, elsewhere)
+	fmt.Fprint(os.Stderr, "a complaint without an end")
+	switch does {
+	case "ends":
+	case "fails":
+		os.Exit(7)
+	case "dies of the signal":
+		time.Sleep(time.Hour)
+	default:
+		<-told
+		fmt.Println("stopped")
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+type watchFlags struct{ timeout, interval time.Duration }
+
+func (c *command) watchVerb() *cobra.Command {
+	var f watchFlags
+	cmd := c.verb("watch ID", "Show the events of an instance as they come, until it is over", argID,
+		func(ctx context.Context, cl *client.Client, id string) error { return c.watch(ctx, cl, id, f) })
+	cmd.Long = cmd.Short + `.
+
+It begins with the current execution, and goes on with those that it continues as. With --json
+each event is a line. It exits as perdure wait does: 0 when the instance completed, 2 when it
+failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise.`
+	cmd.Example = `  perdure watch order-7
+  perdure watch order-7 --timeout 10m --interval 5s
+  perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "look this often; each look reads the execution's history")
+	return cmd
+}
+
+func (c *command) watch(ctx context.Context, cl *client.Client, id string, f watchFlags) error {
+	if f.interval <= 0 {
+		return &provider.FieldError{Field: "--interval", Problem: fmt.Sprintf("must be more than 0s, is %s", f.interval)}
+	}
+	limited, cancel := withTimeout(ctx, f.timeout)
+	defer cancel()
+	w := &watcher{command: c, client: cl, id: id}
+	end, err := w.follow(limited, f.interval)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return interrupted("watch", id)
+	case err != nil && limited.Err() != nil:
+		return timedOut(id, f.timeout)
+	case err != nil:
+		return err
+	}
+	if code := endCode(end); code != exitCompleted {
+		return &exit{code: code}
+	}
+	return nil
+}
+
+// watcher prints a history as it grows.
+type watcher struct {
+	*command
+
+	client    *client.Client
+	id        string
+	execution string // the one that is being read
+	log       *eventLog
+	last      int64 // the id of its last event that was printed
+}
+
+// follow returns the event's kind that the instance ended with.
+func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.Kind, error) {
+	s, err := w.client.Status(ctx, w.id)
+	if err != nil {
+		return "", err
+	}
+	w.begin(s.ExecutionID)
+	for {
+		end, err := w.look(ctx)
+		if err != nil || end != "" {
+			return end, err
+		}
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (w *watcher) begin(execution string) { w.execution, w.log, w.last = execution, newLog(nil), 0 }
+
+// look prints what is new, of the executions that followed too.
+func (w *watcher) look(ctx context.Context) (history.Kind, error) {
+	for {
+		events, err := w.unread(ctx)
+		if err != nil || len(events) == 0 {
+			return "", err
+		}
+		if err := w.show(events); err != nil {
+			return "", err
+		}
+		switch last := &events[len(events)-1]; {
+		case last.Kind == history.OrchestrationContinuedAsNew:
+			w.begin(last.ExecutionID)
+		case last.Kind.Terminal():
+			return last.Kind, nil
+		default:
+			w.last = last.ID
+			return "", nil
+		}
+	}
+}
+
+func (w *watcher) unread(ctx context.Context) ([]history.Event, error) {
+	var events []history.Event
+	for e, err := range w.client.History(ctx, w.id, client.WithExecution(w.execution), client.After(w.last)) {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func (w *watcher) show(events []history.Event) error {
+	for i := range events {
+		w.log.add(&events[i])
+	}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case w.json:
+			if err := w.printJSON(e); err != nil {
+				return err
+			}
+			continue
+		case e.ID == 1:
+			if err := w.print(executionHead(w.execution, e) + "\n"); err != nil {
+				return err
+			}
+		}
+		if err := w.print(line(w.log.cells(e))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is a row of a table that nobody knows the rest of yet: its columns are as wide as most need.
+func line(cells []string) string {
+	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
+	return strings.TrimRight(s, " ") + "\n"
+}
+
+// endCode is the exit code for the event that ended an instance.
+func endCode(end history.Kind) int {
+	switch end {
+	case history.OrchestrationCompleted:
+		return exitCompleted
+	case history.OrchestrationFailed:
+		return exitFailed
+	case history.OrchestrationCancelled, history.OrchestrationTerminated:
+		return exitCancelled
+	default:
+		return exitError
+	}
+}

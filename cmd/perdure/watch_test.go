@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+// poller is an instance that continues as new after a minute, and comes to its end a minute later.
+func poller(t *testing.T, end history.Event) *tool {
+	t.Helper()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "poller", "--input", `{"round":1}`)
+	h.Append("poller", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0", BuildID: "b-1"}),
+		at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "poll", Queue: "default", Input: history.Payload("1")}))
+	time.AfterFunc(time.Minute, func() {
+		h.Append("poller", at(time.Minute, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`"<none>"`)}),
+			at(time.Minute, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload(`{"round":2}`)}))
+	})
+	time.AfterFunc(2*time.Minute, func() {
+		h.Append("poller", at(time.Minute+time.Second, history.Event{Kind: history.TurnStarted, Version: "1.1.0", BuildID: "b-2"}), at(2*time.Minute, end))
+	})
+	return h
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(`"\u001b[2Jdone"`)})
+		from := time.Now()
+		h.mustRun("watch", "poller")
+		h.wantGolden("watch.golden")
+		if late := time.Since(from) - 2*time.Minute; late < 0 || late > time.Second {
+			t.Errorf("noticed %s after the end", late)
+		}
+	})
+}
+
+// Each event is printed when it is there, not when all are.
+func TestWatchPrintsAsItComes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
+		out := &stamped{from: time.Now()}
+		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
+		c := &command{open: open, getenv: func(string) string { return "" }, out: out, err: &h.err}
+		if code := c.run(t.Context(), []string{"watch", "poller", "--json"}); code != exitCompleted {
+			t.Fatalf("exit %d: %s", code, h.err.String())
+		}
+		want := []time.Duration{0, 0, 0, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute}
+		if len(out.at) != len(want) {
+			t.Fatalf("printed at %v", out.at)
+		}
+		for i, at := range out.at {
+			if late := at - want[i]; late < 0 || late > time.Second {
+				t.Errorf("line %d at %s, want %s", i+1, at, want[i])
+			}
+		}
+	})
+}
+
+// stamped notes when it is written to.
+type stamped struct {
+	from time.Time
+	at   []time.Duration
+}
+
+func (s *stamped) Write(b []byte) (int, error) {
+	s.at = append(s.at, time.Since(s.from))
+	return len(b), nil
+}
+
+func TestWatchJSON(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
+		var kinds []string
+		for line := range strings.Lines(h.mustRun("watch", "poller", "--json")) {
+			var e history.Event
+			if err := json.Unmarshal([]byte(line), &e); err != nil || e.Validate() != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			kinds = append(kinds, string(e.Kind))
+		}
+		want := "OrchestrationStarted TurnStarted ActivityScheduled ActivityCompleted OrchestrationContinuedAsNew OrchestrationStarted TurnStarted OrchestrationCompleted"
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("printed %s", got)
+		}
+	})
+}
+
+func TestWatchExitCodes(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[history.Kind]int{
+		history.OrchestrationCompleted:  exitCompleted,
+		history.OrchestrationFailed:     exitFailed,
+		history.OrchestrationCancelled:  exitCancelled,
+		history.OrchestrationTerminated: exitCancelled,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := poller(t, history.Event{Kind: kind, Output: history.Payload("1"), Error: &history.Failure{Type: "error", Message: "x"}})
+			if code := h.run(t.Context(), "watch", "poller"); code != want || h.err.Len() > 0 || !strings.Contains(h.out.String(), string(kind)) {
+				t.Errorf("%s: exit %d, %s", kind, code, h.err.String())
+			}
+		})
+	}
+}
+
+func TestWatchGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
+		from := time.Now()
+		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != exitTimeout || !strings.Contains(h.err.String(), "not over after 1m35s") {
+			t.Errorf("exit %d: %s", code, h.err.String())
+		}
+		if took := time.Since(from); took != 95*time.Second {
+			t.Errorf("took %s", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if code := h.run(ctx, "watch", "poller"); code != exitError || !strings.Contains(h.err.String(), "watch on with perdure watch poller") {
+			t.Errorf("exit %d: %s", code, h.err.String())
+		}
+		time.Sleep(time.Minute) // what is still to come
+	})
+}
+
+func TestWatchRefuses(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.wantError(exitError, "perdure list shows", "watch", "nobody")
+	h.wantError(exitError, "instanceId must be 1 to", "watch", "")
+	h.wantError(exitError, "--interval must be more than 0s, is -1s", "watch", "one", "--interval", "-1s")
+	h.wantError(exitError, "--interval must be more than 0s", "watch", "one", "--interval", "0s")
+	h.wantError(exitError, "ID is missing: perdure watch ID", "watch")
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const fakeWorker = "./testdata/fakeworker"
+
+// said is what a program has printed, and tells when there is something.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	when func(text string)
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+	if s.when != nil {
+		s.when(s.text.String())
+	}
+	return len(b), nil
+}
+
+// work runs perdure worker with the fake program told what to do, and stops it once enough was printed. Not for parallel tests.
+func work(t *testing.T, does string, enough func(text string) bool, args ...string) (code int, out, complaints string) {
+	t.Helper()
+	t.Setenv("FAKE_WORKER", does)
+	t.Setenv("AWS_REGION", "eu-north-1")
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	t.Setenv("PERDURE_TABLE", "of another hub")
+	t.Setenv("PERDURE_QUEUE", "inherited")
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var printed, complained said
+	if enough != nil {
+		printed.when = func(text string) {
+			if enough(text) {
+				stop()
+			}
+		}
+	}
+	c := &command{getenv: func(string) string { return "" }, out: &printed, err: &complained}
+	code = c.run(ctx, append([]string{"worker", "--hub", "mine"}, args...))
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "perdure-worker-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	return code, printed.text.String(), complained.text.String()
+}
+
+const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
+
+// The program gets this environment, the hub's name and the queue's, and nothing that would lead it astray.
+func TestAWorkerGetsItsEnvironment(t *testing.T) {
+	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays || complaints != "a complaint without an end" {
+		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+	}
+	if code, out, _ := work(t, "ends", nil, fakeWorker, "--queue", "payments"); code != 0 || !strings.Contains(out, "queue payments,") {
+		t.Errorf("with --queue: exit %d, printed %q", code, out)
+	}
+}
+
+func TestABinaryIsTakenAsItIs(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "worker")
+	if b, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, fakeWorker).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	if code, out, _ := work(t, "ends", nil, binary); code != 0 || out != fakeSays {
+		t.Errorf("exit %d, printed %q", code, out)
+	}
+	t.Chdir(filepath.Dir(binary))
+	if code, out, _ := work(t, "ends", nil, "worker"); code != 0 || out != fakeSays {
+		t.Errorf("by a relative name: exit %d, printed %q", code, out)
+	}
+}
+
+// Told to stop, the tool tells the program, waits for it and ends well: also with one that dies of the signal.
+func TestAWorkerIsToldToStop(t *testing.T) {
+	started := func(text string) bool { return strings.HasSuffix(text, "\n") }
+	if code, out, complaints := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
+		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+	}
+	if code, _, complaints := work(t, "dies of the signal", started, fakeWorker); code != 0 {
+		t.Errorf("exit %d, complained %q", code, complaints)
+	}
+}
+
+// Of several, each line says whose it is, and when one fails the others are stopped and the tool fails.
+func TestSeveralWorkersAreToldApart(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good")
+	script := "#!/bin/sh\ntrap 'echo good; exit 0' TERM\nwhile :; do sleep 0.01; done\n"
+	if err := os.WriteFile(good, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, out, complaints := work(t, "fails", nil, fakeWorker, good)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	if code != exitError || !slices.Contains(lines, "fakeworker | "+strings.TrimSpace(fakeSays)) {
+		t.Errorf("exit %d, printed %q", code, out)
+	}
+	if !strings.Contains(complaints, "fakeworker | a complaint without an end\n") || !strings.Contains(complaints, "perdure: "+fakeWorker+": exit status 7") {
+		t.Errorf("complained %q", complaints)
+	}
+}
+
+func TestAWorkerThatCannotBeBuilt(t *testing.T) {
+	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
+	if code != exitError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1: name a package or a binary") {
+		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+	}
+}

@@ -1,0 +1,179 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	tooLarge = 201 << 10
+	raise    = inUse + "/events/e"
+	end      = inUse + "/terminate"
+	over     = "/v1/instances/over"
+)
+
+// request is a call, in a hub where the instance "one" is in its second execution and "over" is over.
+type request struct {
+	method, target, body string
+	header               []string
+	fail                 error // of the hub
+}
+
+func standing(t *testing.T) *hub {
+	t.Helper()
+	h := setup(t)
+	h.start(t, "one")
+	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "p1", EventID: 3})
+	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}, history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began})
+	h.start(t, "over")
+	h.Append("over", failed("no stock"))
+	return h
+}
+
+func (r request) of(t *testing.T, h *hub) answer {
+	t.Helper()
+	h.FailWith(r.fail)
+	defer h.FailWith(nil)
+	return h.call(t, r.method, r.target, r.body, r.header...)
+}
+
+// Each call of the API is made to answer everything that the document describes, and each code of a problem is seen: what
+// `call` holds against the document is the whole of it.
+func TestEveryDescribedAnswerIsGiven(t *testing.T) {
+	t.Parallel()
+	get, post := http.MethodGet, http.MethodPost
+	down := &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: errors.New("throttled")}
+	refused := &provider.Error{Op: "DynamoDB.Query", Err: errors.New("denied")}
+	large := `"` + strings.Repeat("x", tooLarge) + `"`
+	text := []string{"Content-Type", "text/plain"}
+	requests := []request{
+		{get, "/v1/healthz", "", nil, nil},
+		{get, "/v1/healthz?deep=1", "", nil, nil},
+		{get, "/v1/openapi.json", "", nil, nil},
+		{get, "/v1/openapi.json?v=1", "", nil, nil},
+		{get, "/v1/nowhere", "", nil, nil},
+		{http.MethodDelete, "/v1/healthz", "", nil, nil},
+		{post, hello, `{"delay":"90s","tags":{"k":"v"}}`, nil, nil},
+		{post, hello, `{`, nil, nil},
+		{post, "/v1/orchestrations/nobody", `{}`, nil, nil},
+		{post, hello, `{"instanceId":"one"}`, nil, nil},
+		{post, hello, `{"input":` + large + `}`, nil, nil},
+		{post, hello, `{}`, text, nil},
+		{get, "/v1/instances?limit=1", "", nil, nil},
+		{get, "/v1/instances?limit=0", "", nil, nil},
+		{get, inUse, "", nil, nil},
+		{get, inUse + "?verbose=1", "", nil, nil},
+		{get, over, "", nil, nil},
+		{get, inUse, "", nil, fmt.Errorf("h#3: %w", provider.ErrCorrupt)},
+		{get, over + "/result", "", nil, nil},
+		{get, inUse + "/result", "", nil, nil},
+		{get, inUse + "/result?wait=x", "", nil, nil},
+		{get, inUse + "/executions?limit=1", "", nil, nil},
+		{get, inUse + "/executions?cursor=x", "", nil, nil},
+		{get, inUse + "/history?execution=x1&limit=1", "", nil, nil},
+		{get, inUse + "/history?after=x", "", nil, nil},
+		{get, inUse + "/history?execution=nowhere", "", nil, nil},
+		{post, raise, "1", nil, nil},
+		{post, raise, "{", nil, nil},
+		{post, over + "/events/e", "1", nil, nil},
+		{post, raise, large, nil, nil},
+		{post, raise, "1", text, nil},
+		{post, end, `{"message":"enough"}`, nil, nil},
+		{post, end, `{"reason":"enough"}`, nil, nil},
+		{post, over + "/terminate", "", nil, nil},
+		{post, end, strings.Repeat(" ", 300<<10), nil, nil},
+		{post, end, `{}`, text, nil},
+	}
+	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions"} {
+		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
+	}
+	for target, body := range map[string]string{hello: "{}", raise: "1", end: ""} {
+		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
+	}
+	answers, codes := map[string]bool{}, map[string]bool{}
+	for _, r := range requests {
+		a := r.of(t, standing(t))
+		if op, ok := openAPI().operation(a); ok {
+			key, _ := op.describes(a.Code)
+			answers[op.OperationID+" "+key] = true
+		}
+		var problem struct {
+			Code string `json:"code"`
+		}
+		if err := json.Unmarshal(a.Body.Bytes(), &problem); err == nil && problem.Code != "" {
+			codes[problem.Code] = true
+		}
+	}
+	wantSeen(t, answers, codes)
+}
+
+func wantSeen(t *testing.T, answers, codes map[string]bool) {
+	t.Helper()
+	for _, path := range openAPI().Paths {
+		for _, op := range path {
+			for _, key := range slices.Sorted(maps.Keys(op.Responses)) {
+				if !answers[op.OperationID+" "+key] {
+					t.Errorf("%s is described to answer %s, and never does here", op.OperationID, key)
+				}
+			}
+		}
+	}
+	for _, code := range openAPI().Components.Schemas["Problem"].Properties["code"].Enum {
+		if !codes[code.(string)] {
+			t.Errorf("the code %s is described, and never seen here", code)
+		}
+	}
+}
+
+// What the document describes of a start is what the handler takes.
+func TestStartTakesWhatIsDescribed(t *testing.T) {
+	t.Parallel()
+	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"}}`
+	v, err := decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &schema{Ref: "#/components/schemas/Start"}
+	for _, wrong := range openAPI().validate(start, v, "") {
+		t.Errorf("%s: %s", wrong, body)
+	}
+	for field := range openAPI().Components.Schemas["Start"].Properties {
+		if _, ok := v.(map[string]any)[field]; !ok {
+			t.Errorf("%s is described, and not tried here", field)
+		}
+	}
+	setup(t).call(t, http.MethodPost, hello, body).want(http.StatusAccepted)
+}
+
+// The document is only worth what the check of it finds.
+func TestTheCheckOfAnswersFinds(t *testing.T) {
+	t.Parallel()
+	for body, wrong := range map[string]string{
+		`{"items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z"}]}`:                        ".instanceId is missing",
+		`{"instanceId":"i","items":[{"executionId":"x","number":0,"startedAt":"2026-07-01T03:00:00Z"}]}`:       ".items[0].number is 0",
+		`{"instanceId":"i","items":[{"executionId":"x","number":1.5,"startedAt":"2026-07-01T03:00:00Z"}]}`:     ".items[0].number is of type number",
+		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"today"}]}`:                      ".items[0].startedAt is no time",
+		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z","a":1}]}`: ".items[0].a is not described",
+		`{"instanceId":"i","items":null}`:                 ".items is of type null",
+		`{"instanceId":"i","items":[],"nextCursor":true}`: ".nextCursor is of type boolean",
+		`{"instanceId":"i","items":[]}`:                   "",
+	} {
+		v, err := decode([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := strings.Join(openAPI().validate(&schema{Ref: "#/components/schemas/Executions"}, v, ""), "; ")
+		if wrong == "" && found != "" || !strings.HasPrefix(found, wrong) {
+			t.Errorf("%s: %q, want %q", body, found, wrong)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package simhub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// ServeFor lets the functions run for d, and returns when the last invocation has ended.
+func (h *Hub) ServeFor(ctx context.Context, d time.Duration) {
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		h.Cloud.Serve(ctx)
+	}()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	stop()
+	<-served
+}
+
+// CheckRest says what is wrong with a hub that has come to rest: an instance that is not over, an execution whose history is no valid
+// log, a message or a schedule that is left.
+func (h *Hub) CheckRest(ctx context.Context) error {
+	h.Cloud.Table.Lag(0)
+	return errors.Join(h.checkInstances(ctx), h.checkQueues(ctx))
+}
+
+func (h *Hub) checkInstances(ctx context.Context) error {
+	q := provider.Query{Limit: 1000}
+	var errs []error
+	for {
+		page, err := h.Provider.ListInstances(ctx, q)
+		if err != nil {
+			return fmt.Errorf("simhub: the instances cannot be listed: %w", err)
+		}
+		for _, in := range page.Instances {
+			if !in.Status.Terminal() {
+				errs = append(errs, fmt.Errorf("instance %q is not over, but %s", in.InstanceID, in.Status))
+			}
+			errs = append(errs, h.checkExecutions(ctx, in))
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func (h *Hub) checkExecutions(ctx context.Context, in provider.Instance) error {
+	var errs []error
+	left := in.ExecutionNumber
+	for x, err := range h.Provider.ListExecutions(ctx, in.InstanceID) {
+		if err != nil {
+			return fmt.Errorf("instance %q: its executions cannot be listed: %w", in.InstanceID, err)
+		}
+		if x.Number != left {
+			errs = append(errs, fmt.Errorf("instance %q: there is execution %d where %d should be", in.InstanceID, x.Number, left))
+		}
+		left--
+		errs = append(errs, h.checkHistory(ctx, in.InstanceID, x.ExecutionID))
+	}
+	if left != 0 {
+		errs = append(errs, fmt.Errorf("instance %q: %d executions of %d are missing", in.InstanceID, left, in.ExecutionNumber))
+	}
+	return errors.Join(errs...)
+}
+
+func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) error {
+	var events []history.Event
+	for e, err := range h.Provider.ReadHistory(ctx, instanceID, executionID, 0) {
+		if err != nil {
+			return fmt.Errorf("instance %q: its history cannot be read: %w", instanceID, err)
+		}
+		events = append(events, e)
+	}
+	err := CheckLog(events)
+	if err == nil && !events[len(events)-1].Kind.Terminal() {
+		err = fmt.Errorf("it ends with %s", events[len(events)-1].String())
+	}
+	if err != nil {
+		return fmt.Errorf("instance %q, execution %s: %w", instanceID, executionID, err)
+	}
+	return nil
+}
+
+// CheckLog says what is wrong with a history: it has a gap, an event after its end, an id that is settled twice, or an external
+// event twice.
+func CheckLog(events []history.Event) error {
+	var errs []error
+	settled, raised := map[int64]bool{}, map[string]bool{}
+	for i := range events {
+		e := &events[i]
+		if e.IsInput() && e.Kind.Sourced() {
+			if settled[e.SourceEventID] {
+				errs = append(errs, fmt.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String()))
+			}
+			settled[e.SourceEventID] = true
+		}
+		if e.EventID != "" {
+			if raised[e.EventID] {
+				errs = append(errs, fmt.Errorf("the external event %q is there twice, again as %s", e.EventID, e.String()))
+			}
+			raised[e.EventID] = true
+		}
+	}
+	_, err := history.Log(events)
+	return errors.Join(append(errs, err)...)
+}
+
+// checkQueues looks at all that is visible, and then for what is not.
+func (h *Hub) checkQueues(ctx context.Context) error {
+	where := h.Provider.Hub()
+	urls := []string{where.InboxURL, where.TimersURL}
+	for _, url := range where.WorkQueues {
+		urls = append(urls, url)
+	}
+	for _, url := range where.DeadLetters {
+		urls = append(urls, url)
+	}
+	var errs []error
+	if at, some := h.Cloud.NextDue(); some {
+		errs = append(errs, fmt.Errorf("a message is left, which is visible from %v on", at))
+	}
+	for _, url := range urls {
+		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10})
+		if err != nil {
+			return fmt.Errorf("simhub: queue %s cannot be looked at: %w", url, err)
+		}
+		if n := len(out.Messages); n > 0 {
+			errs = append(errs, fmt.Errorf("%d messages are left in %s, such as %s", n, url, *out.Messages[0].Body))
+		}
+	}
+	if n := h.Cloud.Schedules.Count(); n > 0 {
+		errs = append(errs, fmt.Errorf("%d schedules are left", n))
+	}
+	return errors.Join(errs...)
+}

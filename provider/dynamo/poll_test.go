@@ -1,0 +1,115 @@
+package dynamo_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// locking runs f on a hub whose default queue locks for so long, in virtual time.
+func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f func(ctx context.Context, p provider.Polling, put func(delay time.Duration))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		hub, err := simhub.New(simhub.Options{Registry: perdure.NewRegistry(), WorkVisibility: lock, Intercept: intercept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hub.Close()
+		f(t.Context(), hub.Provider, func(delay time.Duration) {
+			at := time.Now().Add(delay)
+			w := provider.WorkItem{V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", ActivityID: 3, Name: "n", Queue: "default", Attempt: 1, NotBefore: &at}
+			if err := hub.Provider.PutWorkItems(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// When the queue has locked a record is not known better than from before the call. An answer that is late must not make a
+// hold that outlasts the lock: the record would be somebody else's, and both would tell its outcome.
+func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
+	t.Parallel()
+	late := func(_ context.Context, c simaws.Call, next func() error) error {
+		err := next()
+		if c.Operation == "ReceiveMessage" || c.Operation == "ChangeMessageVisibilityBatch" {
+			time.Sleep(20 * time.Second)
+		}
+		return err
+	}
+	locking(t, time.Minute, late, func(ctx context.Context, p provider.Polling, put func(time.Duration)) {
+		put(0)
+		locked := time.Now()
+		records, err := p.FetchRecords(ctx, "default")
+		if err != nil || len(records) != 1 {
+			t.Fatal(records, err)
+		}
+		if until := records[0].LockedUntil(); until.After(locked.Add(time.Minute)) {
+			t.Errorf("held until %v after it was locked for a minute", until.Sub(locked))
+		}
+		locked = time.Now()
+		if lost, err := p.RenewRecords(ctx, "default", time.Minute, records...); err != nil || len(lost) > 0 {
+			t.Fatal(lost, err)
+		}
+		if until := records[0].LockedUntil(); until.After(locked.Add(time.Minute)) {
+			t.Errorf("held until %v after it was renewed for a minute", until.Sub(locked))
+		}
+	})
+}
+
+// However long a fetch has waited, most of the hold is left when it returns.
+func TestALongPollLeavesMostOfTheHold(t *testing.T) {
+	t.Parallel()
+	for _, lock := range []time.Duration{3 * time.Second, 30 * time.Second, 90 * time.Second, 15 * time.Minute} {
+		locking(t, lock, nil, func(ctx context.Context, p provider.Polling, put func(time.Duration)) {
+			wait := min(20*time.Second, lock/3)
+			put(wait - time.Second)
+			records, err := p.FetchRecords(ctx, "default")
+			if err != nil || len(records) != 1 {
+				t.Fatalf("locked for %v: %d records, %v", lock, len(records), err)
+			}
+			if left := time.Until(records[0].LockedUntil()); left < lock*2/3 {
+				t.Errorf("locked for %v: %v are left", lock, left)
+			}
+			began := time.Now()
+			if records, err := p.FetchRecords(ctx, "default"); err != nil || len(records) > 0 || time.Since(began) != wait {
+				t.Errorf("locked for %v: %d records, %v, after %v", lock, len(records), err, time.Since(began))
+			}
+		})
+	}
+}
+
+// The queue's setting is asked for once.
+func TestAFetchIsOneCall(t *testing.T) {
+	t.Parallel()
+	var asked, fetched int
+	count := func(_ context.Context, c simaws.Call, next func() error) error {
+		switch in := c.Input.(type) {
+		case *sqs.GetQueueAttributesInput:
+			asked++
+		case *sqs.ReceiveMessageInput:
+			fetched++
+			if in.VisibilityTimeout != 60 || in.MaxNumberOfMessages != 10 || in.WaitTimeSeconds != 20 {
+				t.Errorf("locks %d messages for %d s after %d s", in.MaxNumberOfMessages, in.VisibilityTimeout, in.WaitTimeSeconds)
+			}
+		}
+		return next()
+	}
+	locking(t, time.Minute, count, func(ctx context.Context, p provider.Polling, _ func(time.Duration)) {
+		for range 3 {
+			if _, err := p.FetchRecords(ctx, "default"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked != 1 || fetched != 3 {
+			t.Errorf("asked %d times, fetched %d", asked, fetched)
+		}
+	})
+}

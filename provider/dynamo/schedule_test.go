@@ -1,0 +1,303 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// fakeSchedules answers creations as answer says, and keeps them.
+type fakeSchedules struct {
+	created []*scheduler.CreateScheduleInput
+	answer  func(n int) error
+}
+
+func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
+	s.created = append(s.created, in)
+	if s.answer == nil {
+		return &scheduler.CreateScheduleOutput{}, nil
+	}
+	if err := s.answer(len(s.created)); err != nil {
+		return nil, &smithy.OperationError{ServiceID: "Scheduler", OperationName: "CreateSchedule", Err: err}
+	}
+	return &scheduler.CreateScheduleOutput{}, nil
+}
+
+// scheduling is a hub whose timers need schedules.
+func scheduling() Hub {
+	return Hub{
+		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", Timers: TimersSchedules, ScheduleGroup: "perdure-h",
+		ScheduleRoleARN: "arn:role", TimersARN: "arn:timers", TimersDeadLettersARN: "arn:dead",
+	}
+}
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func holder(t *testing.T, hub Hub, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
+	t.Helper()
+	q, s := &fakeQueues{}, &fakeSchedules{}
+	p, err := New(hub, Clients{Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, q, s
+}
+
+func timerIn(d time.Duration) provider.Timer {
+	return provider.Timer{V: provider.WireVersion, InstanceID: "order-1", ExecutionID: "01ARZ3", Segment: 4, TimerID: 7, FireAt: noon.Add(d)}
+}
+
+func TestWhatAScheduleIs(t *testing.T) {
+	t.Parallel()
+	p, q, s := holder(t, scheduling())
+	timer := timerIn(time.Hour + 1700*time.Millisecond)
+	timer.FireAt = timer.FireAt.In(time.FixedZone("elsewhere", 7200))
+	if err := p.HoldTimers(t.Context(), timer); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.created) != 1 || len(q.sent) != 0 {
+		t.Fatalf("%d schedules, %d sends", len(s.created), len(q.sent))
+	}
+	got := *s.created[0]
+	back, err := provider.DecodeTimer(*got.Target.Input)
+	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" || back.InstanceID != "order-1" || back.Segment != 4 {
+		t.Errorf("the schedule brings back %+v, %v", back, err)
+	}
+	entries, err := p.timerEntries([]provider.Timer{timer})
+	if err != nil || entries[0].body != *got.Target.Input {
+		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].body, *got.Target.Input)
+	}
+	want := scheduler.CreateScheduleInput{
+		Name: aws.String(scheduleName(&timer)), GroupName: aws.String("perdure-h"),
+		ScheduleExpression: aws.String("at(2026-05-04T12:58:01)"), ScheduleExpressionTimezone: aws.String("UTC"),
+		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+		ActionAfterCompletion: types.ActionAfterCompletionDelete,
+		Target: &types.Target{
+			Arn: aws.String("arn:timers"), RoleArn: aws.String("arn:role"), Input: got.Target.Input,
+			DeadLetterConfig: &types.DeadLetterConfig{Arn: aws.String("arn:dead")},
+			RetryPolicy:      &types.RetryPolicy{MaximumEventAgeInSeconds: aws.Int32(86400), MaximumRetryAttempts: aws.Int32(185)},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(want, *want.Target, *want.FlexibleTimeWindow, *want.Target.DeadLetterConfig, *want.Target.RetryPolicy)); diff != "" {
+		t.Errorf("schedule (-want +got):\n%s", diff)
+	}
+}
+
+// Scheduler replaces its own keywords in an input. A user's instance id is not to be one of them.
+func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	p, _, s := holder(t, scheduling())
+	timer := timerIn(time.Hour)
+	timer.InstanceID = "<aws.scheduler.execution-id> \uFFFF &"
+	if err := p.HoldTimers(t.Context(), timer); err != nil {
+		t.Fatal(err)
+	}
+	input := *s.created[0].Target.Input
+	back, err := provider.DecodeTimer(input)
+	if err != nil || back.InstanceID != timer.InstanceID || strings.ContainsAny(input, "<\uFFFF") {
+		t.Errorf("%s brings back %q, %v", input, back.InstanceID, err)
+	}
+}
+
+// R1: a timer's schedule has a name that is the timer's, whatever its ids are made of, and no other's.
+func TestR1NamesOfSchedules(t *testing.T) {
+	t.Parallel()
+	allowed := regexp.MustCompile(`^[0-9a-zA-Z-_.]{1,64}$`)
+	names := map[string]bool{}
+	for _, execution := range []string{"01ARZ3", "01ARZ31", "ä/ \x00", strings.Repeat("x", 1000)} {
+		for _, id := range []int64{1, 11, 111, 1 << 62} {
+			timer := provider.Timer{InstanceID: "a", ExecutionID: execution, TimerID: id, FireAt: noon}
+			name := scheduleName(&timer)
+			timer.InstanceID, timer.FireAt, timer.Segment = "b", noon.Add(time.Hour), 9
+			if again := scheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
+				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
+			}
+			names[name] = true
+		}
+	}
+}
+
+// What a queue's delay reaches never costs a schedule; nor does anything on a hub without them.
+func TestWhichTimersNeedASchedule(t *testing.T) {
+	t.Parallel()
+	hops := scheduling()
+	hops.Timers = TimersHops
+	unsaid := hops
+	unsaid.Timers = ""
+	short := []Option{WithLongestDelay(2 * time.Second), WithScheduleLead(time.Second)}
+	for name, c := range map[string]struct {
+		hub     Hub
+		opts    []Option
+		left    time.Duration
+		delayed int32 // -1: by a schedule
+	}{
+		"past":                  {scheduling(), nil, -time.Hour, 0},
+		"near":                  {scheduling(), nil, time.Minute + 999*time.Millisecond, 60},
+		"the longest delay":     {scheduling(), nil, 900 * time.Second, 900},
+		"more":                  {scheduling(), nil, 900*time.Second + 1, -1},
+		"ten years":             {scheduling(), nil, 87660 * time.Hour, -1},
+		"ten years, hops":       {hops, nil, 87660 * time.Hour, 900},
+		"ten years, unsaid":     {unsaid, nil, 87660 * time.Hour, 900},
+		"2 s of 2 s":            {scheduling(), short, 2 * time.Second, 2},
+		"more than 2 s of 2 s":  {scheduling(), short, 2*time.Second + 1, -1},
+		"a minute, hops of 2 s": {hops, short, time.Minute, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, q, s := holder(t, c.hub, c.opts...)
+			if err := p.HoldTimers(t.Context(), timerIn(c.left)); err != nil {
+				t.Fatal(err)
+			}
+			if c.delayed < 0 {
+				if len(s.created) != 1 || len(q.sent) != 0 {
+					t.Errorf("%d schedules, %d sends", len(s.created), len(q.sent))
+				}
+				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
+				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.lead || early >= p.lead+time.Second || at.Before(noon) {
+					t.Errorf("fires at %v: %v before the timer is due", at, early)
+				}
+				return
+			}
+			if len(s.created) != 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != c.delayed {
+				t.Errorf("%d schedules, sent %+v", len(s.created), q.sent)
+			}
+		})
+	}
+}
+
+// A turn sends a message, however long the timer: most long timers are over before their first quarter of an hour is. So does
+// a client that starts with a delay, whose role knows no schedules.
+func TestATurnCreatesNoSchedule(t *testing.T) {
+	t.Parallel()
+	p, q, s := holder(t, scheduling())
+	refused, err := p.sendOutputs(t.Context(), &provider.Outputs{Timers: []provider.Timer{timerIn(87660 * time.Hour)}})
+	if err != nil || len(refused) > 0 || len(s.created) > 0 || len(q.sent) != 1 || q.sent[0].Entries[0].DelaySeconds != 900 {
+		t.Errorf("%d schedules, sent %+v, %v %v", len(s.created), q.sent, refused, err)
+	}
+}
+
+func TestR1AScheduleThatIsThereIsMine(t *testing.T) {
+	t.Parallel()
+	p, _, s := holder(t, scheduling())
+	s.answer = func(int) error { return &types.ConflictException{Message: aws.String("Schedule x already exists.")} }
+	if err := p.HoldTimers(t.Context(), timerIn(time.Hour)); err != nil || len(s.created) != 1 {
+		t.Errorf("%d tries, %v", len(s.created), err)
+	}
+}
+
+func TestThrottledSchedulesAreCreatedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, _, s := holder(t, scheduling())
+		s.answer = func(n int) error {
+			if n < 4 {
+				return &types.ThrottlingException{Message: aws.String("Rate exceeded")}
+			}
+			return nil
+		}
+		if err := p.HoldTimers(t.Context(), timerIn(time.Hour)); err != nil || len(s.created) != 4 {
+			t.Errorf("%d tries, %v", len(s.created), err)
+		}
+	})
+}
+
+// What Scheduler refuses is told, by the name of the call and the instance, and whether it may yet succeed. No message takes
+// the place of a schedule that was not made.
+func TestASchedulesRefusalIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err       error
+		retryable bool
+	}{
+		"validation": {&types.ValidationException{}, false},
+		"no group":   {&types.ResourceNotFoundException{}, false},
+		"access":     {&smithy.GenericAPIError{Code: "AccessDeniedException"}, false},
+		"quota":      {&types.ServiceQuotaExceededException{}, false},
+		"throttled":  {&types.ThrottlingException{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, q, s := holder(t, scheduling())
+				s.answer = func(int) error { return c.err }
+				err := p.HoldTimers(t.Context(), timerIn(time.Hour), timerIn(time.Minute))
+				e, ok := errors.AsType[*provider.Error](err)
+				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" || e.Retryable != c.retryable {
+					t.Errorf("error %v", err)
+				}
+				if len(q.sent) > 0 {
+					t.Errorf("sent %+v, which is sent again with the repeat", q.sent)
+				}
+			})
+		})
+	}
+}
+
+// A hub that was found by somebody who holds no timers may lack what schedules need.
+func TestWhatSchedulesLackIsNamed(t *testing.T) {
+	t.Parallel()
+	for field, spoil := range map[string]func(*Hub, *Clients){
+		"scheduleGroup":        func(h *Hub, _ *Clients) { h.ScheduleGroup = "" },
+		"scheduleRoleArn":      func(h *Hub, _ *Clients) { h.ScheduleRoleARN = "" },
+		"timersArn":            func(h *Hub, _ *Clients) { h.TimersARN = "" },
+		"timersDeadLettersArn": func(h *Hub, _ *Clients) { h.TimersDeadLettersARN = "" },
+		"Clients.Schedules":    func(_ *Hub, c *Clients) { c.Schedules = nil },
+	} {
+		h, c := scheduling(), Clients{Queues: &fakeQueues{}, Schedules: &fakeSchedules{}}
+		spoil(&h, &c)
+		p, err := New(h, c, WithClock(func() time.Time { return noon }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.HoldTimers(t.Context(), timerIn(time.Minute)); err != nil {
+			t.Errorf("without %s a near timer: %v", field, err)
+		}
+		err = p.HoldTimers(t.Context(), timerIn(time.Hour))
+		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
+			t.Errorf("without %s: %v", field, err)
+		}
+	}
+}
+
+func TestTimingsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	hops := scheduling()
+	hops.Timers = TimersHops
+	unknown := scheduling()
+	unknown.Timers = "sundials"
+	for name, c := range map[string]struct {
+		hub           Hub
+		longest, lead time.Duration
+		field         string // "" when all is well
+	}{
+		"defaults":                   {scheduling(), maxDelay, scheduleLead, ""},
+		"short":                      {scheduling(), 2 * time.Second, time.Second, ""},
+		"no lead":                    {scheduling(), time.Second, 0, ""},
+		"no delay":                   {scheduling(), 0, 0, "longestDelay"},
+		"over SQS's":                 {scheduling(), maxDelay + 1, 0, "longestDelay"},
+		"negative lead":              {scheduling(), maxDelay, -1, "scheduleLead"},
+		"lead as long as the delay":  {scheduling(), 2 * time.Second, 2 * time.Second, "scheduleLead"},
+		"lead and a second, rounded": {scheduling(), 2 * time.Second, time.Second + 1, "scheduleLead"},
+		"hops need no lead":          {hops, 2 * time.Second, scheduleLead, ""},
+		"neither schedules nor hops": {unknown, maxDelay, scheduleLead, "timers"},
+	} {
+		_, err := New(c.hub, Clients{}, WithLongestDelay(c.longest), WithScheduleLead(c.lead))
+		e, ok := errors.AsType[*provider.FieldError](err)
+		if ok != (c.field != "") || ok && e.Field != c.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

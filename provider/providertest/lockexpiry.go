@@ -1,0 +1,234 @@
+package providertest
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	shortLock = 3 * time.Second
+	pastLock  = 4 * time.Second
+	longLock  = 30 * time.Second
+)
+
+// A lock ends, by its time or its holder's will, and then its holder can do nothing with it any more.
+func lockExpiry() group {
+	g := group{"lock expiry", []testCase{
+		{name: "AnExpiredRecordIsFetchedAgain", run: fetchedAgain},
+		{name: "AnAbandonedRecordIsFetchedAtOnce", run: pollAbandonedAtOnce},
+		{name: "AnAbandonedRecordIsFetchedAfterItsDelay", run: pollAbandonedWithDelay},
+		{name: "ARenewalExtendsTheLock", run: renewalExtends},
+		{name: "MoreRenewalsThanABatchHolds", run: manyRenewals},
+		{name: "ARenewalAfterExpiryFails", run: renewalAfterExpiry},
+		{name: "ALostRecordDoesNotHinderTheOthers", run: renewalOfSome},
+		{name: "ARenewalAfterAckFails", run: renewalAfterAck},
+		{name: "ATurnIsNotCommittedAfterItsLock", run: turnAfterLock},
+		{name: "ATurnIsCommittedUnderARenewedLock", run: turnUnderRenewedLock},
+		{name: "AnOutcomeIsNotSentAfterItsLock", run: outcomeAfterLock},
+		{name: "AnAbandonAfterExpiryLeavesTheNextHolderAlone", run: abandonAfterExpiry},
+		{name: "ARenewalAfterExpiryLeavesTheNextHolderAlone", run: renewalOfAnother, needs: []Capability{StrictLocks}},
+		{name: "ADeletionAfterExpiryLeavesTheNextHolderAlone", run: deletionAfterExpiry, needs: []Capability{StrictLocks}},
+		{name: "LocksEndAfterTwelveHours", run: twelveHours, needs: []Capability{StrictLocks, LongTime}},
+	}}
+	for i := range g.cases {
+		g.cases[i].visibility = shortLock
+		g.cases[i].needs = append([]Capability{Polling}, g.cases[i].needs...)
+	}
+	return g
+}
+
+// lockedActivities commits a turn of so many activities and fetches their records.
+func (f *fixture) lockedActivities(n int) []provider.Record {
+	f.t.Helper()
+	f.quiet("a").commit(append([]history.Event{turnStarted()}, repeat(n, activity(Queue))...)...)
+	return f.fetch(Queue, n)
+}
+
+func fetchedAgain(f *fixture) {
+	first := f.lockedActivities(1)[0]
+	f.wantNone(Queue, "before the lock ends")
+	f.Pass(pastLock)
+	again := f.fetch(Queue, 1)[0]
+	if again.ID != first.ID || again.ReceiveCount != 2 || again.Lock == first.Lock {
+		f.t.Errorf("fetched %s, and then %s", text(first), text(again))
+	}
+	if first.Held(f.Now()) || !again.Held(f.Now()) {
+		f.t.Errorf("held by the first: %v, by the second: %v", first.Held(f.Now()), again.Held(f.Now()))
+	}
+}
+
+func pollAbandonedAtOnce(f *fixture) {
+	first := f.lockedActivities(1)
+	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, first...))
+	if first[0].Held(f.Now()) {
+		f.t.Error("what was given back is held")
+	}
+	if again := f.fetch(Queue, 1)[0]; again.ID != first[0].ID || again.ReceiveCount != 2 {
+		f.t.Errorf("fetched %s", text(again))
+	}
+}
+
+func pollAbandonedWithDelay(f *fixture) {
+	f.must(f.p.AbandonRecords(f.ctx(), Queue, 2*time.Second, f.lockedActivities(2)...))
+	f.wantNone(Queue, "before the delay is over")
+	f.Pass(2500 * time.Millisecond)
+	f.fetch(Queue, 2)
+}
+
+func renewalExtends(f *fixture) {
+	r := f.lockedActivities(1)[0]
+	earlier := r // copies of a record see its renewals
+	now := f.Now()
+	f.wantLost(f.renew(Queue, longLock, r))
+	if until := earlier.LockedUntil(); until.Before(now.Add(longLock)) || until.After(f.Now().Add(longLock)) {
+		f.t.Errorf("renewed for %v at %v, and locked until %v", longLock, now, until)
+	}
+	f.Pass(pastLock)
+	f.wantNone(Queue, "after the first lock")
+	f.wantLost(f.renew(Queue, time.Second, r)) // also to a shorter one
+	f.Pass(2 * time.Second)
+	f.fetch(Queue, 1)
+}
+
+func manyRenewals(f *fixture) {
+	records := f.lockedActivities(23)
+	f.wantLost(f.renew(Queue, longLock, records...))
+	f.Pass(pastLock)
+	f.wantNone(Queue, "after the first lock")
+	f.wantLost(f.renew(Queue, longLock, records...))
+}
+
+func renewalAfterExpiry(f *fixture) {
+	r := f.lockedActivities(1)[0]
+	f.Pass(pastLock)
+	f.wantLost(f.renew(Queue, longLock, r), r)
+	f.fetch(Queue, 1)
+	f.wantLost(f.renew(Queue, longLock, r), r)
+}
+
+func renewalOfSome(f *fixture) {
+	records := f.lockedActivities(3)
+	f.wantLost(f.renew(Queue, longLock, records[0], records[2]))
+	f.Pass(pastLock)
+	f.wantLost(f.renew(Queue, longLock, records...), records[1])
+	if !records[0].Held(f.Now()) || !records[2].Held(f.Now()) {
+		f.t.Error("what was renewed is not held")
+	}
+}
+
+func renewalAfterAck(f *fixture) {
+	records := f.lockedActivities(2)
+	f.must(f.p.DeleteRecords(f.ctx(), Queue, records[0]))
+	f.wantLost(f.renew(Queue, longLock, records...), records[0])
+}
+
+// fetchedTurn fetches an instance's wake and makes its first turn.
+func (f *fixture) fetchedTurn() (*execution, *provider.OrchestrationItem, *provider.Turn) {
+	f.t.Helper()
+	e := f.start("a")
+	items, _ := f.p.AdoptOrchestrationItems(f.fetch(provider.QueueInbox, 1))
+	return e, items[0], e.turn(turnStarted(), activity(Queue), timer(f.now()))
+}
+
+func turnAfterLock(f *fixture) {
+	e, item, t := f.fetchedTurn()
+	f.Pass(pastLock)
+	t.LockedUntil = item.LockedUntil()
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.wantIs(err, provider.ErrLockLost)
+	e.wantSegments()
+	f.wantNothingSent()
+	f.wantStatus("a", provider.StatusPending)
+	t.LockedUntil = f.lockedAgain(e.instance.InstanceID)
+	_, err = f.p.AckOrchestrationItem(f.ctx(), t) // by the next holder
+	f.must(err)
+	e.wantSegments(t)
+}
+
+// lockedAgain fetches the inbox and returns until when the instance is locked.
+func (f *fixture) lockedAgain(id string) time.Time {
+	f.t.Helper()
+	items, _ := f.p.AdoptOrchestrationItems(f.fetch(provider.QueueInbox, 1))
+	if items[0].InstanceID != id {
+		f.t.Fatalf("fetched instance %s, want %s", items[0].InstanceID, id)
+	}
+	return items[0].LockedUntil()
+}
+
+func turnUnderRenewedLock(f *fixture) {
+	e, item, t := f.fetchedTurn()
+	f.wantLost(f.renew(provider.QueueInbox, longLock, item.Messages[0].Record))
+	f.Pass(pastLock)
+	t.LockedUntil = item.LockedUntil()
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	e.wantSegments(t)
+}
+
+func outcomeAfterLock(f *fixture) {
+	records := f.lockedActivities(3)
+	items, _ := f.p.AdoptWorkItems(records)
+	f.wantLost(f.renew(Queue, longLock, records[1]))
+	f.Pass(pastLock)
+	failed, err := f.p.AckWorkItems(f.ctx(), Queue, done(items, smallResult))
+	f.wantIs(err, provider.ErrLockLost)
+	if len(failed) != 2 || failed[0].ID != records[0].ID || failed[1].ID != records[2].ID {
+		f.t.Errorf("failed: %s", text(failed))
+	}
+	ms := f.messages()
+	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
+		f.t.Errorf("sent: %s, want the outcome of #%d alone", text(ms), items[1].ActivityID)
+	}
+	f.fetch(Queue, 2) // the others are there to be run again
+}
+
+func abandonAfterExpiry(f *fixture) {
+	first := f.lockedActivities(1)
+	f.Pass(pastLock)
+	f.wantLost(f.renew(Queue, longLock, f.fetch(Queue, 1)...))
+	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, first...))
+	f.wantNone(Queue, "abandoned by who had lost it")
+}
+
+// slow is the record as one would see it whose clock has stood still.
+func (f *fixture) slow(r provider.Record) provider.Record {
+	r.Hold = provider.NewHold(f.Now(), longLock)
+	return r
+}
+
+func renewalOfAnother(f *fixture) {
+	first := f.slow(f.lockedActivities(1)[0])
+	f.Pass(pastLock)
+	f.fetch(Queue, 1)
+	f.wantLost(f.renew(Queue, longLock, first), first)
+	f.Pass(pastLock)
+	f.fetch(Queue, 1) // the second lock has ended when it was to end
+}
+
+func deletionAfterExpiry(f *fixture) {
+	f.enqueue(fired("a", 1))
+	first := f.slow(f.fetch(provider.QueueInbox, 1)[0])
+	f.Pass(pastLock)
+	second := f.fetch(provider.QueueInbox, 1)
+	if err := f.p.DeleteRecords(f.ctx(), provider.QueueInbox, first); err == nil {
+		f.t.Error("a deletion with a lock that is over was accepted")
+	}
+	f.must(f.p.AbandonRecords(f.ctx(), provider.QueueInbox, 0, second...))
+	f.fetch(provider.QueueInbox, 1)
+}
+
+func twelveHours(f *fixture) {
+	r := f.lockedActivities(1)[0]
+	f.wantLost(f.renew(Queue, 11*time.Hour, r))
+	f.Pass(10 * time.Hour)
+	until := r.LockedUntil()
+	lost, err := f.polling().RenewRecords(f.ctx(), Queue, 3*time.Hour, r)
+	f.wantPermanent(err)
+	f.wantLost(lost)
+	if !r.LockedUntil().Equal(until) || !r.Held(f.Now()) {
+		f.t.Errorf("locked until %v, want %v", r.LockedUntil(), until)
+	}
+	f.wantLost(f.renew(Queue, 90*time.Minute, r))
+}

@@ -1,0 +1,87 @@
+package ministack_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/providertest"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// TestListPages goes through 10,000 instances in pages of 100: each once, newest first, and a page in less than 50 ms at the median.
+func TestListPages(t *testing.T) {
+	const instances, size, limit = 10_000, 100, 50 * time.Millisecond
+	cfg := localcloud.Config(os.Getenv(localcloud.EndpointVariable))
+	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
+	hub := e.hub(t, providertest.Config{Visibility: time.Minute})
+	e.fill(t, hub.Provider, instances)
+	seen := map[string]bool{}
+	var took []time.Duration
+	last := time.Now()
+	for q := (provider.Query{Limit: size}); ; {
+		began := time.Now()
+		page, err := hub.Provider.ListInstances(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+		for _, in := range page.Instances {
+			if seen[in.InstanceID] || in.CreatedAt.After(last) {
+				t.Fatalf("instance %q comes twice, or after an older one", in.InstanceID)
+			}
+			seen[in.InstanceID], last = true, in.CreatedAt
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			break
+		}
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("%d instances in %d pages: a page takes %v at the median, %v at most", len(seen), len(took), median, took[len(took)-1])
+	if len(seen) != instances || median > limit {
+		t.Errorf("%d instances, a page takes %v at the median; want %d, in less than %v", len(seen), median, instances, limit)
+	}
+}
+
+// fill makes so many instances, as copies of the item of one that was started: starting them would take minutes.
+func (e *emulator) fill(t *testing.T, p provider.Provider, instances int) {
+	t.Helper()
+	_, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "n-0", Name: "order", Input: []byte("1"), StartID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.(*dynamo.Provider).Hub().Table
+	out, err := e.tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "i#n-0"}, "sk": &types.AttributeValueMemberS{Value: "i"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := time.Now().Add(-time.Hour).UTC()
+	for from := 1; from < instances; from += 25 {
+		var puts []types.WriteRequest
+		for n := from; n < min(from+25, instances); n++ {
+			copied := map[string]types.AttributeValue{}
+			for k, v := range out.Item {
+				copied[k] = v
+			}
+			at := created.Add(time.Duration(n) * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+			copied["pk"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("i#n-%d", n)}
+			copied["gs"] = &types.AttributeValueMemberS{Value: fmt.Sprint(n % 16)}
+			copied["created"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("%s#%08x", at, n)}
+			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: copied}})
+		}
+		if _, err := e.tables.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
