@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,9 @@ import (
 // polled starts a Poll and returns what ends it and waits for it.
 func (h *hub) polled(ctx context.Context, p provider.Polling, queue string, handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
-	o.Logger = h.logger()
+	if o.Logger == nil {
+		o.Logger = h.logger()
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- dispatch.Poll(ctx, p, queue, handle, o) }()
 	return func() error {
@@ -345,10 +348,11 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 		return len(ds), perdure.WhenAll(ctx, fs...)
 	})
 	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+		var log strings.Builder
 		in := h.startAs("a", "naps", []time.Duration{time.Second, time.Second, 45 * time.Second})
 		h.turn(0)
 		h.calls = nil
-		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Loops: 1})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -365,9 +369,39 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 		if renewals != 4 { // at 10, 20, 30 and 40 s
 			t.Errorf("%d renewals, want 4", renewals)
 		}
+		if log.Len() > 0 {
+			t.Errorf("logged %s", log.String())
+		}
 		h.turn(0)
 		h.wantOutput(in, "3")
 		h.wantEmpty()
+	})
+}
+
+// What the handler has failed, and nothing else, is delivered again.
+func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
+		h.startAs("a", "fan", 3)
+		h.turn(0)
+		got := map[string]int{}
+		handle := func(_ context.Context, rs []provider.Record) (failed []string) {
+			for _, r := range rs {
+				if got[r.ID] += r.ReceiveCount; len(got) == 2 && r.ReceiveCount == 1 {
+					failed = append(failed, r.ID)
+				}
+			}
+			return failed
+		}
+		stop := h.polled(ctx, h.Provider, "default", handle, dispatch.PollOptions{Loops: 1})
+		time.Sleep(5 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		counts := slices.Sorted(maps.Values(got))
+		if !slices.Equal(counts, []int{1, 1, 1 + 2}) {
+			t.Errorf("deliveries of the three records add up to %v", counts)
+		}
 	})
 }
 

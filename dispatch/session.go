@@ -235,6 +235,9 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 		consumed = 1 // a body that ended at once was started by the first message: it must be known as the trigger (R4)
 		handOn(&out, &s.rest[0])
 	}
+	for consumed < len(s.rest) && s.rest[consumed].Kind == provider.MessageWake {
+		consumed++ // it brought what it could: a turn
+	}
 	t := s.newTurn(out.Events)
 	t.LockedUntil = s.item.LockedUntil()
 	if out.Continued != nil {
@@ -318,6 +321,9 @@ func (s *session) succeed(ctx context.Context, t *provider.Turn) (err error) {
 	}
 	if s.continued++; s.continued < continueLimit {
 		return nil
+	}
+	if len(s.rest) > 0 {
+		return errContinuesOn // they will be delivered again, and are as good as a wake
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.Next.ExecutionID}
 	if err := s.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
