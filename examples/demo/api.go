@@ -25,17 +25,31 @@ func newAPI() *api {
 	return &api{base: cmp.Or(os.Getenv("PERDURE_API"), "http://127.0.0.1:8080/v1"), client: http.DefaultClient}
 }
 
-// start starts an instance. One that is there already, from an earlier run, is as good.
-func (a *api) start(ctx context.Context, orchestration, instanceID string, input any) error {
-	body, err := json.Marshal(map[string]any{"instanceId": instanceID, "input": input})
+// start starts an instance, after a delay if there is one. One that is there already, from an earlier demo, is as good.
+func (a *api) start(ctx context.Context, orchestration, instanceID, delay string, input any) error {
+	fields := map[string]any{"instanceId": instanceID, "input": input}
+	if delay != "" {
+		fields["delay"] = delay
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
-	status, answer, err := a.call(ctx, http.MethodPost, "/orchestrations/"+orchestration, body)
+	return a.post(ctx, "/orchestrations/"+orchestration, body, http.StatusConflict)
+}
+
+// raise sends an external event without data. An instance that is over, from an earlier demo, needs it no more.
+func (a *api) raise(ctx context.Context, instanceID, event string) error {
+	return a.post(ctx, "/instances/"+url.PathEscape(instanceID)+"/events/"+url.PathEscape(event), nil, http.StatusGone)
+}
+
+// post expects 202, and has no quarrel with one other status.
+func (a *api) post(ctx context.Context, path string, body []byte, fine int) error {
+	status, answer, err := a.call(ctx, http.MethodPost, path, body)
 	if err != nil {
 		return err
 	}
-	if status != http.StatusAccepted && status != http.StatusConflict {
+	if status != http.StatusAccepted && status != fine {
 		return fmt.Errorf("HTTP %d: %s", status, answer)
 	}
 	return nil

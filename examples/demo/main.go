@@ -1,8 +1,10 @@
-// Command demo fulfils a file of orders through the HTTP API of a task hub and shows how they get on.
+// Command demo fulfils a file of orders through the HTTP API of a task hub, plays the warehouse that packs them, and shows how
+// they get on: most are delivered, and some meet with what orders meet with.
 //
 //	go run ./examples/demo            # the API is at $PERDURE_API, http://127.0.0.1:8080/v1 by default
 //
-// It ends with a line for scripts, "demo: N instances, N completed, N failed", and exits 1 unless all have completed.
+// It ends with a line for scripts, "demo: N instances, N completed, N failed", and exits 1 unless each order has ended as it should:
+// a declined card, for one, must fail its order.
 package main
 
 import (
@@ -51,43 +53,4 @@ func run(file string, limit time.Duration, out io.Writer) error {
 	}
 	wg.Wait()
 	return screen.sum(results)
-}
-
-// result is how an order ended.
-type result struct {
-	status string
-	err    error
-}
-
-// follow starts an order and shows its history as it grows, until it is over.
-func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
-	if err := a.start(ctx, "fulfil-order", o.ID, o); err != nil {
-		return result{err: fmt.Errorf("%s: start: %w", o.ID, err)}
-	}
-	s.line(o.ID, "started", fmt.Sprintf("%d lines, %d.%02d, to %s", len(o.Lines), o.Total()/100, o.Total()%100, o.ShipTo.City))
-	after := int64(0)
-	for {
-		events, err := a.history(ctx, o.ID, after)
-		if err != nil {
-			return result{err: fmt.Errorf("%s: history: %w", o.ID, err)}
-		}
-		for i := range events {
-			after = events[i].ID
-			if status, over := s.event(o.ID, &events[i]); over {
-				return result{status: status}
-			}
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return result{err: fmt.Errorf("%s: %w", o.ID, err)}
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

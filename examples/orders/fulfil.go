@@ -1,9 +1,23 @@
 package orders
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/perdure/perdure"
+)
+
+// EventPacked is the external event that the warehouse raises once the parcel stands ready. It needs no data.
+const EventPacked = "packed"
+
+// The custom statuses of an order.
+const (
+	Reserving = "reserving"
+	Charging  = "charging"
+	Packing   = "waiting to be packed"
+	Shipping  = "shipping"
+	Undoing   = "undoing"
 )
 
 // The activities, by reference: callers need their names and types, not their implementations.
@@ -11,51 +25,88 @@ var (
 	reserveStock = perdure.DefineActivity[Line, Reservation]("reserve-stock")
 	releaseStock = perdure.DefineActivity[Reservation, struct{}]("release-stock")
 	chargeCard   = perdure.DefineActivity[Payment, Receipt]("charge-card")
-	shipParcel   = perdure.DefineActivity[Parcel, Shipment]("ship-parcel")
+	refundCard   = perdure.DefineActivity[Payment, struct{}]("refund-card")
 )
 
-// FulfilOrder reserves, charges and ships. An order that is short of something is put on back order and charges nothing.
+// Other systems are down now and then: what is asked of them is tried again. A no, as opposed to a silence, stays one.
+var retried = perdure.WithRetry(perdure.RetryPolicy{
+	MaxAttempts:     6,
+	InitialInterval: 500 * time.Millisecond,
+	NonRetryable:    []string{CardDeclined},
+})
+
+// What is undone is money and stock that hang in the air, so it is tried for about a day before a person must look.
+var stubbornly = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 36})
+
+// FulfilOrder brings an order to the customer's door. Whatever keeps it from getting there, what was done is undone: an order
+// ends with everything or with nothing.
 func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error) {
+	var done saga
+	f, err := fulfil(ctx, o, &done)
+	if f.Status == StatusDelivered {
+		return f, err
+	}
+	ctx.SetCustomStatus(Undoing)
+	failed := done.undo()
+	if failed != nil && err == nil {
+		err = fmt.Errorf("the order is %s", f.Status)
+	}
+	return f, errors.Join(err, failed) // whoever looks needs both: why it was undone, and what could not be
+}
+
+// fulfil goes as far as it can, and leaves behind how each thing that it did is undone.
+func fulfil(ctx *perdure.OrchestrationContext, o Order, done *saga) (Fulfilment, error) {
 	held, err := reserveAll(ctx, o.Lines)
+	done.add("release the stock", func() error { return releaseAll(ctx, held) })
 	if err != nil {
-		return Fulfilment{}, err
+		return Fulfilment{}, fmt.Errorf("reserve: %w", err)
 	}
 	if short := shortOf(held); len(short) > 0 {
-		ctx.Logger().Info("order is short of stock", "order", o.ID, "short", short)
-		return Fulfilment{Status: StatusBackOrder, Short: short}, releaseAll(ctx, held)
+		return Fulfilment{Status: StatusBackOrder, Short: short}, nil
 	}
-	receipt, err := chargeCard.Call(ctx, Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}).Await(ctx)
+	receipt, err := charge(ctx, o, done)
 	if err != nil {
 		return Fulfilment{}, fmt.Errorf("charge %d cents: %w", o.Total(), err)
 	}
-	shipment, err := shipParcel.Call(ctx, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
+	packed, err := waitUntilPacked(ctx, o)
+	if err != nil || !packed {
+		return Fulfilment{Status: StatusCancelled, Receipt: &receipt}, err
+	}
+	ctx.SetCustomStatus(Shipping)
+	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
 	if err != nil {
 		return Fulfilment{}, fmt.Errorf("ship: %w", err)
 	}
-	ctx.Logger().Info("order shipped", "order", o.ID, "tracking", shipment.Tracking)
-	return Fulfilment{Status: StatusShipped, Receipt: &receipt, Shipment: &shipment}, nil
+	if shipment.Lost {
+		held = nil // it left with the parcel: the money is all that can be given back
+		return Fulfilment{Status: StatusLost, Receipt: &receipt, Shipment: &shipment}, nil
+	}
+	ctx.Logger().Info("order delivered", "order", o.ID, "tracking", shipment.Tracking)
+	return Fulfilment{Status: StatusDelivered, Receipt: &receipt, Shipment: &shipment}, nil
 }
 
-// reserveAll reserves every line at once and waits for all: an order of twenty lines takes as long as one of one.
+// reserveAll reserves every line at once and waits for all: an order of twenty lines takes as long as one of one. Where one
+// fails, the others are held nevertheless, and are returned with the error.
 func reserveAll(ctx *perdure.OrchestrationContext, lines []Line) ([]Reservation, error) {
+	ctx.SetCustomStatus(Reserving)
 	var pending []*perdure.Future[Reservation]
 	for _, l := range lines {
-		pending = append(pending, reserveStock.Call(ctx, l))
+		pending = append(pending, reserveStock.Call(ctx, l, retried))
 	}
-	if err := perdure.WhenAll(ctx, perdure.Awaitables(pending)...); err != nil {
-		return nil, fmt.Errorf("reserve: %w", err)
+	err := perdure.WhenAll(ctx, perdure.Awaitables(pending)...)
+	var held []Reservation
+	for _, f := range pending {
+		if r, failed := f.Await(ctx); failed == nil {
+			held = append(held, r)
+		}
 	}
-	held := make([]Reservation, len(pending))
-	for i, f := range pending {
-		held[i], _ = f.Await(ctx) // WhenAll has seen the errors
-	}
-	return held, nil
+	return held, err
 }
 
 func releaseAll(ctx *perdure.OrchestrationContext, held []Reservation) error {
 	var pending []*perdure.Future[struct{}]
 	for _, r := range held {
-		pending = append(pending, releaseStock.Call(ctx, r))
+		pending = append(pending, releaseStock.Call(ctx, r, stubbornly))
 	}
 	return perdure.WhenAll(ctx, perdure.Awaitables(pending)...)
 }
@@ -70,11 +121,44 @@ func shortOf(held []Reservation) []string {
 	return short
 }
 
-// Register adds the orchestration and its activities to a registry.
+// charge charges the card once, however often it is tried: the key is the same each time.
+func charge(ctx *perdure.OrchestrationContext, o Order, done *saga) (Receipt, error) {
+	ctx.SetCustomStatus(Charging)
+	p := Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}
+	receipt, err := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second)).Await(ctx)
+	if declined(err) {
+		return receipt, err
+	}
+	// After any other error the money may have moved, and only the answer was lost: then it goes back as well.
+	done.add("refund the card", func() error {
+		_, err := refundCard.Call(ctx, p, stubbornly).Await(ctx)
+		return err
+	})
+	return receipt, err
+}
+
+func declined(err error) bool {
+	failed, ok := errors.AsType[*perdure.ActivityError](err)
+	return ok && failed.Type == CardDeclined
+}
+
+// waitUntilPacked lets the warehouse and the clock race. Neither costs anything while it lasts: no function runs.
+func waitUntilPacked(ctx *perdure.OrchestrationContext, o Order) (bool, error) {
+	ctx.SetCustomStatus(Packing)
+	packed, late := perdure.WaitForExternalEvent[struct{}](ctx, EventPacked), perdure.CreateTimer(ctx, o.packWithin())
+	first, err := perdure.Select(ctx, packed, late)
+	return first == 0, err
+}
+
+// Register adds the orchestrations and their activities to a registry.
 func Register(r *perdure.Registry, s *Shop) {
 	perdure.AddOrchestration(r, "fulfil-order", FulfilOrder)
+	perdure.AddOrchestration(r, "ship-order", ShipOrder)
 	reserveStock.Register(r, s.ReserveStock)
 	releaseStock.Register(r, s.ReleaseStock)
 	chargeCard.Register(r, s.ChargeCard)
-	shipParcel.Register(r, s.ShipParcel)
+	refundCard.Register(r, s.RefundCard)
+	bookCarrier.Register(r, s.BookCarrier)
+	printLabel.Register(r, s.PrintLabel)
+	trackParcel.Register(r, s.TrackParcel)
 }

@@ -1,100 +1,245 @@
 package orders_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/examples/orders"
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/perduretest"
 )
 
-// fulfil runs an order in virtual time and returns how it ended.
-func fulfil(t *testing.T, shop *orders.Shop, o orders.Order) (client.Status, []history.Event) {
-	t.Helper()
-	r := perdure.NewRegistry()
-	orders.Register(r, shop)
-	env := perduretest.New(t, r)
-	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := env.Client().Wait(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var events []history.Event
-	for e, err := range env.Client().History(t.Context(), id) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		events = append(events, e)
-	}
-	return s, events
-}
+// The ways through an order.
+var (
+	charged  = []string{orders.Reserving, orders.Charging}
+	packing  = append(slices.Clone(charged), orders.Packing)
+	shipping = append(slices.Clone(packing), orders.Shipping)
+)
 
-func scheduled(events []history.Event) map[string]int {
-	names := map[string]int{}
-	for _, e := range events {
-		if e.Kind == history.ActivityScheduled {
-			names[e.Name]++
-		}
-	}
-	return names
-}
+func undone(way []string) []string { return append(slices.Clone(way), orders.Undoing) }
 
-func TestAnOrderIsReservedChargedAndShipped(t *testing.T) {
+// Every fate of an order: how it ends, what is asked of the shop in which order, and what clients see on the way.
+func TestTheFatesOfAnOrder(t *testing.T) {
 	t.Parallel()
-	o := orders.Order{ID: "o-1", Lines: []orders.Line{{SKU: "a", Quantity: 2, UnitCents: 150}, {SKU: "b", Quantity: 1, UnitCents: 1000}}}
-	s, events := fulfil(t, orders.NewShop(), o)
-	f, err := client.Result[orders.Fulfilment](s)
-	if err != nil || f.Status != orders.StatusShipped || f.Receipt.Cents != 1300 || f.Shipment.Tracking == "" {
-		t.Errorf("got %+v, %v", f, err)
+	const never = -1
+	for name, tt := range map[string]struct {
+		change      func(*orders.Order)
+		packedAfter time.Duration
+		status      string // of the fulfilment; "failed" where there is none
+		asked       string
+		statuses    []string
+	}{
+		"all goes well": {
+			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
+			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
+		},
+		"something is short": {
+			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3}) },
+			packedAfter: never, status: orders.StatusBackOrder, statuses: []string{orders.Reserving, orders.Undoing},
+			asked: "2×reserve-stock 2×release-stock",
+		},
+		"a bad line": {
+			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "jug", Quantity: -1}) },
+			packedAfter: never, status: "failed", statuses: []string{orders.Reserving, orders.Undoing},
+			asked: "2×reserve-stock release-stock",
+		},
+		"the card is declined": {
+			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDeclined },
+			packedAfter: never, status: "failed", statuses: undone(charged),
+			asked: "reserve-stock charge-card release-stock",
+		},
+		"the network is down twice": {
+			change:      func(o *orders.Order) { o.Card.Token = orders.TokenFlaky },
+			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
+			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
+		},
+		"nobody knows whether the card was charged": {
+			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDead },
+			packedAfter: never, status: "failed", statuses: undone(charged),
+			asked: "reserve-stock charge-card refund-card release-stock",
+		},
+		"nobody packs it": {
+			packedAfter: never, status: orders.StatusCancelled, statuses: undone(packing),
+			asked: "reserve-stock charge-card refund-card release-stock",
+		},
+		"no carrier goes there": {
+			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryNoCarrier },
+			packedAfter: time.Hour, status: "failed", statuses: undone(shipping),
+			asked: "reserve-stock charge-card book-carrier refund-card release-stock",
+		},
+		"the parcel is lost": {
+			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryLost },
+			packedAfter: time.Hour, status: orders.StatusLost, statuses: undone(shipping),
+			asked: "reserve-stock charge-card book-carrier print-label track-parcel* refund-card",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shop := orders.NewShop()
+			shop.Transit = 40 * time.Hour
+			e := fulfil(t, shop, order(tt.change), tt.packedAfter)
+			status := e.fulfilment.Status
+			if e.Failure != nil {
+				status = "failed"
+			}
+			if status != tt.status {
+				t.Errorf("%s, want %s: %+v, %+v", status, tt.status, e.fulfilment, e.Failure)
+			}
+			if got := asked(e); got != tt.asked {
+				t.Errorf("asked for\n%s, want\n%s", got, tt.asked)
+			}
+			if diff := cmp.Diff(tt.statuses, e.statuses); diff != "" {
+				t.Errorf("custom statuses (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if n := scheduled(events); n["reserve-stock"] != 2 || n["charge-card"] != 1 || n["ship-parcel"] != 1 {
-		t.Errorf("activities %v", n)
+}
+
+// asked tells the activities, those of one name in a row as one. How often a parcel is looked at is not told.
+func asked(e ended) string {
+	var words []string
+	for names := e.asked; len(names) > 0; {
+		n := 1
+		for n < len(names) && names[n] == names[0] {
+			n++
+		}
+		switch word := names[0]; {
+		case word == "track-parcel":
+			words = append(words, word+"*")
+		case n > 1:
+			words = append(words, fmt.Sprintf("%d×%s", n, word))
+		default:
+			words = append(words, word)
+		}
+		names = names[n:]
+	}
+	return strings.Join(words, " ")
+}
+
+func TestADeliveredOrder(t *testing.T) {
+	t.Parallel()
+	o := order(func(o *orders.Order) {
+		o.Lines = append(o.Lines, orders.Line{SKU: "pot", Quantity: 1, UnitCents: 1000})
+	})
+	e := fulfil(t, &orders.Shop{Transit: 40 * time.Hour}, o, time.Hour)
+	f := e.fulfilment
+	if f.Receipt == nil || f.Receipt.Cents != 1300 || f.Shipment == nil || f.Shipment.Carrier != "Northwind" || f.Shipment.Tracking == "" || f.Shipment.Lost {
+		t.Errorf("receipt %+v, shipment %+v", f.Receipt, f.Shipment)
+	}
+	if took := e.took(); took < 41*time.Hour || took > 54*time.Hour {
+		t.Errorf("took %v: packed after an hour, 40 hours under way, and looked at every 12 at the least", took)
 	}
 }
 
 // The lines are reserved side by side: ten take as long as one.
 func TestLinesAreReservedInParallel(t *testing.T) {
 	t.Parallel()
-	o := orders.Order{ID: "o-1"}
-	for range 10 {
-		o.Lines = append(o.Lines, orders.Line{SKU: "a", Quantity: 1, UnitCents: 1})
-	}
-	s, _ := fulfil(t, &orders.Shop{Latency: time.Second}, o)
-	if took := s.UpdatedAt.Sub(s.CreatedAt); took != 3*time.Second {
-		t.Errorf("reserve, charge and ship took %v, want 3 s", took)
+	o := order(func(o *orders.Order) {
+		o.Lines = slices.Repeat([]orders.Line{{SKU: "grinder", Quantity: 2}}, 10)
+	})
+	e := fulfil(t, &orders.Shop{Stock: map[string]int{"grinder": 1}, Latency: time.Second}, o, -1)
+	if took := e.took(); took != 2*time.Second || len(e.asked) != 20 {
+		t.Errorf("reserving ten lines and releasing them took %v and %d activities, want 2 s and 20", took, len(e.asked))
 	}
 }
 
-func TestAShortOrderIsReleasedAndChargesNothing(t *testing.T) {
+func TestAShortOrderSaysOfWhat(t *testing.T) {
 	t.Parallel()
-	o := orders.Order{ID: "o-1", Lines: []orders.Line{{SKU: "a", Quantity: 1, UnitCents: 1}, {SKU: "grinder-burr-steel", Quantity: 3, UnitCents: 1}}}
-	s, events := fulfil(t, orders.NewShop(), o)
-	f, err := client.Result[orders.Fulfilment](s)
-	if err != nil || f.Status != orders.StatusBackOrder || len(f.Short) != 1 || f.Short[0] != "2 × grinder-burr-steel" {
-		t.Errorf("got %+v, %v", f, err)
-	}
-	if n := scheduled(events); n["release-stock"] != 2 || n["charge-card"] != 0 {
-		t.Errorf("activities %v", n)
+	o := order(func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3}) })
+	e := fulfil(t, orders.NewShop(), o, -1)
+	if diff := cmp.Diff([]string{"2 × grinder-burr-steel"}, e.fulfilment.Short); diff != "" {
+		t.Errorf("short of (-want +got):\n%s", diff)
 	}
 }
 
-func TestABadLineFailsTheOrder(t *testing.T) {
+// A declined card stays declined: asking again would change nothing, and annoy the bank.
+func TestADeclinedCardIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	s, _ := fulfil(t, orders.NewShop(), orders.Order{ID: "o-1", Lines: []orders.Line{{SKU: "a", Quantity: -1}}})
-	if s.Status != client.StatusFailed || s.Failure == nil {
-		t.Errorf("got %v %+v", s.Status, s.Failure)
+	e := fulfil(t, &orders.Shop{}, order(func(o *orders.Order) { o.Card.Token = orders.TokenDeclined }), -1)
+	if e.took() != 0 {
+		t.Errorf("took %v: there were pauses between attempts", e.took())
+	}
+	if e.Failure == nil || e.Failure.Cause == nil || e.Failure.Cause.Type != orders.CardDeclined {
+		t.Errorf("failure %+v", e.Failure)
 	}
 }
 
-// The file that make run fulfils is good: every order ends, and all but the one that is short are shipped.
+// Half a second, then a second: the third attempt goes through, and is the only one that is paid.
+func TestTheNetworkIsDownTwice(t *testing.T) {
+	t.Parallel()
+	o := order(func(o *orders.Order) { o.Card.Token = orders.TokenFlaky })
+	e := fulfil(t, &orders.Shop{}, o, 0)
+	if want := 1500*time.Millisecond + time.Second; e.took() != want {
+		t.Errorf("took %v, want 1.5 s between the attempts and a second until the first look at the parcel", e.took())
+	}
+}
+
+// Without a word of the order it is a day; the order may say otherwise.
+func TestHowLongTheWarehouseMayTake(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]time.Duration{0: 24 * time.Hour, 90: 90 * time.Second} {
+		e := fulfil(t, &orders.Shop{}, order(func(o *orders.Order) { o.PackWithinSeconds = seconds }), -1)
+		if late := e.took() - want; late < 0 || late > time.Second {
+			t.Errorf("%d: gave up after %v, want %v", seconds, e.took(), want)
+		}
+		if e.fulfilment.Status != orders.StatusCancelled || e.fulfilment.Receipt == nil {
+			t.Errorf("%d: %+v", seconds, e.fulfilment)
+		}
+	}
+	if e := fulfil(t, &orders.Shop{}, order(nil), 23*time.Hour+59*time.Minute); e.fulfilment.Status != orders.StatusDelivered {
+		t.Errorf("packed in the last minute: %+v", e.fulfilment)
+	}
+}
+
+// The event is kept for an order that does not wait for it yet.
+func TestAnOrderMayBePackedEarly(t *testing.T) {
+	t.Parallel()
+	e := fulfil(t, orders.NewShop(), order(nil), 0)
+	if e.fulfilment.Status != orders.StatusDelivered || e.took() > time.Minute {
+		t.Errorf("%+v after %v", e.fulfilment, e.took())
+	}
+}
+
+// What cannot be undone does not hide why it was to be, nor keep the rest from being undone.
+func TestARefundThatFails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		country     string
+		packedAfter time.Duration
+		why         string
+	}{
+		"after a failure":     {orders.CountryNoCarrier, 0, "no carrier goes to"},
+		"after a lost parcel": {orders.CountryLost, 0, "the order is lost"},
+		"after a day":         {"SE", -1, "the order is cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := order(func(o *orders.Order) { o.Card.Token, o.ShipTo.Country = orders.TokenNoRefund, tt.country })
+			e := fulfil(t, &orders.Shop{}, o, tt.packedAfter)
+			if e.Status.Status != client.StatusFailed || e.Failure == nil {
+				t.Fatalf("%s, %+v", e.Status.Status, e.fulfilment)
+			}
+			for _, want := range []string{tt.why, "refund the card", "the account is closed"} {
+				if !strings.Contains(e.Failure.Message, want) {
+					t.Errorf("the failure does not say %q: %s", want, e.Failure.Message)
+				}
+			}
+			if released := slices.Contains(e.asked, "release-stock"); released == (tt.country == orders.CountryLost) {
+				t.Errorf("released: %v; asked for %v", released, e.asked)
+			}
+		})
+	}
+}
+
+// The file that the demo takes is good: every order ends as the table of the demo says.
 func TestTheExampleOrders(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("orders.json")
@@ -105,16 +250,31 @@ func TestTheExampleOrders(t *testing.T) {
 	if err := json.Unmarshal(b, &all); err != nil {
 		t.Fatal(err)
 	}
-	ended := map[string]int{}
+	seen := map[string]int{}
 	for _, o := range all {
-		s, _ := fulfil(t, orders.NewShop(), o)
-		f, err := client.Result[orders.Fulfilment](s)
-		if err != nil {
-			t.Errorf("%s: %v", o.ID, err)
+		packedAfter := time.Duration(0)
+		if o.PackWithinSeconds > 0 {
+			packedAfter = -1
 		}
-		ended[f.Status]++
+		e := fulfil(t, orders.NewShop(), o, packedAfter)
+		if e.Failure != nil {
+			e.fulfilment.Status = e.Failure.Cause.Type
+		}
+		seen[e.fulfilment.Status]++
 	}
-	if ended[orders.StatusShipped] != len(all)-1 || ended[orders.StatusBackOrder] != 1 {
-		t.Errorf("ended %v", ended)
+	want := map[string]int{orders.StatusDelivered: 4, orders.StatusBackOrder: 1, orders.StatusCancelled: 1, orders.StatusLost: 1, orders.CardDeclined: 1}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An activity is a plain function: it can be tested as one.
+func TestAnActivityEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("nobody waits any more")
+	cancel(gone)
+	if _, err := orders.NewShop().ChargeCard(ctx, orders.Payment{}); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
 	}
 }

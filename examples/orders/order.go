@@ -1,5 +1,7 @@
 package orders
 
+import "time"
+
 // Order is what a customer bought.
 type Order struct {
 	ID       string  `json:"id"`
@@ -7,6 +9,9 @@ type Order struct {
 	Lines    []Line  `json:"lines"`
 	Card     Card    `json:"card"`
 	ShipTo   Address `json:"shipTo"`
+	// PackWithinSeconds is how long the warehouse may take; 0 is a day. It is part of the input, and no setting of the program: an
+	// orchestration must decide the same whenever it is replayed, and a setting may have changed by then.
+	PackWithinSeconds int `json:"packWithinSeconds,omitempty"`
 }
 
 // Line is one article of an order.
@@ -38,6 +43,13 @@ func (o Order) Total() int {
 	return total
 }
 
+func (o Order) packWithin() time.Duration {
+	if o.PackWithinSeconds == 0 {
+		return 24 * time.Hour
+	}
+	return time.Duration(o.PackWithinSeconds) * time.Second
+}
+
 // Reservation is stock that is held for a line.
 type Reservation struct {
 	ID  string `json:"id"`
@@ -46,7 +58,8 @@ type Reservation struct {
 	Short int `json:"short,omitempty"`
 }
 
-// Payment asks for a card to be charged. The same Key is charged once, however often it is asked.
+// Payment is asked to be charged, or to be given back. The same Key is charged once and given back once, however often it is
+// asked.
 type Payment struct {
 	Key   string `json:"key"`
 	Token string `json:"token"`
@@ -66,13 +79,39 @@ type Parcel struct {
 	Reservations []Reservation `json:"reservations"`
 }
 
-// Shipment is a parcel on its way.
+// Booking is a carrier that will come for a parcel.
+type Booking struct {
+	ID      string  `json:"id"`
+	Carrier string  `json:"carrier"`
+	To      Address `json:"to"`
+}
+
+// Label is what a parcel is known by once it has left.
+type Label struct {
+	Tracking string    `json:"tracking"`
+	To       Address   `json:"to"`
+	LeftAt   time.Time `json:"leftAt"`
+}
+
+// Position is where a parcel is.
+type Position string
+
+// The positions that a carrier tells.
+const (
+	InTransit Position = "inTransit"
+	Delivered Position = "delivered"
+	Lost      Position = "lost"
+)
+
+// Shipment is a parcel that has arrived, or is lost.
 type Shipment struct {
 	Carrier  string `json:"carrier"`
 	Tracking string `json:"tracking"`
+	Lost     bool   `json:"lost,omitempty"`
 }
 
-// Fulfilment is how an order ended: shipped, or on back order because something was short.
+// Fulfilment is how an order ended. Unless it was delivered, the stock is released and the Receipt, if there is one, is of a
+// charge that was given back.
 type Fulfilment struct {
 	Status   string    `json:"status"`
 	Short    []string  `json:"short,omitempty"`
@@ -80,8 +119,10 @@ type Fulfilment struct {
 	Shipment *Shipment `json:"shipment,omitempty"`
 }
 
-// The ways an order can end.
+// The ways an order can end. One that fails ends with an error instead.
 const (
-	StatusShipped   = "shipped"
-	StatusBackOrder = "backOrder"
+	StatusDelivered = "delivered"
+	StatusBackOrder = "backOrder" // something was short
+	StatusCancelled = "cancelled" // nobody packed it in time
+	StatusLost      = "lost"      // the carrier lost it
 )

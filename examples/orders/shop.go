@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -9,23 +10,46 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Shop stands for the systems a real shop would call. It answers after a moment, as they do.
+// Shop stands for the systems a real shop would call. It answers after a moment, as they do. It keeps nothing: each function
+// has a Shop of its own, and forgets it between two calls.
 type Shop struct {
 	// Stock is how many pieces of an article there are; articles that are not listed never run out.
 	Stock map[string]int
 	// Latency is how long each system takes to answer.
 	Latency time.Duration
+	// Transit is how long a parcel is under way.
+	Transit time.Duration
 }
 
-// NewShop has everything but the grinder that everybody wants.
+// NewShop has everything but the grinder that everybody wants, and a carrier that is faster than any other.
 func NewShop() *Shop {
-	return &Shop{Stock: map[string]int{"grinder-burr-steel": 1}, Latency: 150 * time.Millisecond}
+	return &Shop{Stock: map[string]int{"grinder-burr-steel": 1}, Latency: 150 * time.Millisecond, Transit: 2 * time.Second}
 }
+
+// The cards that try how an order copes, as card processors have them. Any other is good.
+const (
+	TokenDeclined = "tok_declined"  // is declined
+	TokenFlaky    = "tok_flaky"     // is charged at the third attempt, since the network is down before
+	TokenDead     = "tok_dead"      // never gets an answer
+	TokenNoRefund = "tok_no_refund" // is charged, and never given back
+)
+
+// CardDeclined is the type of the error of a declined card: policies and failures name it so.
+const CardDeclined = "CardDeclined"
+
+// DeclinedError is the no of a card processor.
+type DeclinedError struct{ Token string }
+
+// Error implements error.
+func (e *DeclinedError) Error() string { return fmt.Sprintf("card %s was declined", e.Token) }
+
+// ErrorType names the error where it travels. Histories keep the name, so it must not change with that of the Go type.
+func (e *DeclinedError) ErrorType() string { return CardDeclined }
 
 // ReserveStock holds the pieces of a line.
 func (s *Shop) ReserveStock(ctx context.Context, l Line) (Reservation, error) {
 	if l.Quantity <= 0 {
-		return Reservation{}, fmt.Errorf("line %s: quantity must be positive, not %d", l.SKU, l.Quantity)
+		return Reservation{}, perdure.NonRetryable(fmt.Errorf("line %s: quantity must be positive, not %d", l.SKU, l.Quantity))
 	}
 	if err := s.answer(ctx); err != nil {
 		return Reservation{}, err
@@ -47,15 +71,26 @@ func (s *Shop) ChargeCard(ctx context.Context, p Payment) (Receipt, error) {
 	if err := s.answer(ctx); err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{ChargeID: "ch-" + short(p.Key), Cents: p.Cents}, nil
+	attempt := perdure.ActivityInfoFrom(ctx).Attempt
+	switch {
+	case p.Token == TokenDeclined:
+		return Receipt{}, &DeclinedError{Token: p.Token}
+	case p.Token == TokenDead, p.Token == TokenFlaky && attempt < 3:
+		return Receipt{}, fmt.Errorf("attempt %d: the card processor does not answer", attempt)
+	default:
+		return Receipt{ChargeID: "ch-" + short(p.Key), Cents: p.Cents}, nil
+	}
 }
 
-// ShipParcel hands a parcel to the carrier.
-func (s *Shop) ShipParcel(ctx context.Context, p Parcel) (Shipment, error) {
+// RefundCard gives back what was charged for a Key; nothing if nothing was.
+func (s *Shop) RefundCard(ctx context.Context, p Payment) (struct{}, error) {
 	if err := s.answer(ctx); err != nil {
-		return Shipment{}, err
+		return struct{}{}, err
 	}
-	return Shipment{Carrier: "Northwind", Tracking: "NW-" + short(p.OrderID)}, nil
+	if p.Token == TokenNoRefund {
+		return struct{}{}, perdure.NonRetryable(errors.New("the account is closed"))
+	}
+	return struct{}{}, nil
 }
 
 // answer waits as long as the system takes, or until nobody wants the answer any more.

@@ -1,0 +1,32 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// remind waits as long as it is told, be it a year. Meanwhile nothing is held in memory, and no function runs.
+func remind(ctx *perdure.OrchestrationContext, after time.Duration) (string, error) {
+	asked := ctx.Now() // not time.Now: it must be the same in each replay
+	due, err := perdure.CreateTimer(ctx, after).Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("due after %v", due.Sub(asked)), nil
+}
+
+func ExampleCreateTimer() {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "remind", remind)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "remind", 20*time.Millisecond))
+	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
+	// Output: due after 20ms
+}

@@ -1,0 +1,50 @@
+package perdure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// BankError is an error with a type of its own, by which a policy can tell it from others.
+type BankError struct{ Text string }
+
+func (e *BankError) Error() string { return e.Text }
+
+// withdraw meets a network that is down twice, and then a bank that says no.
+func withdraw(ctx context.Context, cents int) (string, error) {
+	if perdure.ActivityInfoFrom(ctx).Attempt < 3 {
+		return "", errors.New("the network is down")
+	}
+	return "", &BankError{fmt.Sprintf("there are no %d cents", cents)}
+}
+
+// payOut tries again when the network fails, and does not when the bank has answered.
+func payOut(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	_, err := perdure.CallActivity(ctx, withdraw, cents, perdure.WithRetry(perdure.RetryPolicy{
+		MaxAttempts:     10,
+		InitialInterval: 10 * time.Millisecond,
+		NonRetryable:    []string{"BankError"},
+	})).Await(ctx)
+	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
+		return fmt.Sprintf("%s: %s", failed.Type, failed.Message), nil
+	}
+	return "paid", err
+}
+
+func ExampleWithRetry_nonRetryable() {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "withdraw", withdraw)
+	perdure.AddOrchestration(r, "pay-out", payOut)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "pay-out", 500))
+	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
+	// Output: BankError: there are no 500 cents
+}

@@ -1,0 +1,18 @@
+package examples_test
+
+import (
+	"testing"
+
+	"github.com/perdure/perdure/examples"
+)
+
+// Every example is in what the functions deploy, and no two share a name: that would panic.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	r := examples.Registry()
+	for _, name := range []string{"fulfil-order", "ship-order", "count-words", "approve", "keep-tally", "subscribe", "send-letters"} {
+		if _, ok := r.Orchestration(name, ""); !ok {
+			t.Errorf("%q is not registered", name)
+		}
+	}
+}

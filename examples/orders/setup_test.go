@@ -1,0 +1,89 @@
+package orders_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/examples/orders"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// ended is an order that is over: what it came to, and what led there.
+type ended struct {
+	client.Status
+
+	fulfilment orders.Fulfilment
+	// asked are the activities in the order in which they were asked for, statuses the custom statuses.
+	asked, statuses []string
+}
+
+// order is one that nothing is wrong with.
+func order(change func(*orders.Order)) orders.Order {
+	o := orders.Order{
+		ID: "o-1", Card: orders.Card{Token: "tok_visa"}, ShipTo: orders.Address{City: "Uppsala", Country: "SE"},
+		Lines: []orders.Line{{SKU: "jug", Quantity: 2, UnitCents: 150}},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// fulfil takes an order through virtual time to its end. It is packed after packedAfter; never if that is negative.
+func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Duration) ended {
+	t.Helper()
+	r := perdure.NewRegistry()
+	orders.Register(r, shop)
+	env := perduretest.New(t, r, perduretest.WithoutCache()) // every turn replays: it must decide the same each time
+	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if packedAfter >= 0 {
+		env.Advance(packedAfter)
+		if err := env.Client().Raise(t.Context(), id, orders.EventPacked, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := ended{Status: s}
+	if s.Failure == nil {
+		if e.fulfilment, err = client.Result[orders.Fulfilment](s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.read(t, env.Client(), id)
+	return e
+}
+
+// read goes through the history, and through those of the sub-orchestrations where they were called.
+func (e *ended) read(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	for event, err := range c.History(t.Context(), id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event.Kind {
+		case history.ActivityScheduled:
+			e.asked = append(e.asked, event.Name)
+		case history.SubOrchestrationScheduled:
+			e.read(t, c, event.InstanceID)
+		case history.CustomStatusSet:
+			var status string
+			if err := json.Unmarshal(event.CustomStatus, &status); err != nil {
+				t.Fatal(err)
+			}
+			e.statuses = append(e.statuses, status)
+		}
+	}
+}
+
+// took is how long it was under way.
+func (e *ended) took() time.Duration { return e.UpdatedAt.Sub(e.CreatedAt) }
