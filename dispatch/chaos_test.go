@@ -68,6 +68,7 @@ func chaos(t *testing.T, seed uint64) {
 			t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)
 		}
 		h.checkRest()
+		h.wantInstances(s.instances)
 		if i, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || i.Status != provider.StatusCompleted {
 			t.Errorf("%s: status %v, %v", s.name, i.Status, err)
 		}

@@ -12,29 +12,30 @@ import (
 
 // scenario is an orchestration that must give the same result whatever crashes.
 type scenario struct {
-	name  string
-	input any
-	want  string
+	name      string
+	input     any
+	want      string
+	instances int // that there are in the end
 }
 
 func scenarios() []scenario {
 	return []scenario{
-		{"nothing", 7, "7"},
-		{"chain", 3, "3"},
-		{"fan", 5, "15"},
-		{"timer", time.Minute, ""},
-		{"no-queue", 1, ""},
-		{"retries", 3, "3"},
-		{"statuses", 3, "3"},
-		{"parent", 2, "2"},
-		{"nested", 2, "2"},
-		{"children", 3, "6"},
-		{"failing-child", 3, "3"},
-		{"taken", "i-1", ""},
-		{"detaches", 2, ""},
-		{"again", 3, `"0 left, 6 counted"`},
-		{"again-at-once", 3, `"done"`},
-		{"child-again", 2, `"0 left, 3 counted"`},
+		{"nothing", 7, "7", 1},
+		{"chain", 3, "3", 1},
+		{"fan", 5, "15", 1},
+		{"timer", time.Minute, "", 1},
+		{"no-queue", 1, "", 1},
+		{"retries", 3, "3", 1},
+		{"statuses", 3, "3", 1},
+		{"parent", 2, "2", 2},
+		{"nested", 2, "2", 3},
+		{"children", 3, "6", 4},
+		{"failing-child", 3, "3", 4},
+		{"taken", "i-1", "", 1},
+		{"detaches", 2, "", 2},
+		{"again", 3, `"0 left, 6 counted"`, 5},
+		{"again-at-once", 3, `"done"`, 4},
+		{"child-again", 2, `"0 left, 3 counted"`, 4},
 	}
 }
 
@@ -72,6 +73,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		if err := h.CheckRest(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
+		h.wantInstances(s.instances)
 	})
 	return calls.Load() >= n
 }

@@ -251,6 +251,15 @@ func (h *hub) events(in provider.Instance) []history.Event {
 	return events
 }
 
+// wantInstances fails unless there are so many instances: each start is one, and only one.
+func (h *hub) wantInstances(want int) {
+	h.t.Helper()
+	page, err := h.Provider.ListInstances(h.t.Context(), provider.Query{Limit: 1000})
+	if err != nil || len(page.Instances) != want {
+		h.t.Errorf("%d instances, want %d, %v", len(page.Instances), want, err)
+	}
+}
+
 // item reads an item of the table as it lies there.
 func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
 	h.t.Helper()
