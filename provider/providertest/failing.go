@@ -57,7 +57,9 @@ func (f *fixture) actions() map[string]action {
 		"ReadEnd": {Read, func(ctx context.Context) error {
 			return unless(provider.ErrNotFound, second(f.p.ReadEnd(ctx, o.Head.ExecutionID)))
 		}},
-		"ReadHistory":   {Read, func(ctx context.Context) error { return last(f.p.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0)) }},
+		"ReadHistory": {Read, func(ctx context.Context) error {
+			return last(f.p.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0))
+		}},
 		"ListInstances": {Read, func(ctx context.Context) error { return second(f.p.ListInstances(ctx, provider.Query{})) }},
 		"PutBuild": {Write, func(ctx context.Context) error {
 			return f.p.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{order: nil}})
