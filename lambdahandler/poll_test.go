@@ -130,7 +130,12 @@ func TestTheAPIFinishesWhatItHasBegun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		stop()
-		<-ctx.Done()
+		for accepted := true; accepted; { // until no more requests are
+			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+			if accepted = err == nil; accepted {
+				c.Close()
+			}
+		}
 		_, _ = io.WriteString(w, "done")
 	})
 	ended := make(chan error)

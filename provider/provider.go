@@ -42,7 +42,7 @@ type Instances interface {
 	PutBuild(ctx context.Context, b Build) error
 }
 
-// Orchestrations is what turns need. Records come from the inbox through a function's event (push).
+// Orchestrations is what turns need. Records come from the inbox, through a function's event (push) or by Polling.
 type Orchestrations interface {
 	// AdoptOrchestrationItems sorts inbox records by instance, keeping their order. Records that cannot be read are
 	// returned apart: they are for DeadLetter.

@@ -61,3 +61,21 @@ func CrashAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.I
 		return hit && !after, hit && after
 	}), calls
 }
+
+// ErrFailed is what a call gets that FailAt has picked.
+var ErrFailed = errors.New("simhub: the call failed")
+
+// FailAt fails the n-th call of all functions, which live on: it never arrived or, with after, its response was lost. calls counts
+// them.
+func FailAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64) {
+	calls = &atomic.Int64{}
+	return func(ctx context.Context, _ simaws.Call, next func() error) error {
+		if _, ok := ctx.Value(invocationKey{}).(*invocation); !ok || calls.Add(1) != n {
+			return next()
+		}
+		if after {
+			_ = next() // the caller will not know how it went
+		}
+		return ErrFailed
+	}, calls
+}

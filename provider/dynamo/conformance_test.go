@@ -26,8 +26,10 @@ func TestConformanceWithSchedules(t *testing.T) {
 func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 	t.Helper()
 	providertest.Run(t, providertest.Harness{
-		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime},
-		Want:         providertest.Report{Ran: 180},
+		Capabilities: []providertest.Capability{
+			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime, providertest.Polling, providertest.StrictLocks,
+		},
+		Want: providertest.Report{Ran: 208},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })

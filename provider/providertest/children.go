@@ -176,7 +176,7 @@ func parentTold(f *fixture) {
 		"terminated": {end: history.Event{Kind: history.OrchestrationTerminated, Message: "why"}, err: &history.Failure{Type: history.TypeTerminated, Message: "why", NonRetryable: true}},
 	} {
 		m := startMessageOf(id, "start of "+id)
-		m.Parent.InstanceID = "parent of " + id
+		m.Parent.InstanceID, m.Parent.ExecutionID = "parent of "+id, "execution of the parent of "+id
 		e := f.create(m)
 		e.commit(turnStarted(), c.end)
 		ms := f.messages()
@@ -184,7 +184,7 @@ func parentTold(f *fixture) {
 			f.t.Fatalf("%s: %d messages, want one for the parent", id, len(ms))
 		}
 		want := provider.Message{
-			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: "parent of " + id, ExecutionID: "px", SourceEventID: 5, ChildID: id,
+			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: m.Parent.InstanceID, ExecutionID: m.Parent.ExecutionID, SourceEventID: 5, ChildID: id,
 			Result: history.Payload(c.result), Error: c.err,
 		}
 		if c.result == "" {

@@ -21,16 +21,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(localcloud.Main(m.Run)) }
 
-// TestConformance runs all of the suite but what needs virtual time or stale reads, which no emulator has.
+// TestConformance runs all of the suite but what needs virtual time, stale reads or strict locks, which no emulator has.
 func TestConformance(t *testing.T) {
 	cfg := localcloud.Config(os.Getenv(localcloud.EndpointVariable))
 	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
 	providertest.Run(t, providertest.Harness{
-		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption},
-		Want: providertest.Report{Ran: 136, NotApplicable: []string{
+		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
+		Want: providertest.Report{Ran: 197, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent",
+			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
 			"timers/ALongOneIsSeenAgainInTime", "errors/ACallEndsWithItsContext",
+			"locking/AFetchIsOverWhenItsWaitIs", "lock expiry/ARenewalAfterExpiryLeavesTheNextHolderAlone",
+			"lock expiry/ADeletionAfterExpiryLeavesTheNextHolderAlone", "lock expiry/LocksEndAfterTwelveHours",
 		}},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()

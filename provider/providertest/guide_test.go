@@ -1,0 +1,73 @@
+package providertest
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// guideFolder has the guide for those who write providers.
+var guideFolder = filepath.Join("..", "..", "docs")
+
+func guide(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(guideFolder, "providers.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, contract := range []reflect.Type{reflect.TypeFor[provider.Provider](), reflect.TypeFor[provider.Polling]()} {
+		for m := range contract.Methods() {
+			names = append(names, m.Name)
+		}
+	}
+	for _, g := range groups() {
+		names = append(names, g.name)
+		for _, c := range g.cases {
+			for _, need := range c.needs {
+				names = append(names, strings.ReplaceAll(string(need), " ", "")) // as its constant is called, but for capitals
+			}
+		}
+	}
+	text := strings.ToLower(guide(t))
+	for _, name := range names {
+		if !strings.Contains(text, "`"+strings.ToLower(name)+"`") {
+			t.Errorf("docs/providers.md does not name %s", name)
+		}
+	}
+}
+
+// The guide's code is quoted from the file that the link before it leads to.
+func TestTheGuideQuotesCodeThatRuns(t *testing.T) {
+	t.Parallel()
+	link, fence := regexp.MustCompile(`\]\(([^)]+\.go)\)`), regexp.MustCompile("(?s)```go\n(.*?)```")
+	text := guide(t)
+	quotes := fence.FindAllStringSubmatchIndex(text, -1)
+	if len(quotes) == 0 {
+		t.Fatal("docs/providers.md quotes nothing")
+	}
+	for _, q := range quotes {
+		links := link.FindAllStringSubmatch(text[:q[0]], -1)
+		if len(links) == 0 {
+			t.Fatal("docs/providers.md quotes code before it links to any")
+		}
+		file := filepath.Join(guideFolder, filepath.FromSlash(links[len(links)-1][1]))
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if quote := text[q[2]:q[3]]; !strings.Contains(string(code), quote) {
+			t.Errorf("docs/providers.md quotes what is not in %s:\n%s", file, quote)
+		}
+	}
+}
