@@ -41,7 +41,7 @@ test-ministack: needs-go needs-python ## AWS in memory held against ministack, c
 
 .PHONY: test-dynamodb-local
 test-dynamodb-local: needs-go needs-java $(DDB)/target/Launcher.class ## the provider on DynamoDB Local, and tables in memory held against it, call by call
-	$(GO) test -count=1 -parallel 8 ./$(DDB)/... # most of its time is waiting
+	$(GO) test -count=1 -parallel 16 ./$(DDB)/... # most of its time is waiting
 	$(GO) test -count=1 -run '^TestTable' ./tests/differential -against=dynamodb-local
 
 # Its own licence lets it be fetched, not passed on.

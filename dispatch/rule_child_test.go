@@ -263,11 +263,13 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.delayed()
-		h.raise(in, "1", 1)
 		serving, stop := context.WithCancel(ctx)
 		served := make(chan struct{})
 		go func() { defer close(served); h.Cloud.Serve(serving) }()
-		for range 55 {
+		for minute := range 55 {
+			if minute == 40 {
+				h.raise(in, "1", 1)
+			}
 			time.Sleep(time.Minute)
 			if woken, err := h.Timekeeper.Watch(ctx); woken > 0 || err != nil {
 				t.Errorf("the watch woke it, %v", err)

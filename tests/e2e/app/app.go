@@ -1,4 +1,5 @@
-// Package app is the application of the end-to-end tests: the examples, and orchestrations that give a test time to do harm.
+// Package app is the application of the end-to-end tests: the examples, the engine's scenarios, and orchestrations that give a test time
+// to do harm.
 // Its functions/ are built and deployed as a user's own would be.
 package app
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/examples"
+	"github.com/perdure/perdure/tests/scenarios"
 )
 
 // Naps asks for activities in a row that each take a while.
@@ -27,6 +29,7 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "fails", fails)
 	perdure.AddActivity(r, "third", third)
 	perdure.AddOrchestration(r, "echo", echo)
+	scenarios.Register(r, scenarios.All(0)...) // their durations come with their inputs
 	return r
 }
 
