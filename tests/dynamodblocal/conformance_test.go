@@ -1,0 +1,95 @@
+package dynamodblocal_test
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo/dynamotest"
+	"github.com/perdure/perdure/provider/providertest"
+	"github.com/perdure/perdure/tests/dynamodblocal"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+func TestMain(m *testing.M) { os.Exit(dynamodblocal.Main(m.Run)) }
+
+// TestConformance runs all of the suite but what needs virtual time or stale reads.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	e := &emulator{tables: dynamodb.NewFromConfig(localcloud.Config(os.Getenv(dynamodblocal.EndpointVariable)))}
+	providertest.Run(t, providertest.Harness{
+		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling, providertest.StrictLocks},
+		Want:         providertest.Report{Ran: ran, NotApplicable: notApplicable},
+		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
+			t.Helper()
+			test(t, e.hub(t, c))
+		},
+	})
+}
+
+// ran is how many of the suite's tests do.
+const ran = 199
+
+// notApplicable are the tests of what neither DynamoDB Local nor real time has.
+var notApplicable = []string{
+	"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
+	"heads/AnInstanceIsReadStronglyConsistent",
+	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
+	"timers/ALongOneIsSeenAgainInTime", "errors/ACallEndsWithItsContext", "locking/AFetchIsOverWhenItsWaitIs",
+	"lock expiry/LocksEndAfterTwelveHours",
+}
+
+type emulator struct {
+	tables *dynamodb.Client
+	hubs   atomic.Int64
+}
+
+// hub makes a table that no other test has, also of an earlier run, and queues in memory.
+func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
+	t.Helper()
+	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
+	e.createTable(t, name)
+	queues := simaws.New().Queues
+	return dynamotest.Cloud{
+		Table: e.tables, Queues: queues,
+		CreateQueue: func(queue string, visibility time.Duration) string {
+			return queues.Create(queue, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
+		},
+	}.Hub(t, name, c)
+}
+
+// createTable makes the stack's table.
+func (e *emulator) createTable(t *testing.T, name string) {
+	t.Helper()
+	key := func(name string, k types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
+	}
+	in := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName:  aws.String("byCreation"),
+			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}, {
+			IndexName:  aws.String("byAttention"),
+			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}},
+	}
+	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated"} {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
+		})
+	}
+	if _, err := e.tables.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
