@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/e2e/app"
+)
+
+// The very binaries that are deployed as functions serve a hub from outside Lambda: found by its name, on queues that no
+// function is mapped to. Told to stop, they end well.
+func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
+	pollOnlyHub(t, "laptop")
+	p, err := dynamo.Open(t.Context(), "laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := "./app/functions/"
+	processes := exec.CommandContext(t.Context(), hub.perdure, "worker", "--hub", "laptop", functions+"orchestrator", functions+"worker", functions+"renewer")
+	printed := &strings.Builder{}
+	processes.Stdout, processes.Stderr = printed, printed
+	if err := processes.Start(); err != nil {
+		t.Fatal(err)
+	}
+	laptop := client.New(p)
+	for n, start := range []struct {
+		name  string
+		input any
+	}{{"naps", app.Naps{Count: 5, Each: 100 * time.Millisecond}}, {"hello", "world"}, {"timer", 2 * time.Second}, {"fails", struct{}{}}} {
+		if _, err := laptop.Start(t.Context(), start.name, start.input, client.WithInstanceID(id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range []client.RuntimeStatus{client.StatusCompleted, client.StatusCompleted, client.StatusCompleted, client.StatusFailed} {
+		s, err := laptop.Wait(t.Context(), id(t, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Status != want {
+			t.Errorf("instance %d is %s, want %s", n, s.Status, want)
+		}
+		valid(t, laptop, id(t, n))
+	}
+	if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := processes.Wait(); err != nil {
+		t.Errorf("the processes ended with %v", err)
+	}
+	for _, line := range []string{"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "serving timers", "msg=stopped"} {
+		if !strings.Contains(printed.String(), line) {
+			t.Errorf("%q was not printed", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(printed.String())
+	}
+}
+
+// pollOnlyHub makes a hub of queues of its own, on the table of the hub that is deployed.
+func pollOnlyHub(t *testing.T, name string) {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployed, err := dynamo.Open(t.Context(), "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := sqs.NewFromConfig(cfg)
+	create := func(queue string, attributes map[string]string) string {
+		out, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-" + queue), Attributes: attributes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.QueueUrl
+	}
+	fifo := map[string]string{"FifoQueue": "true"}
+	h := dynamo.Hub{
+		Name: name, Table: deployed.Hub().Table, Timers: dynamo.TimersHops,
+		InboxURL: create("inbox.fifo", fifo), TimersURL: create("timers", nil), WorkQueues: map[string]string{"default": create("default", nil)},
+		DeadLetters: map[string]string{
+			provider.QueueInbox: create("inbox-dead.fifo", fifo), provider.QueueTimers: create("timers-dead", nil), "default": create("default-dead", nil),
+		},
+	}
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ssm.NewFromConfig(cfg).PutParameter(t.Context(), &ssm.PutParameterInput{
+		Name: aws.String(dynamo.ParameterName(name)), Value: aws.String(string(b)), Type: ssmtypes.ParameterTypeString,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
