@@ -231,8 +231,8 @@ func isStart(m provider.InboxMessage) bool { return m.Kind == provider.MessageSt
 // commit makes the turn durable and sends what it decided. Only then are its messages done.
 func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	consumed := max(out.Consumed-1, 0) // the first group was the refused outputs
-	if out.Ended && consumed == 0 && s.x.head.Watermark == (provider.Position{}) && len(s.rest) > 0 {
-		consumed = 1 // a body that ended at once was started by the first message: it must be known as the trigger (R4)
+	if out.Ended && out.Consumed == 0 && len(s.rest) > 0 && (out.Continued == nil || s.x.head.Watermark == (provider.Position{})) {
+		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
 		handOn(&out, &s.rest[0])
 	}
 	for consumed < len(s.rest) && s.rest[consumed].Kind == provider.MessageWake {

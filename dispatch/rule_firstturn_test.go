@@ -1,0 +1,83 @@
+package dispatch_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// ending is a registry whose orchestration ends in its first turn.
+func ending() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "sleeper", func(*perdure.OrchestrationContext, int) (int, error) { return 7, nil })
+	return r
+}
+
+// diesBeforeTheStatus kills the process that is about to write that the instance is over.
+func diesBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
+	return crashOnce(false, func(c simaws.Call) bool {
+		u, ok := c.Input.(*dynamodb.UpdateItemInput)
+		return ok && text(u.ExpressionAttributeValues, ":status") == "Completed"
+	})
+}
+
+// over serves until all is at rest, and wants the instance to be over.
+func (h *hub) over(in provider.Instance) {
+	h.t.Helper()
+	h.ServeFor(h.t.Context(), 24*time.Hour)
+	if now := h.read(in); now.Status != provider.StatusCompleted {
+		h.t.Errorf("the history has ended, and a day later the instance is %s", now.Status)
+	}
+	h.checkRest()
+}
+
+// A delayed start: what comes before its time is consumed by turns without code. The body ends in its first turn.
+func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
+	t.Parallel()
+	intercept, crashed := diesBeforeTheStatus()
+	inBubble(t, simhub.Options{Registry: ending(), Intercept: intercept}, func(ctx context.Context, h *hub) {
+		s := provider.Start{InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: time.Now().Add(time.Minute)}
+		in, err := h.Provider.StartOrchestration(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.raise(in, "e", 1)
+		h.over(in)
+		if !crashed.Load() {
+			t.Error("no crash")
+		}
+	})
+}
+
+// Blocked: the event that ends it is parked, and another, which it does not need, brings the turn of the build that can go on.
+func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
+	t.Parallel()
+	intercept, crashed := diesBeforeTheStatus()
+	inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: intercept}, func(_ context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		broken := h.orchestrator(sleeper(1, "plus"), "broken")
+		h.raise(in, "e", 5)
+		for range 3 {
+			time.Sleep(10 * time.Minute)
+			h.give(broken)
+		}
+		if now := h.read(in); now.Status != provider.StatusBlocked {
+			t.Fatalf("the instance is %s", now.Status)
+		}
+		h.orchestrator(sleeper(1, "add"), "mended")
+		h.raise(in, "f", 1)
+		h.over(in)
+		if !crashed.Load() {
+			t.Error("no crash")
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// generations is a build of the orchestration "Generation" in these versions. Each says in each of its turns which it is, and waits
+// for an event in between; with n it does so in n more executions.
+func generations(versions ...string) *perdure.Registry {
+	return build(func(r *perdure.Registry) {
+		for _, v := range versions {
+			perdure.AddOrchestration(r, "Generation", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+				first, err := perdure.CallActivityByName[string](ctx, "Echo", v).Await(ctx)
+				if err != nil {
+					return "", err
+				}
+				if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
+					return "", err
+				}
+				if n > 0 {
+					return perdure.ContinueAsNew[string](ctx, n-1)
+				}
+				then, err := perdure.CallActivityByName[string](ctx, "Echo", v).Await(ctx)
+				return first + " then " + then, err
+			}, perdure.WithVersion(v))
+		}
+	})
+}
+
+// TestTwoGenerationsOnOneQueue has environments of an old build and of a new one take turns at the same inbox, as in a rollout: what
+// began as version 1 stays so, in whichever of them; what begins in the new build is version 2, which the old one leaves alone.
+func TestTwoGenerationsOnOneQueue(t *testing.T) {
+	t.Parallel()
+	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
+		for n := range 3 {
+			h.start(fmt.Sprint("old-", n), "Generation", 0)
+		}
+		h.serve(5 * time.Minute)
+		h.Orchestrators = append(h.Orchestrators, h.environment(generations("1", "2"), "new"))
+		for n := range 6 {
+			h.start(fmt.Sprint("new-", n), "Generation", 0)
+			h.start(fmt.Sprint("two-", n), "Generation", 0, client.WithVersion("2"))
+		}
+		h.serve(30 * time.Minute)
+		for n := range 6 {
+			h.tell(fmt.Sprint("new-", n), 1)
+			h.tell(fmt.Sprint("two-", n), 1)
+			if n < 3 {
+				h.tell(fmt.Sprint("old-", n), 1)
+			}
+		}
+		h.serve(4 * time.Hour)
+		for n := range 3 {
+			h.completed(fmt.Sprint("old-", n), `"1 then 1"`)
+		}
+		for n := range 6 {
+			h.completed(fmt.Sprint("two-", n), `"2 then 2"`)
+			version := h.status(fmt.Sprint("new-", n)).Version
+			h.completed(fmt.Sprint("new-", n), fmt.Sprintf(`"%s then %s"`, version, version))
+		}
+	})
+}
+
+// A running execution stays with its version, and the next takes the highest there is.
+func TestContinueAsNewMovesToTheHighestVersion(t *testing.T) {
+	t.Parallel()
+	inBubble(t, generations("1"), func(_ context.Context, h *hub) {
+		h.start("loose", "Generation", 1)
+		h.start("bound", "Generation", 1, client.WithVersion("1"))
+		h.serve(5 * time.Minute)
+		h.deploy(generations("1", "2"), "new")
+		for _, id := range []string{"loose", "bound"} {
+			h.tell(id, 1)
+			h.tell(id, 2)
+		}
+		h.serve(time.Hour)
+		h.completed("loose", `"2 then 2"`)
+		h.completed("bound", `"1 then 1"`)
+	})
+}
+
+// A name or a version that the deployed build does not have waits for the build that has it, and is listed with what is missing.
+func TestUnregisteredOrchestrationWaits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		other *perdure.Registry
+		says  []string
+	}{
+		"name":    {build(nil), []string{`orchestration "Generation"`, "not registered"}},
+		"version": {generations("1"), []string{`orchestration "Generation" version "2"`, "not registered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, generations("1", "2"), func(_ context.Context, h *hub) {
+				h.start("i", "Generation", 0, client.WithVersion("2"))
+				h.deploy(tt.other, "other")
+				h.serve(30 * time.Minute)
+				unregistered(t, h, "i", tt.says...)
+				h.tell("i", 1)
+				h.serve(30 * time.Minute)
+				unregistered(t, h, "i", tt.says...)
+				h.deploy(generations("1", "2"), "right")
+				h.serve(time.Hour)
+				h.completed("i", `"2 then 2"`)
+			})
+		})
+	}
+}
+
+func unregistered(t *testing.T, h *hub, id string, says ...string) {
+	t.Helper()
+	d := h.blocked(id)
+	for _, words := range says {
+		if d.Type != history.TypeUnregistered || !strings.Contains(d.Message, words) {
+			t.Errorf("%s: %s; want %q", d.Type, d.Message, words)
+		}
+	}
+}
+
+// A child of an unknown name is an instance that is blocked; its parent waits for it.
+func TestUnregisteredChildWaits(t *testing.T) {
+	t.Parallel()
+	parent := func(r *perdure.Registry) {
+		perdure.AddOrchestration(r, "Parent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			return perdure.CallSubOrchestrationByName[string](ctx, "Later", nil, perdure.WithInstanceID("child")).Await(ctx)
+		})
+	}
+	inBubble(t, build(parent), func(_ context.Context, h *hub) {
+		h.start("i", "Parent", 0)
+		h.serve(30 * time.Minute)
+		unregistered(t, h, "child", `orchestration "Later"`)
+		if s := h.status("i"); s.Status != client.StatusRunning {
+			t.Errorf("its parent is %s", s.Status)
+		}
+		h.deploy(build(func(r *perdure.Registry) {
+			parent(r)
+			perdure.AddOrchestration(r, "Later", func(*perdure.OrchestrationContext, any) (string, error) { return "here", nil })
+		}), "with the child")
+		h.serve(time.Hour)
+		h.completed("i", `"here"`)
+	})
+}
+
+// An activity of an unknown name waits in its queue for the worker that has it.
+func TestUnregisteredActivityWaits(t *testing.T) {
+	t.Parallel()
+	inBubble(t, build(func(r *perdure.Registry) {
+		perdure.AddOrchestration(r, "Asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			return perdure.CallActivityByName[string](ctx, "Later", nil).Await(ctx)
+		})
+	}), func(_ context.Context, h *hub) {
+		h.start("i", "Asks", 0)
+		h.serve(2 * time.Hour)
+		if s := h.status("i"); s.Status != client.StatusRunning {
+			t.Fatalf("it is %s, %+v", s.Status, s.Failure)
+		}
+		later := dispatch.NewWorker(dispatch.Options{Provider: h.Provider, Registry: build(func(r *perdure.Registry) {
+			perdure.AddActivity(r, "Later", func(context.Context, any) (string, error) { return "here", nil })
+		})})
+		h.Cloud.Map(h.Provider.Hub().WorkQueues[perdure.DefaultQueue], simaws.Mapping{
+			Invoke: func(ctx context.Context, ms []sqstypes.Message) ([]string, error) {
+				return later.HandleRecords(ctx, simhub.Records(ms)), nil
+			},
+		})
+		h.serve(12 * time.Hour) // the other worker may be first, again and again
+		h.completed("i", `"here"`)
+	})
+}
+
+// Code that the engine cannot go on with is reported, in words of the one who wrote it, and goes on once it is mended.
+func TestCodeThatCannotGoOnIsReported(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		code step
+		kind string
+		says []string
+	}{
+		"a body that blocks outside": {func(*perdure.OrchestrationContext) error {
+			time.Sleep(time.Hour)
+			return nil
+		}, history.TypeBlockedOutside, []string{`instance "i"`, "did not come back within 1s", "not a future"}},
+		"a call on a goroutine": {func(ctx *perdure.OrchestrationContext) error {
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				perdure.CreateTimer(ctx, time.Second)
+			}()
+			<-done
+			return nil
+		}, history.TypeForeignGoroutine, []string{`instance "i"`, "a goroutine that is not the orchestration's"}},
+		"a call of a closure": {func(ctx *perdure.OrchestrationContext) error {
+			name := "x"
+			perdure.CallActivity(ctx, func(context.Context, int) (string, error) { return name, nil }, 1)
+			return nil
+		}, history.TypeUnregistered, []string{`instance "i"`, "it is a closure"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, code([]step{tt.code, event("go")}), func(_ context.Context, h *hub) {
+				h.start("i", "Code", 0)
+				h.serve(30 * time.Minute)
+				d := h.blocked("i")
+				for _, words := range tt.says {
+					if d.Type != tt.kind || !strings.Contains(d.Message, words) {
+						t.Errorf("%s: %s; want %s, and %q", d.Type, d.Message, tt.kind, words)
+					}
+				}
+				h.tell("i", 1)
+				h.deploy(code([]step{inc(), event("go")}), "mended")
+				h.serve(time.Hour)
+				h.completed("i", `"done"`)
+			})
+		})
+	}
+}

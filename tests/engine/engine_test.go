@@ -1,0 +1,67 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/tests/scenarios"
+)
+
+// tick is long: virtual time costs nothing, and no crash delays anything by as much as decides a race.
+const tick = time.Minute
+
+// TestEngine runs each scenario in virtual time: warm, and with each turn replaying the history from its beginning.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios.All(tick) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			for name, opts := range map[string][]perduretest.Option{"warm": nil, "cold": {perduretest.WithoutCache()}} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					inVirtualTime(t, named(t, s.Name), opts...)
+				})
+			}
+		})
+	}
+}
+
+// named is a scenario of a test's own: some keep count.
+func named(t *testing.T, name string) scenarios.Scenario {
+	t.Helper()
+	for _, s := range scenarios.All(tick) {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("there is no scenario %q", name)
+	return scenarios.Scenario{}
+}
+
+func inVirtualTime(t *testing.T, s scenarios.Scenario, opts ...perduretest.Option) {
+	t.Helper()
+	r := perdure.NewRegistry()
+	scenarios.Register(r, s)
+	env := perduretest.New(t, r, opts...)
+	ctx, c := t.Context(), env.Client()
+	id, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(instanceID))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Drive != nil {
+		if err := s.Drive(ctx, scenarios.World{Client: c, Tick: tick, Pass: env.Advance}, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, err := c.Wait(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Hour) // what should not come would have come by then
+	if err := s.Check(ctx, c, status); err != nil {
+		t.Error(err)
+	}
+}

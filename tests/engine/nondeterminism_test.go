@@ -1,0 +1,262 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+// step is a statement of an orchestration.
+type step func(ctx *perdure.OrchestrationContext) error
+
+// code registers an orchestration of these steps.
+func code(steps []step, opts ...perdure.OrchestrationOption) *perdure.Registry {
+	return build(func(r *perdure.Registry) {
+		perdure.AddOrchestration(r, "Code", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			for _, s := range steps {
+				if err := s(ctx); err != nil {
+					return "", err
+				}
+			}
+			return "done", nil
+		}, opts...)
+	})
+}
+
+func call(name string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		perdure.CallActivityByName[any](ctx, name, nil)
+		return nil
+	}
+}
+
+// inc waits for an activity, and calls others while that runs.
+func inc(others ...string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		f := perdure.CallActivityByName[any](ctx, "Inc", 0)
+		for _, name := range others {
+			perdure.CallActivityByName[any](ctx, name, "")
+		}
+		_, err := f.Await(ctx)
+		return err
+	}
+}
+
+func timer(ctx *perdure.OrchestrationContext) error {
+	perdure.CreateTimer(ctx, time.Second)
+	return nil
+}
+
+// event waits for an external event, and asks for activities before it does.
+func event(name string, meanwhile ...string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		f := perdure.WaitForExternalEvent[int](ctx, name)
+		for _, name := range meanwhile {
+			perdure.CallActivityByName[any](ctx, name, nil)
+		}
+		_, err := f.Await(ctx)
+		return err
+	}
+}
+
+func child(name, id string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		perdure.CallSubOrchestrationByName[any](ctx, name, 1, perdure.WithInstanceID(id))
+		return nil
+	}
+}
+
+func cancelledChild(ctx *perdure.OrchestrationContext) error {
+	perdure.CallSubOrchestrationByName[any](ctx, "Counts", 1, perdure.WithInstanceID("c")).Cancel("")
+	return nil
+}
+
+func detach(name, id string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		_, err := perdure.StartOrchestration(ctx, name, 1, perdure.WithInstanceID(id))
+		return err
+	}
+}
+
+func effect[T any](v T) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		perdure.SideEffect(ctx, func() T { return v })
+		return nil
+	}
+}
+
+func setStatus(ctx *perdure.OrchestrationContext) error {
+	ctx.SetCustomStatus("on its way")
+	return nil
+}
+
+// race has an activity win over a timer and another activity, and then does with the losers.
+func race(then func(ctx *perdure.OrchestrationContext, winner, timer, slow perdure.Awaitable) error) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		winner, timer := perdure.CallActivityByName[int](ctx, "Inc", 1), perdure.CreateTimer(ctx, time.Minute)
+		slow := perdure.CallActivityByName[string](ctx, "Nap", time.Minute)
+		if _, err := perdure.WhenAny(ctx, winner, timer, slow); err != nil {
+			return err
+		}
+		return then(ctx, winner, timer, slow)
+	}
+}
+
+func selects(ctx *perdure.OrchestrationContext, winner, timer, slow perdure.Awaitable) error {
+	_, err := perdure.Select(ctx, winner, timer, slow)
+	return err
+}
+
+func spawn(names ...string) step {
+	return func(ctx *perdure.OrchestrationContext) error {
+		for _, name := range names {
+			perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) { perdure.CallActivityByName[any](ctx, name, nil) })
+		}
+		return perdure.Sleep(ctx, time.Millisecond)
+	}
+}
+
+func continues(ctx *perdure.OrchestrationContext) error {
+	_, err := perdure.ContinueAsNew[string](ctx, 1)
+	return err
+}
+
+func fails(*perdure.OrchestrationContext) error { return errors.New("no more") }
+
+func panics(*perdure.OrchestrationContext) error { panic("no more") }
+
+// change is code that an instance runs, and the code that a deployment replaces it by before the event "go" comes.
+type change struct {
+	name          string
+	before, after []step
+	expected, got string
+}
+
+func changes() []change {
+	wait := event("go")
+	const waits = `ExternalEventSubscribed "go"`
+	return []change{
+		{"activity name", []step{call("Inc"), wait}, []step{call("Echo"), wait}, `ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`},
+		{"activity became timer", []step{call("Inc"), wait}, []step{timer, wait}, `ActivityScheduled "Inc"`, "TimerCreated"},
+		{"timer became activity", []step{timer, wait}, []step{call("Inc"), wait}, "TimerCreated", `ActivityScheduled "Inc"`},
+		{"activity became child", []step{call("Inc"), wait}, []step{child("Counts", "c"), wait}, `ActivityScheduled "Inc"`, `SubOrchestrationScheduled "Counts" as instance "c"`},
+		{"activity became event", []step{call("Inc"), wait}, []step{event("x"), wait}, `ActivityScheduled "Inc"`, `ExternalEventSubscribed "x"`},
+		{"order swapped", []step{call("Inc"), timer, wait}, []step{timer, call("Inc"), wait}, `ActivityScheduled "Inc"`, "TimerCreated"},
+		{"coroutines swapped", []step{spawn("Inc", "Echo"), wait}, []step{spawn("Echo", "Inc"), wait}, `ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`},
+		{"one more", []step{call("Inc"), wait}, []step{call("Inc"), timer, wait}, waits, "TimerCreated"},
+		{"one more at the end of a turn", []step{inc(), wait}, []step{inc("Echo"), wait}, "nothing more before TurnStarted", `ActivityScheduled "Echo"`},
+		{"one more at the end of history", []step{wait}, []step{event("go", "Inc")}, "nothing more: it ends here", `ActivityScheduled "Inc"`},
+		{"one less", []step{call("Inc"), timer, wait}, []step{call("Inc"), wait}, "TimerCreated", waits},
+		{"one less at the end of a turn", []step{inc("Echo"), wait}, []step{inc(), wait}, `ActivityScheduled "Echo"`, `nothing more: it waits for ActivityScheduled "Inc" #3`},
+		{"event name", []step{wait}, []step{event("gone")}, waits, `ExternalEventSubscribed "gone"`},
+		{"child name", []step{child("Counts", "c"), wait}, []step{child("Hello-detached", "c"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `SubOrchestrationScheduled "Hello-detached" as instance "c"`},
+		{"child id", []step{child("Counts", "c"), wait}, []step{child("Counts", "d"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `SubOrchestrationScheduled "Counts" as instance "d"`},
+		{"child became detached", []step{child("Counts", "c"), wait}, []step{detach("Counts", "c"), wait}, `SubOrchestrationScheduled "Counts" as instance "c"`, `DetachedOrchestrationScheduled "Counts" as instance "c"`},
+		{"detached name", []step{detach("Counts", "c"), wait}, []step{detach("Reserves", "c"), wait}, `DetachedOrchestrationScheduled "Counts" as instance "c"`, `DetachedOrchestrationScheduled "Reserves" as instance "c"`},
+		{"child no more cancelled", []step{cancelledChild, wait}, []step{child("Counts", "c"), wait}, `SubOrchestrationCancelRequested as instance "c" of #3 (requested)`, waits},
+		{"end instead of a wait", []step{wait}, nil, waits, "OrchestrationCompleted"},
+		{"continue instead of a wait", []step{wait}, []step{continues}, waits, "OrchestrationContinuedAsNew"},
+		{"failure instead of a wait", []step{wait}, []step{fails}, waits, "OrchestrationFailed"},
+		{"panic instead of a wait", []step{wait}, []step{panics}, waits, "OrchestrationFailed"},
+		{"side effect removed", []step{effect(7), wait}, []step{wait}, "SideEffectRecorded", waits},
+		{"side effect added", []step{wait}, []step{effect(7), wait}, waits, "SideEffectRecorded"},
+		{"side effect of another type", []step{effect(7), wait}, []step{effect("seven"), wait}, "SideEffectRecorded", "SideEffectRecorded of another type: *"},
+		{"custom status removed", []step{setStatus, wait}, []step{wait}, "CustomStatusSet", waits},
+		{"custom status added", []step{wait}, []step{setStatus, wait}, waits, "CustomStatusSet"},
+		{"losers kept", []step{race(selects), wait}, []step{race(func(*perdure.OrchestrationContext, perdure.Awaitable, perdure.Awaitable, perdure.Awaitable) error {
+			return nil
+		}), wait}, "TimerCancelled of #4 (select_loser)", waits},
+		{"another loser", []step{race(selects), wait}, []step{race(func(_ *perdure.OrchestrationContext, _, _, slow perdure.Awaitable) error {
+			slow.Cancel("")
+			return nil
+		}), wait}, "TimerCancelled of #4 (select_loser)", "ActivityCancelRequested of #5 (requested)"},
+		{"another reason", []step{race(selects), wait}, []step{race(func(_ *perdure.OrchestrationContext, _, timer, _ perdure.Awaitable) error {
+			timer.Cancel("")
+			return nil
+		}), wait}, "TimerCancelled of #4 (select_loser)", "TimerCancelled of #4 (requested)"},
+	}
+}
+
+// TestNondeterminism has every way in which deployed code can part from the history of an instance that is under way. The instance is
+// listed as blocked, with what history has and what the code asked for. It goes on, with the event that came meanwhile, when the
+// old code is back.
+func TestNondeterminism(t *testing.T) {
+	t.Parallel()
+	for _, c := range changes() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, code(c.before), func(ctx context.Context, h *hub) {
+				h.start("i", "Code", 0)
+				h.serve(10 * time.Minute)
+				h.deploy(code(c.after), "changed")
+				h.tell("i", 1)
+				h.ServeFor(ctx, time.Second)
+				if s := h.status("i"); s.Status != client.StatusRunning {
+					t.Errorf("after the first failure, when an environment of another build may yet take it, it is %s", s.Status)
+				}
+				h.serve(30 * time.Minute)
+				bothSides(t, h.blocked("i"), c.expected, c.got)
+				h.deploy(code(c.before), "as before")
+				h.serve(2 * time.Hour)
+				h.completed("i", `"done"`)
+			})
+		})
+	}
+}
+
+// bothSides wants a diagnosis that tells them, in its fields and in its message. A star at the end stands for anything.
+func bothSides(t *testing.T, d *history.Failure, expected, got string) {
+	t.Helper()
+	head, open := strings.CutSuffix(got, "*")
+	if d.Type != history.TypeNondeterminism || d.Expected != expected || d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
+		t.Errorf("%s: history has %q, the code %q\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
+	}
+	if message := fmt.Sprintf("history has %s, the code asked for %s", d.Expected, d.Got); !strings.Contains(d.Message, message) || d.EventID < 2 {
+		t.Errorf("event #%d, message %q, want %q in it", d.EventID, d.Message, message)
+	}
+}
+
+// What the code says about its decisions is not compared: such a change is no other decision, and what is under way goes on as it began.
+func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
+	t.Parallel()
+	arguments := func(n int, d time.Duration, p perdure.RetryPolicy) []step {
+		return []step{func(ctx *perdure.OrchestrationContext) error {
+			ctx.SetCustomStatus(n)
+			perdure.SideEffect(ctx, func() int { return n })
+			perdure.CallActivityByName[int](ctx, "Inc", n, perdure.WithStartToClose(d), perdure.WithRetry(p))
+			perdure.CreateTimer(ctx, d)
+			perdure.CallSubOrchestrationByName[int](ctx, "Counts", n, perdure.WithInstanceID("c"), perdure.WithRetry(p))
+			return nil
+		}, event("go")}
+	}
+	inBubble(t, code(arguments(1, time.Minute, perdure.RetryPolicy{})), func(_ context.Context, h *hub) {
+		h.start("i", "Code", 0)
+		h.serve(10 * time.Minute)
+		h.deploy(code(arguments(2, time.Hour, perdure.RetryPolicy{MaxAttempts: 7})), "changed")
+		h.tell("i", 1)
+		h.serve(10 * time.Minute)
+		h.completed("i", `"done"`)
+	})
+}
+
+// For those who want failure.
+func TestFailOnNondeterminism(t *testing.T) {
+	t.Parallel()
+	inBubble(t, code([]step{event("go")}), func(_ context.Context, h *hub) {
+		h.start("i", "Code", 0)
+		h.serve(5 * time.Minute)
+		h.deploy(code([]step{event("gone")}, perdure.FailOnNondeterminism()), "strict")
+		h.tell("i", 1)
+		h.serve(10 * time.Minute)
+		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil || s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {
+			t.Errorf("%s, %+v", s.Status, s.Failure)
+		}
+	})
+}
