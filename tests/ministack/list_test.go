@@ -2,6 +2,7 @@ package ministack_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -70,10 +71,7 @@ func (e *emulator) fill(t *testing.T, p provider.Provider, instances int) {
 	for from := 1; from < instances; from += 25 {
 		var puts []types.WriteRequest
 		for n := from; n < min(from+25, instances); n++ {
-			copied := map[string]types.AttributeValue{}
-			for k, v := range out.Item {
-				copied[k] = v
-			}
+			copied := maps.Clone(out.Item)
 			at := created.Add(time.Duration(n) * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
 			copied["pk"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("i#n-%d", n)}
 			copied["gs"] = &types.AttributeValueMemberS{Value: fmt.Sprint(n % 16)}
