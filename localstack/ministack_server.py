@@ -75,14 +75,18 @@ def parse_expressions_once() -> None:
     ministack parses and walks it again for every item of a partition, which
     takes nine tenths of a query of many.
     """
-    evaluate, parse = dynamodb._evaluate_condition, functools.lru_cache(maxsize=1024)(KEY_CONDITION.fullmatch)
-    order = dynamodb._index_order_value
+    evaluate, order = dynamodb._evaluate_condition, dynamodb._index_order_value
+
+    @functools.lru_cache(maxsize=1024)
+    def parse(expr: str) -> tuple | None:
+        parsed = KEY_CONDITION.fullmatch(expr)
+        return parsed and parsed.groups()
 
     def directly(expr: str, item: dict, values: dict, names: dict, slot: str = "ConditionExpression") -> bool:
         parsed = parse(expr) if slot == "KeyConditionExpression" else None
         if parsed is None:
             return evaluate(expr, item, values, names, slot=slot)
-        pk, is_, sk, low, high, path, prefix = parsed.groups()
+        pk, is_, sk, low, high, path, prefix = parsed
         try:
             if item[names.get(pk, pk)]["S"] != values[is_]["S"]:
                 return False
@@ -93,8 +97,12 @@ def parse_expressions_once() -> None:
             return evaluate(expr, item, values, names, slot=slot)
 
     def ordered(item: dict, name: str, kind: str) -> Any:
-        value = item.get(name, {}).get("S") if kind == "S" else None
-        return order(item, name, kind) if value is None else value
+        if kind == "S":
+            try:
+                return item[name]["S"]
+            except KeyError:
+                pass
+        return order(item, name, kind)
 
     dynamodb._evaluate_condition, dynamodb._index_order_value = directly, ordered
     tokenize = functools.lru_cache(maxsize=1024)(dynamodb._tokenize)
