@@ -157,7 +157,7 @@ func (s *session) start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.rest, s.absent = s.rest[1:], false
+	s.rest, s.absent, s.redispatched = s.rest[1:], false, false // what is there may have consumed what comes behind, and more
 	s.settle()
 	return nil
 }
