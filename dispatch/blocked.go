@@ -159,10 +159,10 @@ func blockedBy(events []history.Event) string {
 	return ""
 }
 
-// taken are the messages of the next turn: up to a start, which is for what it may make.
+// taken are the messages of the next turn: up to one that is not for the code.
 func (s *session) taken() []provider.InboxMessage {
 	taken := s.rest
-	if i := slices.IndexFunc(taken, isStart); i >= 0 {
+	if i := slices.IndexFunc(taken, s.apart); i >= 0 {
 		taken = taken[:i]
 	}
 	if s.most > 0 && s.most < len(taken) {

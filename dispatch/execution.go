@@ -24,6 +24,9 @@ type execution struct {
 	// broken is why its code cannot go on; then instance is nil. blockedBy is the build that history says it is blocked in.
 	broken    error
 	blockedBy string
+	// cancels is the cancel record; cancelling says that the instance has been asked to end.
+	cancels    provider.Cancels
+	cancelling bool
 	// lastID is the id of the last event, as far as it was read or written in this invocation.
 	lastID int64
 	// start is what the execution began with, but for what its code has been given.
@@ -45,6 +48,7 @@ func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) 
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, due: read.Head.Segment == 0, start: *read.Start()}
 	x.lastID, x.blockedBy = events[len(events)-1].ID, blockedBy(events)
+	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs = nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {
 		x.over = true

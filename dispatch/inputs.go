@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -26,6 +27,15 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 		return []history.Event{{Kind: history.OrchestrationTerminated, Message: m.Text}}
 	case provider.MessageChildOutcome:
 		return []history.Event{childOutcome(m)}
+	case provider.MessageCancel:
+		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: m.Text, RequestedBy: m.RequestedBy}}
+	case provider.MessageCancelActivity:
+		return []history.Event{{
+			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: m.Text,
+			RequestedBy: history.RequestedByClient,
+		}}
+	case provider.MessageCancelChildOutcome:
+		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
 	case provider.MessageWake, provider.MessageStart:
 	}
 	return nil

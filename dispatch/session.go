@@ -89,6 +89,9 @@ func (s *session) advance(ctx context.Context) error {
 	if s.startsFirst() {
 		return s.start(ctx)
 	}
+	if s.absent && len(s.rest) > 0 && s.rest[0].Kind == provider.MessageCancel && s.rest[0].StartID != "" {
+		return s.refuseCancel(ctx)
+	}
 	if s.x == nil {
 		return s.load(ctx, s.firstLook())
 	}
@@ -98,10 +101,14 @@ func (s *session) advance(ctx context.Context) error {
 	if from, ok := s.redelivered(); ok {
 		return s.redispatch(ctx, from)
 	}
+	foreign := len(s.rest) > 0 && s.rest[0].Kind == provider.MessageCancel && s.apart(s.rest[0])
+	if (s.x.over || foreign) && !s.x.verified {
+		return errUnverified
+	}
+	if foreign {
+		return s.answerCancel(ctx)
+	}
 	if s.x.over {
-		if !s.x.verified {
-			return errUnverified
-		}
 		s.drop(ctx, "the instance is over")
 		return nil
 	}
@@ -226,7 +233,45 @@ func (s *session) turn(ctx context.Context) error {
 	return s.commit(ctx, out)
 }
 
-func isStart(m provider.InboxMessage) bool { return m.Kind == provider.MessageStart }
+// apart tells messages that are not for the instance's code: what starts it, and a parent's cancel of an instance that is over,
+// or is another than the one with this id.
+func (s *session) apart(m provider.InboxMessage) bool {
+	switch m.Kind {
+	case provider.MessageStart:
+		return true
+	case provider.MessageCancel:
+		return m.StartID != "" && (s.x == nil || s.x.over || m.StartID != s.x.start.StartID)
+	default:
+		return false
+	}
+}
+
+// refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).
+func (s *session) refuseCancel(ctx context.Context) error {
+	if err := s.o.provider.RefuseCancel(ctx, &s.rest[0]); err != nil {
+		return err
+	}
+	s.rest = s.rest[1:]
+	s.settle()
+	return nil
+}
+
+// answerCancel tells a parent that its child cannot be cancelled.
+func (s *session) answerCancel(ctx context.Context) error {
+	m := &s.rest[0]
+	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer.Kind = provider.MessageCancelChildOutcome
+	answer.Error = &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q is of another start", m.InstanceID)}
+	if m.StartID == s.x.start.StartID {
+		answer.Error = &history.Failure{Type: history.TypeOver, Message: fmt.Sprintf("instance %q is over", m.InstanceID)}
+	}
+	if err := s.o.provider.EnqueueForOrchestrator(ctx, answer); err != nil {
+		return err
+	}
+	s.rest = s.rest[1:]
+	s.settle()
+	return nil
+}
 
 // commit makes the turn durable and sends what it decided. Only then are its messages done.
 func (s *session) commit(ctx context.Context, out replay.Outcome) error {
@@ -252,7 +297,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 			s.most = consumed / 2
 			return errTooMany
 		}
-		out.Ended, t.Next = true, nil
+		out.Ended, t.Next, t.Cancels = true, nil, nil
 		t.Events = tooLarge(out.Events, err)
 		refused, err = s.o.provider.AckOrchestrationItem(ctx, t)
 	}
@@ -272,15 +317,23 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 }
 
 func (s *session) newTurn(events []history.Event) *provider.Turn {
-	return &provider.Turn{
-		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent, Unblocks: s.x.blockedBy != "",
+	t := &provider.Turn{
+		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
+		Unblocks: s.x.blockedBy != "", Cancelling: s.x.cancelling || provider.IsCancelling(events),
 	}
+	if more := provider.CancelsOf(events); len(more) > 0 {
+		t.Cancels = slices.Concat(s.x.cancels, more)
+	}
+	return t
 }
 
 // moved: t is committed, and its messages are consumed.
 func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
 	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
-	s.x.lastID, s.x.blockedBy = t.Events[len(t.Events)-1].ID, ""
+	s.x.lastID, s.x.blockedBy, s.x.cancelling = t.Events[len(t.Events)-1].ID, "", t.Cancelling
+	if t.Cancels != nil {
+		s.x.cancels = t.Cancels
+	}
 	s.refused, s.rest = refused, s.rest[consumed:]
 }
 
@@ -345,10 +398,10 @@ func (s *session) settle() {
 	}
 }
 
-// drop gives up what is left, up to a start, which asks for another instance: its place was looked at, strongly consistent,
+// drop gives up what is left, up to what is not for this instance: its place was looked at, strongly consistent,
 // in this invocation.
 func (s *session) drop(ctx context.Context, why string) {
-	n := slices.IndexFunc(s.rest, isStart)
+	n := slices.IndexFunc(s.rest, s.apart)
 	if n < 0 {
 		n = len(s.rest)
 	}

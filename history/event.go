@@ -62,6 +62,7 @@ const (
 	RequestedByBody   = "body"
 	RequestedByEngine = "engine"
 	RequestedByClient = "client"
+	RequestedByParent = "parent:" // and the instance id
 )
 
 // IsInput reports whether the event came from outside, rather than being a decision of the orchestration: a cancel request

@@ -22,6 +22,9 @@ const (
 	// TypeBlockedOutside is code that does not come back, TypeForeignGoroutine code that calls from a goroutine of its own.
 	TypeBlockedOutside   = "blocked_outside"
 	TypeForeignGoroutine = "foreign_goroutine"
+	// TypeNotFound is a cancellation of an instance that is not there, TypeOver of one that has ended.
+	TypeNotFound = "not_found"
+	TypeOver     = "over"
 	// TypeAlreadyExists is a start of an instance id that is in use.
 	TypeAlreadyExists = "already_exists"
 	// TypePayloadTooLarge is an input or result over the limit.

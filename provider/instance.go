@@ -22,6 +22,10 @@ const (
 	StatusFailed RuntimeStatus = "Failed"
 	// StatusTerminated: ended from outside, without running its code.
 	StatusTerminated RuntimeStatus = "Terminated"
+	// StatusCancelling: asked to end, and its code is unwinding.
+	StatusCancelling RuntimeStatus = "Cancelling"
+	// StatusCancelled: ended because it was asked to.
+	StatusCancelled RuntimeStatus = "Cancelled"
 	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. It goes on by
 	// itself once a build is deployed whose code can.
 	StatusBlocked RuntimeStatus = "Blocked"
@@ -29,7 +33,7 @@ const (
 
 // Terminal reports whether the instance is over.
 func (s RuntimeStatus) Terminal() bool {
-	return s == StatusCompleted || s == StatusFailed || s == StatusTerminated
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated
 }
 
 // StatusAfter is the status an instance has once its execution ended with an event of this kind; ok is false for events that end nothing.
@@ -39,6 +43,8 @@ func StatusAfter(k history.Kind) (s RuntimeStatus, ok bool) {
 		return StatusCompleted, true
 	case history.OrchestrationFailed:
 		return StatusFailed, true
+	case history.OrchestrationCancelled:
+		return StatusCancelled, true
 	case history.OrchestrationTerminated:
 		return StatusTerminated, true
 	default:

@@ -30,6 +30,12 @@ const (
 	MessageStart MessageKind = "start"
 	// MessageChildOutcome tells how a sub-orchestration ended.
 	MessageChildOutcome MessageKind = "childOutcome"
+	// MessageCancel asks the orchestration to end: its code unwinds. From a parent it is for the instance of that StartID alone.
+	MessageCancel MessageKind = "cancel"
+	// MessageCancelActivity asks for one activity to be cancelled.
+	MessageCancelActivity MessageKind = "cancelActivity"
+	// MessageCancelChildOutcome tells a parent that a child could not be cancelled, and why.
+	MessageCancelChildOutcome MessageKind = "cancelChildOutcome"
 )
 
 // Message is what an instance's inbox takes. Flat, as on the wire; which fields count depends on Kind.
@@ -66,6 +72,11 @@ type Message struct {
 	ChildID       string           `json:"childInstanceId,omitempty"`
 	Result        history.Payload  `json:"result,omitempty"`
 	Error         *history.Failure `json:"error,omitempty"`
+
+	// Of a cancellation, beside Text: who asked, as in history, and what for.
+	Reason      string `json:"reason,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+	ActivityID  int64  `json:"activityId,omitempty"`
 }
 
 // ActivityOutcome is how one attempt of an activity ended: Result, or Error.
@@ -170,7 +181,8 @@ func decode(body string, into any, version *int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome:
+	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
+		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome:
 		return true
 	default:
 		return false

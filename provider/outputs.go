@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"github.com/perdure/perdure/history"
 )
 
@@ -40,7 +41,9 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		switch e.Kind {
 		case history.DetachedOrchestrationScheduled:
 			out.Messages = append(out.Messages, startOf(e))
-		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationTerminated:
+		case history.SubOrchestrationCancelRequested:
+			out.Messages = append(out.Messages, cancelOf(x, e))
+		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationCancelled, history.OrchestrationTerminated:
 			if x.Parent != nil {
 				out.Messages = append(out.Messages, outcomeFor(x, e))
 			}
@@ -87,12 +90,28 @@ func outcomeFor(x Origin, end *history.Event) Message {
 	switch end.Kind {
 	case history.OrchestrationCompleted:
 		m.Result = end.Output
+	case history.OrchestrationCancelled:
+		m.Error = &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
 	case history.OrchestrationTerminated:
 		m.Error = &history.Failure{Type: history.TypeTerminated, Message: end.Message, NonRetryable: true}
 	default:
 		m.Error = end.Error
 	}
 	return m
+}
+
+// StartID names the start that an event of an execution asks for: sent again, it is the same start (R10).
+func StartID(executionID string, eventID int64) string {
+	return fmt.Sprintf("%s:%d", executionID, eventID)
+}
+
+// cancelOf asks a child to end: it, and nobody else who may have its id (R16).
+func cancelOf(x Origin, e *history.Event) Message {
+	return Message{
+		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: e.Message,
+		RequestedBy: history.RequestedByParent + x.InstanceID,
+		Parent:      &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.SourceEventID},
+	}
 }
 
 // ChildOutcome is a message for the parent of an instance, still without Result or Error.

@@ -54,6 +54,9 @@ type Orchestrations interface {
 	// RefuseStart remembers a start that came to an id in use, so that it can never start later, and then tells the parent
 	// that waits for it (R10).
 	RefuseStart(ctx context.Context, m *InboxMessage) error
+	// RefuseCancel deals with a parent's cancel that came to an id nobody has: the start that it is for can never succeed from
+	// now on, and then the parent is told that it is cancelled (R16). ErrConflict when there is such an instance by now.
+	RefuseCancel(ctx context.Context, m *InboxMessage) error
 	// ReadOrchestration reads the execution that item's messages are for, or the one that it continued as. ErrNotFound when there is none, ErrCorrupt
 	// when it cannot be read. An eventual read may miss the latest segments, or all of them.
 	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
@@ -74,6 +77,8 @@ type WorkItems interface {
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
 	// their queue (R14). It returns the records whose outcome was not accepted: they stay, to be delivered again.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
+	// ReadCancels reads the cancel record of an execution, strongly consistent: empty when nothing was cancelled.
+	ReadCancels(ctx context.Context, executionID string) (Cancels, error)
 	// PutWorkItems sends work items to their queues, to be seen again after the delay they have left (WorkItem.NotBefore), or
 	// after the longest that a queue has. It serves retries: send, then delete (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error

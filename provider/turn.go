@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -16,6 +17,10 @@ type Turn struct {
 	Events    []history.Event
 	// Parent waits for the instance; nil when nobody does.
 	Parent *history.Parent
+	// Cancels is the execution's whole cancel record, when this turn adds to it: committed with the segment. Nil when it does not.
+	Cancels Cancels
+	// Cancelling: the instance has been asked to end, in this turn or before.
+	Cancelling bool
 	// Unblocks: the instance was blocked until this turn.
 	Unblocks bool
 	// Next is the execution that a turn continues as: created with the segment, in one transaction (R3).
@@ -43,7 +48,15 @@ func (t *Turn) Status() (s RuntimeStatus, changed bool) {
 	if t.last() == history.InputsParked {
 		return StatusBlocked, true
 	}
+	if t.Cancelling {
+		return StatusCancelling, t.Unblocks || IsCancelling(t.Events)
+	}
 	return StatusRunning, t.Head.Segment == 0 || t.Unblocks
+}
+
+// IsCancelling reports whether among these events is one that asks the instance to end.
+func IsCancelling(events []history.Event) bool {
+	return slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.CancelRequested })
 }
 
 func (t *Turn) last() history.Kind {

@@ -34,6 +34,11 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", t.InstanceID, err)
 	}
+	cancels, err := encodeCancels(t.Head.ExecutionID, t.Cancels)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
+	}
+	items = append(items, cancels...) // one transaction: a decision to cancel is seen exactly when it is history
 	if t.Next == nil {
 		err = p.put(ctx, t.InstanceID, items)
 	} else {

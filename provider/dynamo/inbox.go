@@ -57,7 +57,13 @@ func dedupID(m *provider.Message) string {
 		return digest(string(m.Kind), m.InstanceID, m.StartID)
 	case provider.MessageChildOutcome:
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
-	case provider.MessageWake, provider.MessageTerminate:
+	case provider.MessageCancelChildOutcome:
+		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
+	case provider.MessageCancel:
+		if m.StartID != "" {
+			return digest(string(m.Kind), m.InstanceID, m.StartID)
+		}
+	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:
 	}
 	return rand.Text()
 }

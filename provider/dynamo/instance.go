@@ -109,7 +109,7 @@ func (p *Provider) readInstance(ctx context.Context, instanceID string, c provid
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	if len(out.Item) == 0 {
+	if len(out.Item) == 0 || isTombstone(out.Item) {
 		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
 	}
 	return decodeInstance(out.Item)

@@ -36,12 +36,15 @@ const (
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
 	attrRefused   = "refused"   // and how many there were
+	attrDeleted   = "deleted"   // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
+	attrTTL       = "ttl"
 )
 
 const (
 	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
+	skCancels  = "c"
 )
 
 type item = map[string]types.AttributeValue

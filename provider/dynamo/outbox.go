@@ -88,6 +88,9 @@ func endOf(o *provider.Orchestration) projection {
 		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, status: provider.StatusRunning, watermark: last.Watermark,
 	}
 	for _, s := range o.Segments {
+		if provider.IsCancelling(s.Events) {
+			u.status = provider.StatusCancelling
+		}
 		if u.version == "" {
 			u.version = versionOf(s)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,21 +88,25 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 	if err != nil {
 		return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-	writes := append([]types.TransactWriteItem{{Put: &types.Put{TableName: &p.hub.Table, Item: it}}}, p.puts(parts)...)
-	create(writes[0].Put)
-	err = p.transact(ctx, in.InstanceID, writes)
-	if err == nil {
-		return in, &first, nil
-	}
-	old, refused := refusedItem(err, 0)
-	switch {
-	case !refused:
-		return in, nil, err
-	case getString(old, attrStartID) == in.StartID:
-		in, err = decodeInstance(old)
-		return in, nil, err
-	default:
-		return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
+	put := &types.Put{TableName: &p.hub.Table, Item: it}
+	create(put)
+	for {
+		err = p.transact(ctx, in.InstanceID, append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...))
+		if err == nil {
+			return in, &first, nil
+		}
+		old, refused := refusedItem(err, 0)
+		switch {
+		case !refused:
+			return in, nil, err
+		case getString(old, attrStartID) == in.StartID:
+			in, err = decodeInstance(old)
+			return in, nil, err
+		case isTombstone(old) && !slices.Contains(pastOf(old), in.StartID):
+			succeedTombstone(put, old)
+		default:
+			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ const longVisibility = time.Minute
 
 func groups() []group {
 	return []group{
-		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), children(), blocked(), workItems(), timers(),
+		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), children(), blocked(), cancelFlags(), cancelChild(), workItems(), timers(),
 		management(), histories(), largeTurns(), payloads(), corruption(), errorHandling(), locking(), lockExpiry(),
 	}
 }

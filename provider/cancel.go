@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// CancelInfo is whether an activity is cancelled, and why. The zero value: it is not.
+type CancelInfo struct {
+	Requested bool
+	// Reason is one of the reasons that history holds; Message is the text of whoever asked.
+	Reason, Message string
+	// RequestedAt is the time of the turn that decided it.
+	RequestedAt time.Time
+}
+
+// ActivityCancel is one decision to cancel activities of an execution.
+type ActivityCancel struct {
+	// IDs are the activities. Open is all there are and ever will be, as when the execution is over: then IDs is empty.
+	IDs  []history.Range
+	Open bool
+	// Reason and Message are as in history.
+	Reason, Message string
+	// At is the time of the turn.
+	At time.Time
+}
+
+// Cancels are the decisions of an execution, in order: its cancel record. It derives from history, so that it can be written
+// whole by whoever has that.
+type Cancels []ActivityCancel
+
+// Of is what the record says of an activity: the first decision that concerns it.
+func (c Cancels) Of(activityID int64) CancelInfo {
+	for i := range c {
+		if c[i].concerns(activityID) {
+			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At}
+		}
+	}
+	return CancelInfo{}
+}
+
+func (c *ActivityCancel) concerns(id int64) bool {
+	if c.Open {
+		return true
+	}
+	for _, r := range c.IDs {
+		if r.First <= id && id <= r.Last {
+			return true
+		}
+	}
+	return false
+}
+
+// CancelsOf reads the decisions to cancel activities off the events of a history, or of a turn. An execution that ends with
+// work outstanding ends with one that is open: what was sent for it is nobody's, whatever its id (R12).
+func CancelsOf(events []history.Event) (all Cancels) {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != history.ActivityCancelRequested {
+			continue
+		}
+		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: e.Message, At: e.Time}
+		if e.SourceEventID != 0 {
+			c.IDs = []history.Range{{First: e.SourceEventID, Last: e.SourceEventID}}
+		}
+		if e.RequestedBy == history.RequestedByEngine && endsWith(events, i) {
+			c.IDs, c.Open = nil, true
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// endsWith reports whether only cancellations stand between an event and the end of its execution.
+func endsWith(events []history.Event, i int) bool {
+	for _, e := range events[i+1:] {
+		switch e.Kind {
+		case history.TimerCancelled, history.SubOrchestrationCancelRequested, history.ActivityCancelRequested:
+		default:
+			return e.Kind.Terminal()
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package providertest
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A decision to cancel activities is in the cancel record exactly when it is in history (R12; seed 002, row by row).
+func cancelFlags() group {
+	return group{"cancelflags", []testCase{
+		{name: "FetchSurfacesCancelFlag", run: fetchSurfaces},
+		{name: "AckEnqueueAndCancelInOneTransaction", run: enqueueAndCancel},
+		{name: "FailedAckLeavesNoCancelFlag", run: failedAckLeavesNoFlag},
+		{name: "ARefusedCommitLeavesNoCancelFlag", run: refusedLeavesNoFlag, needs: []Capability{Faults}},
+		{name: "ALostResponseIsSuccess", run: lostCancel, needs: []Capability{Faults}},
+		{name: "MassCancel", run: massCancel},
+		{name: "MassCancelFragmented", run: massCancelFragmented},
+		{name: "AnyIDsInAnyOrder", run: anyCancels},
+		{name: "CancelIsIdempotentFirstReasonWins", run: firstReasonWins},
+		{name: "CancelUnknownIsHarmless", run: cancelUnknown},
+		{name: "CompletionAfterCancelIsAccepted", run: completionAfterCancel},
+		{name: "CancelIsPerExecution", run: cancelPerExecution},
+		{name: "AnEndWithWorkOutstandingCancelsAll", run: endCancelsAll},
+		{name: "ALargeTurnThatCancelsCommitsWhole", run: largeCancel},
+		{name: "AnUnreachableRecordIsAnError", run: unreadableCancels, needs: []Capability{Faults}},
+	}}
+}
+
+// cancels is the event that cancels activities, as an orchestration's code does.
+func cancels(reason string, ids ...history.Range) history.Event {
+	e := history.Event{Kind: history.ActivityCancelRequested, Reason: reason, Message: "m", RequestedBy: history.RequestedByBody}
+	if len(ids) == 1 && ids[0].First == ids[0].Last {
+		e.SourceEventID = ids[0].First
+	} else {
+		e.SourceEventIDs = ids
+	}
+	return e
+}
+
+func one(id int64) history.Range { return history.Range{First: id, Last: id} }
+
+// recordTurn is a turn with this record: of more activities than its history has, which is all the same to a provider.
+func (e *execution) recordTurn(record ...history.Event) *provider.Turn {
+	t := e.turn(turnStarted())
+	t.Cancels = provider.CancelsOf(record)
+	return t
+}
+
+// cancelTurn is a turn with the record that its history comes to.
+func (e *execution) cancelTurn(before provider.Cancels, events ...history.Event) *provider.Turn {
+	t := e.turn(events...)
+	t.Cancels = slices.Concat(before, provider.CancelsOf(t.Events))
+	return t
+}
+
+func (e *execution) ack(t *provider.Turn) {
+	e.f.t.Helper()
+	_, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
+	e.f.must(err)
+	e.follow(t)
+}
+
+func (f *fixture) cancels(executionID string) provider.Cancels {
+	f.t.Helper()
+	c, err := f.p.ReadCancels(f.ctx(), executionID)
+	f.must(err)
+	return c
+}
+
+// wantReasons fails unless activities 1 to len(want) are cancelled for these reasons; "" is not.
+func (e *execution) wantReasons(want ...string) {
+	e.f.t.Helper()
+	c := e.f.cancels(e.head.ExecutionID)
+	var got []string
+	for i := range want {
+		info := c.Of(int64(i + 1))
+		if info.Requested != (info.Reason != "") {
+			e.f.t.Errorf("activity %d: %+v", i+1, info)
+		}
+		got = append(got, info.Reason)
+	}
+	e.f.wantEqual("reasons of activities 1, 2, …", got, want)
+}
+
+func fetchSurfaces(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue), activity(Queue))
+	t := e.cancelTurn(nil, turnStarted(), cancels("select_loser", one(3)))
+	e.ack(t)
+	items := f.work(Queue)
+	if len(items) != 2 {
+		f.t.Fatalf("%d work items, want 2: a cancelled one is fetched as well", len(items))
+	}
+	info := f.cancels(items[0].ExecutionID).Of(items[0].ActivityID)
+	f.wantEqual("cancel flag", info, provider.CancelInfo{Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time})
+	f.wantEqual("of the other", f.cancels(items[1].ExecutionID).Of(items[1].ActivityID), provider.CancelInfo{})
+}
+
+func enqueueAndCancel(f *fixture) {
+	e := f.start("a")
+	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	e.wantReasons("", "", "requested")
+}
+
+func failedAckLeavesNoFlag(f *fixture) {
+	e := f.start("a")
+	loser := e.cancelTurn(nil, turnStarted(), activity(OtherQueue), cancels("requested", one(3)))
+	e.commit(turnStarted(), activity(Queue))
+	_, err := f.p.AckOrchestrationItem(f.ctx(), loser)
+	f.wantIs(err, provider.ErrConflict)
+	e.wantReasons("", "", "")
+	if n := len(f.drain(OtherQueue)); n > 0 {
+		f.t.Errorf("%d work items of the turn that lost", n)
+	}
+}
+
+func refusedLeavesNoFlag(f *fixture) {
+	e := f.start("a")
+	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	_, err := f.p.AckOrchestrationItem(f.ctx(), e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	f.wantPermanent(err)
+	e.wantReasons("", "", "")
+	e.wantSegments()
+}
+
+func lostCancel(f *fixture) {
+	e := f.start("a")
+	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	if e.wantReasons("", "", "requested"); hits() != 1 {
+		f.t.Errorf("%d responses lost, want 1", hits())
+	}
+}
+
+func massCancel(f *fixture) {
+	e := f.start("a")
+	const losers = 2000
+	e.ack(e.recordTurn(cancels("select_loser", history.Range{First: 3, Last: 2 + losers})))
+	c := f.cancels(e.head.ExecutionID)
+	if len(c) != 1 || c.Of(2).Requested || !c.Of(3).Requested || !c.Of(2+losers).Requested || c.Of(3+losers).Requested {
+		f.t.Errorf("record %s", shorten(text(c)))
+	}
+}
+
+// Every second of 200,000: no run of ids to make it short.
+func massCancelFragmented(f *fixture) {
+	e := f.start("a")
+	const n = 200_000
+	var ids []history.Range
+	for id := int64(4); id < n; id += 2 {
+		ids = append(ids, one(id))
+	}
+	e.ack(e.recordTurn(cancels("orchestration_terminal_failed", ids...)))
+	c := f.cancels(e.head.ExecutionID)
+	for id := int64(1); id <= n; id++ {
+		if want := id >= 4 && id < n && id%2 == 0; c.Of(id).Requested != want {
+			f.t.Fatalf("activity %d: %v, want %v", id, c.Of(id).Requested, want)
+		}
+	}
+}
+
+// Ranges of unlike size, apart and together, not sorted: what is read is what was written.
+func anyCancels(f *fixture) {
+	e := f.start("a")
+	ids := []history.Range{{First: 900, Last: 950}, one(7), {First: 100, Last: 163}, one(9), one(11), one(13), {First: 8000, Last: 8001}, one(15)}
+	e.ack(e.recordTurn(cancels("requested", ids...), cancels("timeout", one(8), one(10))))
+	c := f.cancels(e.head.ExecutionID)
+	want := map[int64]string{8: "timeout", 10: "timeout"}
+	for _, r := range ids {
+		for id := r.First; id <= r.Last; id++ {
+			want[id] = "requested"
+		}
+	}
+	for id := int64(1); id < 8100; id++ {
+		if got := c.Of(id).Reason; got != want[id] {
+			f.t.Errorf("activity %d: %q, want %q", id, got, want[id])
+		}
+	}
+}
+
+func firstReasonWins(f *fixture) {
+	e := f.start("a")
+	first := e.cancelTurn(nil, turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3)))
+	e.ack(first)
+	second := e.cancelTurn(first.Cancels, turnStarted(), cancels("requested", one(3), one(4)))
+	e.ack(second)
+	e.wantReasons("", "", "select_loser", "requested")
+	f.redispatch(e, at(1))
+	e.wantReasons("", "", "select_loser", "requested")
+}
+
+func cancelUnknown(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	e.commit(completed(3))
+	e.ack(e.recordTurn(cancels("requested", one(3), one(4711))))
+	e.commit(turnStarted(), activity(Queue))
+	f.wantStatus("a", provider.StatusRunning)
+	if c := f.cancels("nobody's"); len(c) > 0 {
+		f.t.Errorf("an execution that never was has the record %s", text(c))
+	}
+}
+
+func completionAfterCancel(f *fixture) {
+	e := f.start("a")
+	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	f.messages()
+	done := provider.CompletedWorkItem{LockedWorkItem: f.locked(Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
+	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{done})
+	f.must(err)
+	if ms := f.messages(); len(failed) != 0 || len(ms) != 1 {
+		f.t.Errorf("%d failed, %d messages; want the outcome sent", len(failed), len(ms))
+	}
+}
+
+func cancelPerExecution(f *fixture) {
+	e := f.start("a")
+	t := e.continuing("x2", turnStarted(), activity(Queue), cancels("orchestration_terminal_continued_as_new", one(3)))
+	t.Cancels = provider.CancelsOf(t.Events)
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	if !f.cancels(e.instance.ExecutionID).Of(3).Requested {
+		f.t.Error("the execution that ended has no record")
+	}
+	if f.cancels("x2").Of(3).Requested {
+		f.t.Error("the next execution has the record of the one before")
+	}
+}
+
+func endCancelsAll(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	by := cancels("orchestration_terminal_completed", one(3))
+	by.RequestedBy = history.RequestedByEngine
+	e.ack(e.cancelTurn(nil, turnStarted(), by, ended("1")))
+	e.wantReasons(slices.Repeat([]string{"orchestration_terminal_completed"}, 5)...)
+	f.wantStatus("a", provider.StatusCompleted)
+}
+
+func largeCancel(f *fixture) {
+	e := f.start("a")
+	t := e.cancelTurn(nil, turnStarted(), bulky(900<<10), cancels("requested", one(3)))
+	e.ack(t)
+	e.wantSegments(t)
+	e.wantReasons("", "", "requested")
+}
+
+func unreadableCancels(f *fixture) {
+	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	_, err := f.p.ReadCancels(f.ctx(), "x")
+	f.wantPermanent(err)
+}
