@@ -27,6 +27,8 @@ type execution struct {
 	// cancels is the cancel record; cancelling says that the instance has been asked to end.
 	cancels    provider.Cancels
 	cancelling bool
+	// timers are those that wait.
+	timers provider.TimerSpans
 	// lastID is the id of the last event, as far as it was read or written in this invocation.
 	lastID int64
 	// start is what the execution began with, but for what its code has been given.
@@ -48,6 +50,8 @@ func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) 
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, due: read.Head.Segment == 0, start: *read.Start()}
 	x.lastID, x.blockedBy = events[len(events)-1].ID, blockedBy(events)
+	x.timers = provider.TimerSpans{}
+	x.timers.Apply(events)
 	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs = nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {

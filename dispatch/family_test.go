@@ -37,7 +37,20 @@ func addFamily(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "detaches", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		return perdure.StartOrchestration(ctx, "chain", n)
 	})
+	perdure.AddOrchestration(r, "waits-a-day", waitsADay)
 	addContinuing(r)
+}
+
+// waitsADay waits for the event "add" or for a day, whichever is first, and then for another event.
+func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	first, err := perdure.Select(ctx, perdure.WaitForExternalEvent[int](ctx, "add"), perdure.CreateTimer(ctx, 24*time.Hour))
+	if err != nil {
+		return "", err
+	}
+	if _, err := perdure.WaitForExternalEvent[int](ctx, "end").Await(ctx); err != nil {
+		return "", err
+	}
+	return []string{"event", "timer"}[first], nil
 }
 
 // nested is a chain of children of children.

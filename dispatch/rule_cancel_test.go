@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
@@ -116,6 +117,101 @@ func TestR16ACancelOfAChildThatIsOver(t *testing.T) {
 				t.Fatalf("%s failed", delivery)
 			}
 			h.wantTold("cancelChildOutcome " + history.TypeOver)
+		}
+	})
+}
+
+// endsAfter raises the event that "waits-a-day" ends with, and serves for so long before.
+func (h *hub) endsAfter(in provider.Instance, d time.Duration) history.Event {
+	h.t.Helper()
+	h.serveFor(d)
+	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "end", EventID: "end", Data: encoded(h.t, 1)}
+	h.send(m)
+	return h.finish(in)
+}
+
+// The event comes after the timer has got its schedule: that is deleted, after the turn's commit, and never fires.
+func TestCancelTimerDeletesSchedule(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("waits-a-day", 0)
+		h.serveFor(time.Hour)
+		if n := h.Cloud.Schedules.Count(); n != 1 {
+			t.Fatalf("%d schedules after an hour, want the timer's", n)
+		}
+		h.raise(in, "e", 1)
+		h.serveFor(time.Minute)
+		if n := h.Cloud.Schedules.Count(); n != 0 {
+			t.Errorf("%d schedules when it is cancelled", n)
+		}
+		h.Cloud.ResetCounts()
+		h.serveFor(48 * time.Hour)
+		if got := h.Cloud.Counts(); got["SQS.SendMessageBatch"] > 0 {
+			t.Errorf("the cancelled timer fired: %v", got)
+		}
+		if end := h.endsAfter(in, 0); string(end.Output) != `"event"` {
+			t.Errorf("ended with %s", end.Output)
+		}
+		h.checkRest()
+	})
+}
+
+// A timer that is still in its queue has no schedule to delete; nor has one that is short.
+func TestACancelledTimerWithoutAScheduleCostsNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("waits-a-day", 0)
+		h.serveFor(time.Minute)
+		h.raise(in, "e", 1)
+		h.serveFor(time.Minute)
+		for _, op := range h.operations(0) {
+			if op == "DeleteSchedule" {
+				t.Error("a schedule was deleted that cannot be there")
+			}
+		}
+		if end := h.endsAfter(in, 48*time.Hour); string(end.Output) != `"event"` {
+			t.Errorf("ended with %s", end.Output)
+		}
+	})
+}
+
+// Interleaving: the timer fires, and its message is on its way, when the turn that cancels it commits. The message is dropped.
+func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("waits-a-day", 0)
+		h.turn(0)
+		h.raise(in, "e", 1)
+		h.turn(0)
+		h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 4})
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Error("it failed")
+		}
+		if end := h.endsAfter(in, time.Minute); string(end.Output) != `"event"` {
+			t.Errorf("ended with %s", end.Output)
+		}
+		for _, e := range h.events(in) {
+			if e.Kind == history.TimerFired {
+				t.Error("a cancelled timer is recorded as fired")
+			}
+		}
+	})
+}
+
+// Interleaving: the process dies between the commit that cancels a timer and the deletion of its schedule.
+func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
+	t.Parallel()
+	intercept, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "DeleteSchedule" })
+	inBubble(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, h *hub) {
+		in := h.start("waits-a-day", 0)
+		h.serveFor(time.Hour)
+		h.raise(in, "e", 1)
+		h.serveFor(10 * time.Minute)
+		if n := h.Cloud.Schedules.Count(); n != 0 || !crashed.Load() {
+			t.Errorf("%d schedules are left, crashed: %v", n, crashed.Load())
+		}
+		if end := h.endsAfter(in, time.Minute); string(end.Output) != `"event"` {
+			t.Errorf("ended with %s", end.Output)
 		}
 	})
 }

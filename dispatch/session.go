@@ -320,6 +320,7 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
 		Unblocks: s.x.blockedBy != "", Cancelling: s.x.cancelling || provider.IsCancelling(events),
+		CancelledTimers: s.x.timers.Cancelled(events),
 	}
 	if more := provider.CancelsOf(events); len(more) > 0 {
 		t.Cancels = slices.Concat(s.x.cancels, more)
@@ -334,6 +335,7 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 	if t.Cancels != nil {
 		s.x.cancels = t.Cancels
 	}
+	s.x.timers.Apply(t.Events)
 	s.refused, s.rest = refused, s.rest[consumed:]
 }
 

@@ -80,6 +80,19 @@ func (e *Event) IsInput() bool {
 	}
 }
 
+// Sources are the ids of the events that this one is about.
+func (e *Event) Sources() (ids []int64) {
+	if e.SourceEventID != 0 {
+		return []int64{e.SourceEventID}
+	}
+	for _, r := range e.SourceEventIDs {
+		for id := r.First; id <= r.Last; id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Validate tells the first thing that makes the event unusable, naming the field.
 func (e *Event) Validate() error {
 	switch {

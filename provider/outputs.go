@@ -141,10 +141,7 @@ func settle(over map[int64]bool, e *history.Event) {
 	if !e.Kind.Sourced() || e.Kind == history.ActivityRetryScheduled {
 		return
 	}
-	over[e.SourceEventID] = true
-	for _, r := range e.SourceEventIDs {
-		for id := r.First; id <= r.Last; id++ {
-			over[id] = true
-		}
+	for _, id := range e.Sources() {
+		over[id] = true
 	}
 }

@@ -19,6 +19,8 @@ type Turn struct {
 	Parent *history.Parent
 	// Cancels is the execution's whole cancel record, when this turn adds to it: committed with the segment. Nil when it does not.
 	Cancels Cancels
+	// CancelledTimers are the timers that this turn cancels, which may be somewhere outside.
+	CancelledTimers []TimerSpan
 	// Cancelling: the instance has been asked to end, in this turn or before.
 	Cancelling bool
 	// Unblocks: the instance was blocked until this turn.

@@ -34,5 +34,6 @@ type fetchAPI interface {
 
 // scheduleAPI is what the provider asks of EventBridge Scheduler. *scheduler.Client serves it, and internal/simaws in tests.
 type scheduleAPI interface {
+	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
 	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 }

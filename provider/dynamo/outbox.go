@@ -14,10 +14,13 @@ import (
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	out := provider.OutputsOf(t.Origin(), s, nil)
 	u := projectionOf(t, s)
-	if u.changed() && !u.status.Terminal() && !out.Empty() {
+	if u.changed() && !u.status.Terminal() && !out.Empty() && len(t.CancelledTimers) == 0 {
 		return p.alongside(ctx, u, &out)
 	}
 	refused, err := p.sendOutputs(ctx, &out)
+	if err == nil {
+		err = p.deleteSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
+	}
 	if err != nil || !u.changed() {
 		return refused, err
 	}
@@ -61,10 +64,23 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 		out.Add(unsettled(x, from))
 	}
 	refused, err := p.sendOutputs(ctx, &out)
+	if err == nil {
+		err = p.deleteSchedules(ctx, o.Head.ExecutionID, cancelledTimers(o))
+	}
 	if err != nil || o.Head.Segment == 0 { // the instance was written together with its h#0
 		return refused, err
 	}
 	return refused, p.project(ctx, endOf(o))
+}
+
+// cancelledTimers are those of a whole history.
+func cancelledTimers(o *provider.Orchestration) (all []provider.TimerSpan) {
+	open := provider.TimerSpans{}
+	for i := range o.Segments {
+		all = append(all, open.Cancelled(o.Segments[i].Events)...)
+		open.Apply(o.Segments[i].Events)
+	}
+	return all
 }
 
 // unsettled is what an execution caused since it consumed the message at from, and still waits for.

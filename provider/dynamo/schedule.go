@@ -132,3 +132,39 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 func scheduleName(t *provider.Timer) string {
 	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
+
+// deleteSchedules deletes those of cancelled timers that may have one: after their turn's commit, so that a timer is never lost
+// that was not cancelled (R15). Where it fails for good, the schedule fires, and the turn drops it.
+func (p *Provider) deleteSchedules(ctx context.Context, executionID string, cancelled []provider.TimerSpan) error {
+	var deletions []func() error
+	for _, span := range cancelled {
+		if p.mayHaveSchedule(span) {
+			deletions = append(deletions, func() error { return p.deleteSchedule(ctx, executionID, span.TimerID) })
+		}
+	}
+	return together(deletions...)
+}
+
+// mayHaveSchedule: a timer waits out the longest delay in the queue before it gets a schedule, which is gone when it has fired.
+func (p *Provider) mayHaveSchedule(span provider.TimerSpan) bool {
+	const skew = 2 * time.Second // between the clocks of two functions
+	now := p.now()
+	return p.hub.Timers == TimersSchedules && p.schedules != nil && span.FireAt.Sub(span.CreatedAt) > 2*p.longestDelay-skew &&
+		now.Sub(span.CreatedAt) > p.longestDelay-skew && span.FireAt.After(now)
+}
+
+func (p *Provider) deleteSchedule(ctx context.Context, executionID string, timerID int64) error {
+	name := scheduleName(&provider.Timer{ExecutionID: executionID, TimerID: timerID})
+	err := call(ctx, "Scheduler.DeleteSchedule", "", func() error {
+		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: &name, GroupName: &p.hub.ScheduleGroup})
+		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+			return nil
+		}
+		return err
+	})
+	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
+		p.log.WarnContext(ctx, "the schedule of a cancelled timer was not deleted: it will fire for nothing", "execution", executionID, "timerId", timerID, "error", err)
+		return nil
+	}
+	return err
+}

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,6 +24,17 @@ import (
 type fakeSchedules struct {
 	created []*scheduler.CreateScheduleInput
 	answer  func(n int) error
+
+	deleted  []string
+	deletion func(n int) error
+}
+
+func (s *fakeSchedules) DeleteSchedule(_ context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error) {
+	s.deleted = append(s.deleted, aws.ToString(in.GroupName)+"/"+aws.ToString(in.Name))
+	if s.deletion == nil {
+		return &scheduler.DeleteScheduleOutput{}, nil
+	}
+	return &scheduler.DeleteScheduleOutput{}, s.deletion(len(s.deleted))
 }
 
 func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
@@ -298,6 +310,67 @@ func TestTimingsThatCannotWork(t *testing.T) {
 		e, ok := errors.AsType[*provider.FieldError](err)
 		if ok != (c.field != "") || ok && e.Field != c.field {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Only what may be there is deleted: the timer was long, has waited out the queue's delay, and is not due.
+func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age, length time.Duration
+		hops        bool
+		deleted     int
+	}{
+		"in an hour, of a day":     {time.Hour, 24 * time.Hour, false, 1},
+		"in the queue still":       {10 * time.Minute, 24 * time.Hour, false, 0},
+		"about to get it":          {15*time.Minute - time.Second, 24 * time.Hour, false, 1}, // by another clock it has
+		"too short for one":        {16 * time.Minute, 29 * time.Minute, false, 0},
+		"due":                      {25 * time.Hour, 24 * time.Hour, false, 0},
+		"where timers hop instead": {time.Hour, 24 * time.Hour, true, 0},
+	} {
+		hub := scheduling()
+		if c.hops {
+			hub.Timers = TimersHops
+		}
+		p, _, s := holder(t, hub)
+		created := noon.Add(-c.age)
+		if err := p.deleteSchedules(t.Context(), "01ARZ3", []provider.TimerSpan{{TimerID: 7, CreatedAt: created, FireAt: created.Add(c.length)}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(s.deleted) != c.deleted {
+			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
+		}
+	}
+}
+
+// It has the name that it was created by; gone is as good; refused for good is no reason to fail a turn, throttled is.
+func TestHowAScheduleIsDeleted(t *testing.T) {
+	t.Parallel()
+	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+	throttled := &types.ThrottlingException{Message: aws.String("slow down")}
+	for name, c := range map[string]struct {
+		answer func(n int) error
+		calls  int
+		fails  bool
+	}{
+		"there":     {nil, 1, false},
+		"gone":      {func(int) error { return &types.ResourceNotFoundException{} }, 1, false},
+		"refused":   {func(int) error { return refused }, 1, false},
+		"throttled": {func(int) error { return throttled }, sameAgain, true},
+		"throttled once": {func(n int) error {
+			if n == 1 {
+				return throttled
+			}
+			return nil
+		}, 2, false},
+	} {
+		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.DiscardHandler)))
+		s.deletion = c.answer
+		timer := timerIn(time.Hour)
+		err := p.deleteSchedules(t.Context(), timer.ExecutionID, []provider.TimerSpan{{TimerID: timer.TimerID, CreatedAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
+		if (err != nil) != c.fails || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
+			t.Errorf("%s: %v, deleted %v", name, err, s.deleted)
 		}
 	}
 }

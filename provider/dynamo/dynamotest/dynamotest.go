@@ -42,6 +42,7 @@ type Queues interface {
 // Schedules is what the provider asks of EventBridge Scheduler. *scheduler.Client and *simaws.Schedules serve it.
 type Schedules interface {
 	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
+	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
 }
 
 // Cloud is where a test's table and queues are made.
