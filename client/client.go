@@ -2,14 +2,16 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/provider"
 )
 
-// Sentinels for errors.Is: the provider's own, so that either name tests for both.
+// Sentinels for errors.Is. Those that the provider has are its own, so that either name tests for both.
 var (
-	// ErrNotFound: no such instance, or execution of it.
+	// ErrNotFound: no such instance, or execution or activity of it.
 	ErrNotFound = provider.ErrNotFound
 	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
 	ErrAlreadyExists = provider.ErrAlreadyExists
@@ -17,6 +19,10 @@ var (
 	ErrTerminal = provider.ErrTerminal
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
+	// ErrActivityNotFound: the instance's current execution has no such activity. It is an ErrNotFound.
+	ErrActivityNotFound = fmt.Errorf("the current execution has no such activity: %w", ErrNotFound)
+	// ErrNotCancellable: the activity is neither pending nor running.
+	ErrNotCancellable = errors.New("the activity is neither pending nor running")
 )
 
 // Client starts and reads instances of one task hub. It is safe for concurrent use and keeps no state.

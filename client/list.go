@@ -61,10 +61,10 @@ func (c *Client) ListPage(ctx context.Context, q Query) (Page, error) {
 
 func checkQuery(q Query) error {
 	switch q.Status {
-	case "", StatusPending, StatusRunning, StatusCompleted, StatusFailed, StatusTerminated, StatusBlocked:
+	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated:
 	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s and %s",
-			q.Status, StatusPending, StatusRunning, StatusBlocked, StatusCompleted, StatusFailed, StatusTerminated)}
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s and %s", q.Status,
+			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated)}
 	}
 	if err := checkLimit(q.Limit); err != nil {
 		return err

@@ -62,10 +62,10 @@ func (c *Client) eventIDFor(o raiseOptions) (string, error) {
 }
 
 // Terminate ends an instance at once, without running its code: nothing is compensated, and its activities find nobody who
-// waits for them. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance, ErrTerminal when it
-// is over. Repeating it changes nothing.
+// waits for them; Cancel lets it unwind. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance,
+// ErrTerminal when it is over. Repeating it changes nothing.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
-	if err := checkText("message", message, 0, MaxMessageBytes); err != nil {
+	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
 	if err := c.tell(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message}); err != nil {

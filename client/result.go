@@ -19,10 +19,14 @@ type OrchestrationError struct {
 
 // Error implements error.
 func (e *OrchestrationError) Error() string {
-	if e.Failure.Type == history.TypeError {
-		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Failure.Message)
+	what := e.Failure.Type + ": " + e.Failure.Message
+	switch e.Failure.Type {
+	case history.TypeError:
+		what = e.Failure.Message
+	case history.TypeCancelled:
+		what = (&perdure.CancelledError{Reason: perdure.CancelReason(e.Failure.Reason), Message: e.Failure.Message}).Error()
 	}
-	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Failure.Type, e.Failure.Message)
+	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
 
 // Unwrap returns the engine's own error that the orchestration failed with, if it was one. Causes are looked through as
@@ -31,8 +35,9 @@ func (e *OrchestrationError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap() //nolint:wrapcheck // it is unwrapping
 }
 
-// Result is the output of a completed orchestration as a T, or the *OrchestrationError of a failed one. It wants a Status
-// from Status or Wait of an instance that is over; any other, and an output that does not fit T, is an error too.
+// Result is the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was cancelled or
+// terminated: of a cancelled one, errors.As finds the *perdure.CancelledError. It wants a Status from Status or Wait of an
+// instance that is over; any other, and an output that does not fit T, is an error too.
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {

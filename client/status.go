@@ -20,6 +20,8 @@ const (
 	StatusCompleted = provider.StatusCompleted // ended with an output
 	StatusFailed    = provider.StatusFailed    // ended with an error
 
+	StatusCancelling = provider.StatusCancelling // asked to end, and its code is unwinding
+	StatusCancelled  = provider.StatusCancelled  // ended because it was asked to
 	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
 	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure says why; it waits for a build whose code can
 )
@@ -42,8 +44,8 @@ type Status struct {
 	Tags         map[string]string `json:"tags"`
 	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
 
-	// Output is what a completed orchestration returned, Failure is why a failed one failed, or a blocked one cannot go on. List leaves
-	// both nil.
+	// Output is what a completed orchestration returned. Failure is why a failed one failed, one that was cancelled or terminated was,
+	// or a blocked one cannot go on. List leaves both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
 }
@@ -78,10 +80,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	if err != nil {
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
-	s.Failure = end.Error
-	if end.Kind == history.OrchestrationTerminated {
-		s.Failure = &history.Failure{Type: history.TypeTerminated, Message: end.Message}
-	}
+	s.Failure = failureOf(&end)
 	if end.Output == nil {
 		return s, nil
 	}
@@ -91,6 +90,18 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	}
 	s.Output = doc
 	return s, nil
+}
+
+// failureOf is why an instance that ended with this event has no output; nil when it has.
+func failureOf(end *history.Event) *history.Failure {
+	switch end.Kind {
+	case history.OrchestrationCancelled:
+		return &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
+	case history.OrchestrationTerminated:
+		return &history.Failure{Type: history.TypeTerminated, Message: end.Message}
+	default:
+		return end.Error
+	}
 }
 
 func statusOf(in provider.Instance) Status {

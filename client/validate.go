@@ -30,8 +30,9 @@ const (
 
 // The fields that more than one error names.
 const (
-	fieldTags  = "tags"
-	fieldInput = "input"
+	fieldTags    = "tags"
+	fieldInput   = "input"
+	fieldMessage = "message"
 )
 
 func (o *startOptions) check(orchestration string) error {

@@ -18,10 +18,12 @@ const (
 	tooLarge = 201 << 10
 	raise    = inUse + "/events/e"
 	end      = inUse + "/terminate"
+	cancel   = inUse + "/cancel"
+	busy     = inUse + "/activities/2"
 	over     = "/v1/instances/over"
 )
 
-// request is a call, in a hub where the instance "one" is in its second execution and "over" is over.
+// request is a call, in a hub where the instance "one" is in its second execution, with an activity that runs, and "over" is over.
 type request struct {
 	method, target, body string
 	header               []string
@@ -33,9 +35,10 @@ func standing(t *testing.T) *hub {
 	h := setup(t)
 	h.start(t, "one")
 	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "p1", EventID: 3})
-	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}, history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began})
+	h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}, history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began},
+		history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 	h.start(t, "over")
-	h.Append("over", failed("no stock"))
+	h.Append("over", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"}, failed("no stock"))
 	return h
 }
 
@@ -92,11 +95,22 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, over + "/terminate", "", nil, nil},
 		{post, end, strings.Repeat(" ", 300<<10), nil, nil},
 		{post, end, `{}`, text, nil},
+		{post, cancel, `{"message":"enough"}`, nil, nil},
+		{post, cancel, `{"reason":"enough"}`, nil, nil},
+		{post, over + "/cancel", "", nil, nil},
+		{post, cancel, strings.Repeat(" ", 300<<10), nil, nil},
+		{post, cancel, `{}`, text, nil},
+		{post, busy + "/cancel", `{"message":"enough"}`, nil, nil},
+		{post, busy + "/cancel", `{"reason":"enough"}`, nil, nil},
+		{post, inUse + "/activities/3/cancel", "", nil, nil},
+		{post, over + "/activities/2/cancel", "", nil, nil},
+		{post, busy + "/cancel", strings.Repeat(" ", 300<<10), nil, nil},
+		{post, busy + "/cancel", `{}`, text, nil},
 	}
 	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions"} {
 		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
-	for target, body := range map[string]string{hello: "{}", raise: "1", end: ""} {
+	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", busy + "/cancel": ""} {
 		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
 	answers, codes := map[string]bool{}, map[string]bool{}

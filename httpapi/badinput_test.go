@@ -111,6 +111,25 @@ func TestBadInput(t *testing.T) {
 		"message too long":               {post, inUse + "/terminate", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message")},
 		"message as a number":            {post, inUse + "/terminate", `{"message":1}`, nil, bad("message")},
 		"unknown field of a termination": {post, inUse + "/terminate", `{"because":"` + secret + `"}`, nil, bad("because")},
+		"unknown field of a cancel":      {post, cancel, `{"because":"` + secret + `"}`, nil, bad("because")},
+		"message of a cancel too long":   {post, cancel, `{"message":"` + secret + x(1019) + `"}`, nil, bad("message")},
+		"message of a cancel, a number":  {post, cancel, `{"message":1}`, nil, bad("message")},
+		"cancel of plain text":           {post, cancel, secret, []string{"Content-Type", "text/plain"}, notJSON},
+		"cancel with a query":            {post, cancel + "?message=" + secret, "", nil, bad("message")},
+
+		"activity 0":                      {post, inUse + "/activities/0/cancel", "", nil, bad("activityId")},
+		"activity -1":                     {post, inUse + "/activities/-1/cancel", "", nil, bad("activityId")},
+		"activity +2":                     {post, inUse + "/activities/+2/cancel", "", nil, bad("activityId")},
+		"activity 02":                     {post, inUse + "/activities/02/cancel", "", nil, bad("activityId")},
+		"activity 2.0":                    {post, inUse + "/activities/2.0/cancel", "", nil, bad("activityId")},
+		"activity in base64url":           {post, inUse + "/activities/" + inPath("2") + "/cancel", "", nil, bad("activityId")},
+		"activity over int64":             {post, inUse + "/activities/9223372036854775808/cancel", "", nil, bad("activityId")},
+		"activity by name":                {post, inUse + "/activities/" + secret + "/cancel", "", nil, bad("activityId")},
+		"activity of a bad instance":      {post, "/v1/instances/~/activities/2/cancel", "", nil, bad("instanceId")},
+		"activity of nobody":              {post, "/v1/instances/nobody/activities/2/cancel", "", nil, nobody},
+		"activity cancel, bad body":       {post, busy + "/cancel", `[]`, nil, bad("body")},
+		"activity cancel, long message":   {post, busy + "/cancel", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message")},
+		"activity cancel, another's body": {post, busy + "/cancel", `{"activityId":2}`, nil, bad("activityId")},
 
 		"page of 1,001":                  {get, "/v1/instances?limit=1001", "", nil, bad("limit")},
 		"page over int64":                {get, "/v1/instances?limit=99999999999999999999", "", nil, bad("limit")},
@@ -178,6 +197,8 @@ func TestInputWithinTheLimits(t *testing.T) {
 		"event name":           {inUse + "/events/" + x(256), `1`, nil},
 		"no data of no type":   {inUse + "/events/e", ``, []string{"Content-Type", "text/plain"}},
 		"message":              {inUse + "/terminate", `{"message":"` + x(1024) + `"}`, nil},
+		"message of a cancel":  {cancel, `{"message":"` + x(1024) + `"}`, nil},
+		"message to activity":  {busy + "/cancel", `{"message":"` + x(1024) + `"}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

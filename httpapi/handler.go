@@ -133,7 +133,9 @@ func routes() []route {
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
 		{http.MethodGet, "/v1/instances/{id}/history", []string{"execution", "after", paramLimit}, (*handler).history},
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
+		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
+		{http.MethodPost, "/v1/instances/{id}/activities/{activityId}/cancel", nil, (*handler).cancelActivity},
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
 	}

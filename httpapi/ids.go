@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/provider"
@@ -30,4 +31,14 @@ func pathID(r *http.Request, segment, field string) (string, error) {
 		return "", &provider.FieldError{Field: field, Problem: "begins with ~, but what follows is not base64url without padding"}
 	}
 	return string(b), nil
+}
+
+// pathNumber is an event id in a path: a segment and field of the same name, of decimal digits alone.
+func pathNumber(r *http.Request, segment string) (int64, error) {
+	text := r.PathValue(segment)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text != strconv.FormatInt(n, 10) {
+		return 0, &provider.FieldError{Field: segment, Problem: "must be a whole number: an event id of the history"}
+	}
+	return n, nil
 }

@@ -19,8 +19,10 @@ const (
 	codeUnknownOrchestration = "unknown_orchestration"
 	codeInstanceNotFound     = "instance_not_found"
 	codeExecutionNotFound    = "execution_not_found"
+	codeActivityNotFound     = "activity_not_found"
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
+	codeNotCancellable       = "not_cancellable"
 	codePayloadTooLarge      = "payload_too_large"
 	codeMediaType            = "unsupported_media_type"
 	codeCorruptHistory       = "corrupt_history"
@@ -31,6 +33,7 @@ const (
 // The fields at fault that more than one place names.
 const (
 	fieldInstanceID    = "instanceId"
+	fieldActivityID    = "activityId"
 	fieldOrchestration = "orchestration"
 	fieldDelay         = "delay"
 )
@@ -85,6 +88,13 @@ func problemOf(err error) problem {
 		return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
 	case errors.Is(err, client.ErrTerminal):
 		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "the instance is over", Field: fieldInstanceID}
+	case errors.Is(err, client.ErrNotCancellable):
+		return problem{Status: http.StatusConflict, Code: codeNotCancellable, Detail: "the activity is neither pending nor running", Field: fieldActivityID}
+	case errors.Is(err, client.ErrActivityNotFound):
+		return problem{
+			Status: http.StatusNotFound, Code: codeActivityNotFound, Field: fieldActivityID,
+			Detail: "the current execution of the instance has no such activity",
+		}
 	case errors.Is(err, client.ErrNotFound):
 		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "there is no instance of this id", Field: fieldInstanceID}
 	default:

@@ -130,7 +130,7 @@ func TestQueryParametersAreChecked(t *testing.T) {
 		inUse + "/history?limit=1001":                    "limit",
 		inUse + "/history?cursor=1":                      "cursor",
 		"/v1/instances?status=running":                   "status",
-		"/v1/instances?status=Cancelled":                 "status",
+		"/v1/instances?status=cancelled":                 "status",
 		"/v1/instances?limit=0":                          "limit",
 		"/v1/instances?limit=-1":                         "limit",
 		"/v1/instances?limit=1001":                       "limit",
@@ -222,7 +222,7 @@ func TestHistoryOfPastExecutions(t *testing.T) {
 	if got := historyPage(t, h, "?execution=x1&limit=2"); got != "1,2 next 2" {
 		t.Errorf("its first page: %s", got)
 	}
-	if got := historyPage(t, h, ""); got != "1 next 0" {
+	if got := historyPage(t, h, ""); got != "1,2 next 0" {
 		t.Errorf("the current one: %s", got)
 	}
 }
@@ -310,6 +310,7 @@ func TestFailuresOfTheHub(t *testing.T) {
 			for target, method := range map[string]string{
 				inUse: http.MethodGet, inUse + "/result": http.MethodGet, inUse + "/history": http.MethodGet, inUse + "/executions": http.MethodGet, "/v1/instances": http.MethodGet,
 				hello: http.MethodPost, inUse + "/events/e": http.MethodPost, inUse + "/terminate": http.MethodPost,
+				inUse + "/cancel": http.MethodPost, busy + "/cancel": http.MethodPost,
 			} {
 				a := h.call(t, method, target, "{}")
 				a.wantProblem(tt.status, tt.code, "")

@@ -14,7 +14,7 @@ import (
 
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/", "/v1", "/v2/instances", "/v1/instances/", "/v1/instances//history", "/v1/instances/one/", "/v1/orchestrations/", "/v1/instances/one/cancel", "/v1/../v1/healthz"} {
+	for _, path := range []string{"/", "/v1", "/v2/instances", "/v1/instances/", "/v1/instances//history", "/v1/instances/one/", "/v1/orchestrations/", "/v1/instances/one/pause", "/v1/instances/one/activities", "/v1/instances/one/activities/2", "/v1/instances/one/activities//cancel", "/v1/../v1/healthz"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)

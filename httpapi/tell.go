@@ -48,18 +48,55 @@ func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values
 	if err != nil {
 		return err
 	}
-	body, err := readAll(w, r)
+	message, err := readMessage(w, r)
 	if err != nil {
 		return err
-	}
-	var message string
-	if len(body) > 0 {
-		if err := readObject(body, map[string]any{"message": &message}); err != nil {
-			return err
-		}
 	}
 	if err := h.client.Terminate(r.Context(), id, message); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
+}
+
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return err
+	}
+	message, err := readMessage(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.client.Cancel(r.Context(), id, message); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
+}
+
+func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return err
+	}
+	activity, err := pathNumber(r, fieldActivityID)
+	if err != nil {
+		return err
+	}
+	message, err := readMessage(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.client.CancelActivity(r.Context(), id, activity, message); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
+}
+
+// readMessage is why something is ended, of a body that may be missing.
+func readMessage(w http.ResponseWriter, r *http.Request) (message string, err error) {
+	body, err := readAll(w, r)
+	if err == nil && len(body) > 0 {
+		err = readObject(body, map[string]any{"message": &message})
+	}
+	return message, err
 }

@@ -41,6 +41,10 @@ func advise(err error, hub string) string {
 		return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id", hub)
 	case errors.Is(err, client.ErrTerminal):
 		return "the instance is over: see how it ended with perdure status"
+	case errors.Is(err, client.ErrNotCancellable):
+		return "the activity is neither pending nor running: see how it ended with perdure history"
+	case errors.Is(err, client.ErrActivityNotFound):
+		return "the current execution has no such activity: perdure history shows those it has, each by the number of the event that scheduled it"
 	case errors.Is(err, client.ErrNotFound):
 		return fmt.Sprintf("no such instance in hub %q: perdure list shows those there are", hub)
 	case errors.As(err, &failed) && failed.Retryable:

@@ -15,7 +15,7 @@ func TestCompletion(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "bad\u2028id")
 	h.Append("order-7", completed("1"))
 	complete := func(args ...string) string { return h.mustRun(append([]string{"__complete"}, args...)...) }
-	for _, verb := range []string{"status", "wait", "watch", "history", "executions", "raise", "terminate"} {
+	for _, verb := range []string{"status", "wait", "watch", "history", "executions", "raise", "cancel", "terminate"} {
 		if got := complete(verb, ""); got != "order-7\tfulfil, Completed\n:36\n" {
 			t.Errorf("%s: %q", verb, got)
 		}
@@ -28,6 +28,14 @@ func TestCompletion(t *testing.T) {
 	}
 	if got := complete("list", "--status", ""); !strings.HasPrefix(got, "Pending\nRunning\n") {
 		t.Errorf("list --status: %q", got)
+	}
+	for _, status := range []string{"Cancelling", "Cancelled"} {
+		if got := complete("list", "--status", ""); !strings.Contains(got, "\n"+status+"\n") {
+			t.Errorf("list --status: no %s in %q", status, got)
+		}
+	}
+	if got := complete("cancel", "order-7", "--activity", ""); got != ":4\n" {
+		t.Errorf("cancel --activity: %q", got)
 	}
 	h.openError = errors.New("no credentials")
 	if got := complete("status", ""); got != ":1\n" || !strings.Contains(h.err.String(), "check AWS credentials") {

@@ -88,6 +88,9 @@ func (l *eventLog) detail(e *history.Event) string {
 	if e.Reason != "" {
 		add("%s", e.Reason)
 	}
+	if e.Message != "" {
+		add("%q", e.Message)
+	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
 		add("as %s", e.ExecutionID)
 	}

@@ -71,7 +71,17 @@ func standing(s client.Status) string {
 	return string(s.Status)
 }
 
-func failureText(f *history.Failure) string { return f.Type + ": " + f.Message }
+// failureText is a failure in words: its type, why it was cancelled if it was, and its message if it has one.
+func failureText(f *history.Failure) string {
+	text := f.Type
+	if f.Reason != "" {
+		text += " (" + f.Reason + ")"
+	}
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	return text
+}
 
 func tagList(tags map[string]string) string {
 	var list []string

@@ -42,6 +42,41 @@ func (c *command) raiseVerb() *cobra.Command {
 	return cmd
 }
 
+func (c *command) cancelVerb() *cobra.Command {
+	var message string
+	var activity int64
+	var cmd *cobra.Command
+	cmd = c.verb("cancel ID", "Ask an instance, or one of its activities, to end", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			var err error
+			if cmd.Flags().Changed("activity") {
+				err = cl.CancelActivity(ctx, id, activity, message)
+			} else {
+				err = cl.Cancel(ctx, id, message)
+			}
+			if err != nil {
+				return err
+			}
+			return c.told(id)
+		})
+	cmd.Long = cmd.Short + `.
+
+The instance's code sees the cancellation wherever it waits, and unwinds: what it compensates is
+compensated. Meanwhile the instance is Cancelling, and then Cancelled. To end it at once, without
+running its code, there is perdure terminate.
+
+With --activity it is one activity of the current execution that ends: the code that waits for it
+sees the cancellation, and goes on. perdure history shows the activities, each by the number of
+the event that scheduled it.`
+	cmd.Example = `  perdure cancel order-7 --message "customer withdrew"
+  perdure cancel order-7 && perdure wait order-7
+  perdure cancel order-7 --activity 12 --message "carrier is down"`
+	cmd.Flags().Int64Var(&activity, "activity", 0, "cancel only this activity: the number of the event that scheduled it")
+	cmd.Flags().StringVar(&message, "message", "", "why, for the code and for those who find it cancelled")
+	completeWith[string](cmd, "activity")
+	return cmd
+}
+
 func (c *command) terminateVerb() *cobra.Command {
 	var message string
 	cmd := c.verb("terminate ID", "End an instance at once, without running its code", argID,
@@ -51,7 +86,10 @@ func (c *command) terminateVerb() *cobra.Command {
 			}
 			return c.told(id)
 		})
-	cmd.Long = cmd.Short + ".\n\nNothing is compensated. What its activities still do, nobody waits for."
+	cmd.Long = cmd.Short + `.
+
+Nothing is compensated. What its activities still do, nobody waits for. To let its code unwind
+instead, there is perdure cancel.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")
 	return cmd

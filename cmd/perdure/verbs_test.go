@@ -10,10 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 func TestStartPrintsTheID(t *testing.T) {
@@ -95,12 +97,70 @@ func TestRaiseAndTerminate(t *testing.T) {
 	}
 }
 
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.Append("one", at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
+	if got := h.mustRun("cancel", "one", "--message", "withdrawn"); got != "" {
+		t.Errorf("printed %q", got)
+	}
+	if got := h.mustRun("cancel", "one", "--activity", "2", "--message", "carrier is down", "--json"); got != `{"instanceId":"one"}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	want := []provider.Message{
+		{Kind: provider.MessageCancel, InstanceID: "one", Reason: "requested", RequestedBy: "client", Text: "withdrawn"},
+		{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: 2, Text: "carrier is down"},
+	}
+	if diff := cmp.Diff(want, h.Sent()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+// What a cancelled instance looks like: why, wherever it is shown, and by the exit code.
+func TestCancelledIsShown(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	asked := at(time.Second, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn", RequestedBy: history.RequestedByClient})
+	h.Append("one", asked)
+	if got := h.mustRun("list", "--status", "Cancelling"); !strings.Contains(got, "\none ") {
+		t.Errorf("cancelling: %s", got)
+	}
+	h.Append("one", at(3*time.Second, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}))
+	for verb, want := range map[string]string{
+		"wait": "Failure        cancelled (requested): withdrawn\n", "wait --json": `"status":"Cancelled","failure":{"type":"cancelled","message":"withdrawn","reason":"requested"}}`,
+		"watch": "requested \"withdrawn\"\n",
+	} {
+		words := strings.Fields(verb)
+		if code := h.run(t.Context(), append(words, "one")...); code != exitCancelled || !strings.Contains(h.out.String(), want) {
+			t.Errorf("%s: exit %d: %s", verb, code, h.out.String())
+		}
+	}
+	if got := h.mustRun("status", "one"); !strings.Contains(got, "Status         Cancelled after 3.00s\n") {
+		t.Errorf("status: %s", got)
+	}
+	if got := h.mustRun("history", "one"); strings.Count(got, `requested "withdrawn"`) != 2 {
+		t.Errorf("history: %s", got)
+	}
+}
+
+func TestTerminatedWithoutAMessageIsShown(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.Append("one", at(time.Second, history.Event{Kind: history.OrchestrationTerminated}))
+	if got := h.mustRun("status", "one"); !strings.Contains(got, "Failure        terminated\n") {
+		t.Errorf("status: %s", got)
+	}
+}
+
 func TestWhatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
 	h.mustRun("start", "hello", "--id", "over")
-	h.Append("over", completed("1"))
+	h.Append("over", history.Event{Kind: history.ActivityScheduled, Name: "charge"}, completed("1"))
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, tt := range []struct {
 		tells string
@@ -126,6 +186,16 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"message must be 0 to 1024 bytes, is 1025", []string{"terminate", "one", "--message", long(1025)}},
 		{"perdure list shows", []string{"terminate", "nobody"}},
 		{"the instance is over", []string{"terminate", "over"}},
+		{"ID is missing: perdure cancel ID", []string{"cancel"}},
+		{`"x" is one argument too many`, []string{"cancel", "one", "x"}},
+		{"message must be 0 to 1024 bytes, is 1025", []string{"cancel", "one", "--message", long(1025)}},
+		{"perdure list shows", []string{"cancel", "nobody"}},
+		{"the instance is over: see how it ended", []string{"cancel", "over"}},
+		{"perdure list shows", []string{"cancel", "nobody", "--activity", "2"}},
+		{"the current execution has no such activity: perdure history shows those it has", []string{"cancel", "one", "--activity", "2"}},
+		{"the activity is neither pending nor running: see how it ended with perdure history", []string{"cancel", "over", "--activity", "2"}},
+		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
+		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
 	} {
 		h.wantError(exitError, tt.tells, tt.args...)
 	}

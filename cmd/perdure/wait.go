@@ -84,7 +84,7 @@ func exitCode(s client.RuntimeStatus) int {
 		return exitCompleted
 	case client.StatusFailed:
 		return exitFailed
-	case "Cancelled", "Terminated":
+	case client.StatusCancelled, client.StatusTerminated:
 		return exitCancelled
 	default:
 		return exitError

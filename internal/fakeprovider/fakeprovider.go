@@ -67,12 +67,9 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 	in := p.instance(instanceID)
 	for _, e := range events {
 		e.ID = int64(len(p.events[in.ExecutionID])) + 1
-		in.UpdatedAt, in.Status = e.Time, provider.StatusRunning
+		in.UpdatedAt, in.Status = e.Time, statusAfter(in.Status, e.Kind)
 		if e.Kind == history.TurnStarted {
 			in.Version = e.Version
-		}
-		if s, ended := provider.StatusAfter(e.Kind); ended {
-			in.Status = s
 		}
 		ended := in.ExecutionID
 		if e.Kind == history.OrchestrationContinuedAsNew {
@@ -83,6 +80,20 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 		p.events[ended] = append(p.events[ended], e)
 	}
 	p.instances[instanceID] = in
+}
+
+// statusAfter is the status that an event leaves an instance with: one that has been asked to end stays so until its execution
+// is over.
+func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.RuntimeStatus {
+	s, ended := provider.StatusAfter(k)
+	switch {
+	case ended:
+		return s
+	case k == history.CancelRequested, before == provider.StatusCancelling && !k.Terminal():
+		return provider.StatusCancelling
+	default:
+		return provider.StatusRunning
+	}
 }
 
 // SetParent makes an instance the child of another.

@@ -1,0 +1,235 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+var (
+	cancelRequested = history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn", RequestedBy: history.RequestedByClient}
+	cancelled       = history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}
+	scheduled       = history.Event{Kind: history.ActivityScheduled, Name: "charge"}
+)
+
+// An instance that is Cancelling is not over: it may be asked again.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	for range 2 {
+		if err := c.Cancel(t.Context(), "one", "withdrawn"); err != nil {
+			t.Fatal(err)
+		}
+		p.Append("one", cancelRequested)
+	}
+	m := provider.Message{Kind: provider.MessageCancel, InstanceID: "one", Reason: "requested", RequestedBy: "client", Text: "withdrawn"}
+	if diff := cmp.Diff([]provider.Message{m, m}, p.Sent()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestCancelRefuses(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	for _, id := range []string{"one", "over", "cancelled"} {
+		mustStart(t, c, id)
+	}
+	p.Append("one", scheduled)
+	p.Append("over", completed("1"))
+	p.Append("cancelled", cancelRequested, cancelled)
+	for field, err := range map[string]error{
+		"message":      c.Cancel(t.Context(), "one", strings.Repeat("x", 1025)),
+		"message ":     c.CancelActivity(t.Context(), "one", 2, strings.Repeat("x", 1025)),
+		"instanceId":   c.Cancel(t.Context(), "a\n", ""),
+		"instanceId ":  c.CancelActivity(t.Context(), "", 2, ""),
+		"activityId":   c.CancelActivity(t.Context(), "one", 0, ""),
+		"activityId ":  c.CancelActivity(t.Context(), "one", -1, ""),
+		"activityId  ": c.CancelActivity(t.Context(), "nobody", -1, ""),
+	} {
+		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for id, want := range map[string]error{"nobody": client.ErrNotFound, "over": client.ErrTerminal, "cancelled": client.ErrTerminal} {
+		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
+			t.Errorf("cancel %s: %v", id, err)
+		}
+	}
+	if sent := p.Sent(); len(sent) > 0 {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// of is an event of the activity that event 3 scheduled.
+func of(k history.Kind) history.Event { return history.Event{Kind: k, SourceEventID: 3} }
+
+func parked(inputs ...history.Event) history.Event {
+	return history.Event{Kind: history.InputsParked, Inputs: inputs}
+}
+
+// Each history goes on after OrchestrationStarted, TurnStarted and the ActivityScheduled of event 3.
+func TestCancelActivity(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		then []history.Event
+		id   int64
+		want error // nil: it is sent
+	}{
+		"pending or running":       {nil, 3, nil},
+		"of an instance that ends": {[]history.Event{cancelRequested}, 3, nil},
+		"being tried again":        {[]history.Event{of(history.ActivityRetryScheduled)}, 3, nil},
+		"beside one that is over":  {[]history.Event{scheduled, of(history.ActivityCompleted)}, 4, nil},
+		"parked with another":      {[]history.Event{scheduled, parked(of(history.ActivityCompleted))}, 4, nil},
+
+		"completed":          {[]history.Event{of(history.ActivityCompleted)}, 3, client.ErrNotCancellable},
+		"failed":             {[]history.Event{of(history.ActivityFailed)}, 3, client.ErrNotCancellable},
+		"never sent":         {[]history.Event{of(history.OutputFailed)}, 3, client.ErrNotCancellable},
+		"cancelled":          {[]history.Event{of(history.ActivityCancelRequested)}, 3, client.ErrNotCancellable},
+		"completed, parked":  {[]history.Event{parked(of(history.ActivityCompleted))}, 3, client.ErrNotCancellable},
+		"of what completed":  {[]history.Event{completed("1")}, 3, client.ErrNotCancellable},
+		"of what terminated": {[]history.Event{{Kind: history.OrchestrationTerminated}}, 3, client.ErrNotCancellable},
+		"cancelled in a row": {
+			[]history.Event{scheduled, {Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}}, 3, client.ErrNotCancellable,
+		},
+
+		"after the last event":       {nil, 4, client.ErrActivityNotFound},
+		"another kind of event":      {nil, 2, client.ErrActivityNotFound},
+		"a timer":                    {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
+		"no event of what completed": {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
+		"of an earlier execution":    {[]history.Event{{Kind: history.OrchestrationContinuedAsNew}}, 3, client.ErrActivityNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p := setup(t)
+			mustStart(t, c, "one")
+			p.Append("one", append([]history.Event{{Kind: history.TurnStarted}, scheduled}, tt.then...)...)
+			if err := c.CancelActivity(t.Context(), "one", tt.id, "enough"); !errors.Is(err, tt.want) {
+				t.Errorf("CancelActivity: %v, want %v", err, tt.want)
+			}
+			var want []provider.Message
+			if tt.want == nil {
+				want = []provider.Message{{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: tt.id, Text: "enough"}}
+			}
+			if diff := cmp.Diff(want, p.Sent()); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The id counts within the execution that is current, and the message is for that one alone.
+func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
+	t.Parallel()
+	c, p := continued(t)
+	p.Append("one", scheduled)
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); err != nil {
+		t.Fatal(err)
+	}
+	if sent := p.Sent(); len(sent) != 1 || sent[0].ExecutionID != "x3" || sent[0].ActivityID != 2 {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// continuing is a provider whose instance continues as new as soon as it has been read.
+type continuing struct {
+	provider.Provider
+
+	goOn func()
+}
+
+func (p continuing) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	defer p.goOn()
+	return p.Provider.ReadInstance(ctx, instanceID)
+}
+
+// Event 2 of the execution that was read is another activity than event 2 of the next.
+func TestCancelActivityOfAnExecutionThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", scheduled)
+	c = client.New(continuing{p, func() { p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew}, scheduled) }})
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotCancellable) || len(p.Sent()) > 0 {
+		t.Errorf("CancelActivity: %v, sent %+v", err, p.Sent())
+	}
+}
+
+func TestCancelActivityOfNobody(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrActivityNotFound) {
+		t.Errorf("of no instance: %v", err)
+	}
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotFound) || !errors.Is(err, client.ErrActivityNotFound) {
+		t.Errorf("of no activity: %v", err)
+	}
+	down := errors.New("down")
+	p.FailWith(down)
+	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, down) {
+		t.Errorf("of a hub that is down: %v", err)
+	}
+}
+
+func TestStatusOfACancellation(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", cancelRequested, history.Event{Kind: history.TurnStarted})
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCancelling || s.Status.Terminal() || s.Failure != nil {
+		t.Errorf("while it unwinds: %+v, %v", s, err)
+	}
+	p.Append("one", cancelled)
+	s, err := c.Wait(t.Context(), "one")
+	want := &history.Failure{Type: history.TypeCancelled, Reason: "requested", Message: "withdrawn"}
+	if diff := cmp.Diff(want, s.Failure); err != nil || s.Status != client.StatusCancelled || diff != "" {
+		t.Errorf("Wait = %+v, %v; failure (-want +got):\n%s", s, err, diff)
+	}
+	_, err = client.Result[string](s)
+	if e, ok := errors.AsType[*perdure.CancelledError](err); !ok || *e != (perdure.CancelledError{Reason: perdure.ReasonRequested, Message: "withdrawn"}) {
+		t.Errorf("Result: %v", err)
+	}
+	if e, ok := errors.AsType[*client.OrchestrationError](err); !ok || e.InstanceID != "one" || !errors.Is(err, context.Canceled) {
+		t.Errorf("Result: %v", err)
+	}
+	if want := `orchestration "hello" (instance "one"): cancelled (requested): withdrawn`; err.Error() != want {
+		t.Errorf("got %s\nwant %s", err, want)
+	}
+}
+
+func TestListTakesEveryStatus(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	at := func(e history.Event) history.Event {
+		e.Time = began.Add(time.Second)
+		return e
+	}
+	for id, events := range map[string][]history.Event{
+		"Pending": nil, "Running": {{Kind: history.TurnStarted}}, "Completed": {completed("1")}, "Failed": {{Kind: history.OrchestrationFailed}},
+		"Cancelling": {at(cancelRequested)}, "Cancelled": {at(cancelRequested), at(cancelled)}, "Terminated": {{Kind: history.OrchestrationTerminated}},
+	} {
+		mustStart(t, c, id)
+		p.Append(id, events...)
+	}
+	id := func(s client.Status) string { return s.InstanceID }
+	for _, s := range []client.RuntimeStatus{
+		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed, client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
+	} {
+		if got := ids(t, c.List(t.Context(), client.Query{Status: s}), id); got != string(s)+" " {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusBlocked}), id); got != "" {
+		t.Errorf("blocked: %s", got)
+	}
+}
