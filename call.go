@@ -76,7 +76,7 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 // d settles it at once, and nothing is recorded. It may be years: the clock is read again when it is due, so it is never
 // early, and about a second late.
 func CreateTimer(ctx *OrchestrationContext, d time.Duration) *Future[time.Time] {
-	if d <= 0 {
+	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
 	}
 	t := ctx.replay.CreateTimer(d)
@@ -95,6 +95,8 @@ func errorOf(t *replay.Task) error {
 	switch {
 	case f == nil:
 		return nil
+	case t.Cancellation() != nil:
+		return cancelledError(t.Cancellation())
 	case t.IsCancelled():
 		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
 	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due

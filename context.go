@@ -20,8 +20,14 @@ type OrchestrationContext struct {
 // goes back; when a timer has fired it is not before the timer's time.
 func (ctx *OrchestrationContext) Now() time.Time { return ctx.replay.Now() }
 
-// Err is nil while the orchestration is not cancelled.
-func (ctx *OrchestrationContext) Err() error { return nil }
+// Err is nil while the context's scope lives: that of the orchestration's own context lives until somebody cancels the instance,
+// and WithCancel tells of others. Then it is a *CancelledError, always the same.
+func (ctx *OrchestrationContext) Err() error {
+	if c := ctx.replay.Cancellation(); c != nil {
+		return cancelledError(c)
+	}
+	return nil
+}
 
 // IsReplaying reports whether the orchestration is only brought back to where it was. Nothing may be decided by it. It is
 // true as well while an instance is dropped from memory and its deferred calls run.

@@ -15,8 +15,11 @@ import (
 //
 //	return perdure.ContinueAsNew[Out](ctx, next)
 //
-// External events that were not consumed go on to the next execution; everything else that is outstanding is given up. The next
+// External events that were not consumed go on to the next execution; everything else that is outstanding is cancelled. The next
 // execution takes the highest version there is, unless the instance was started with one.
+//
+// An instance that somebody has cancelled does not continue: the order is refused, and the instance ends as if the orchestration had
+// returned ctx.Err. So a cancel is not lost when the code did not look at it.
 //
 // The call decides nothing: it makes an error, and what counts is that the orchestration returns it. So deferred calls
 // run, and code in between sees an error like any other. Wrapped it is still the same; one that is not returned does nothing.
@@ -54,6 +57,8 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	}
 	orders, rest := ctx.split(err)
 	switch {
+	case ctx.Err() != nil && !slices.ContainsFunc(rest, func(err error) bool { return !ctx.unwound(err) }):
+		return replay.Ending{Kind: history.OrchestrationCancelled} // an order to continue is refused
 	case len(orders) == 0:
 		// A failure, as most are.
 	case len(rest) > 0:
@@ -68,7 +73,7 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 
 // split takes an error apart: into this execution's orders to continue as new, and the largest parts that hold none.
 func (ctx *OrchestrationContext) split(err error) (orders []*continueAsNewError, rest []error) {
-	if e, ok := err.(*continueAsNewError); ok && e.execution == ctx.replay { //nolint:errorlint // one layer at a time
+	if e, ok := err.(*continueAsNewError); ok && e.execution.SameExecution(ctx.replay) { //nolint:errorlint // one layer at a time
 		return []*continueAsNewError{e}, nil
 	}
 	for _, cause := range unwrap(err) {

@@ -16,6 +16,9 @@ func Go(ctx *OrchestrationContext, fn func(*OrchestrationContext)) *Future[struc
 // they need no locks, and the order is the same in each replay. fn first runs when its caller waits or ends. A panic in it
 // fails the orchestration; when the orchestration ends, what still runs is given up. Cancelling the future settles it, and
 // what fn returns later is dropped.
+//
+// fn is in the scope of ctx. When that is cancelled fn goes on: its waits end, its future settles when it returns. To wait until it
+// has cleaned up, wait through WithoutCancel.
 func Async[T any](ctx *OrchestrationContext, fn func(*OrchestrationContext) (T, error)) *Future[T] {
 	f := &Future[T]{}
 	f.task = ctx.replay.Go(func() {

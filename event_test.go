@@ -207,7 +207,7 @@ func TestTerminateEndsTheExecutionWithoutItsCode(t *testing.T) {
 		return 1, err
 	})
 	w.turn(history.Event{Kind: history.OrchestrationTerminated, Message: "enough"}, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3})
-	if got := w.replayed().end(); got.Kind != history.OrchestrationTerminated || got.Message != "enough" || got.ID != 5 || !w.instance.Ended() {
+	if got := w.replayed().end(); got.Kind != history.OrchestrationTerminated || got.Message != "enough" || got.ID != 6 || !w.instance.Ended() {
 		t.Errorf("%+v", got)
 	}
 	if w.instance.Close(); went {

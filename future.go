@@ -29,12 +29,15 @@ func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 // event that the code was not told of: that goes back to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
-// Await waits until the future has settled and returns its value or error. It may be called again.
+// Await waits until the future has settled and returns its value or error. It may be called again. When the scope of ctx is cancelled
+// it returns ctx.Err, whatever the future is.
 func (f *Future[T]) Await(ctx *OrchestrationContext) (T, error) {
-	ctx.replay.Await(f.task)
+	var none T
+	if c := ctx.replay.Await(f.task); c != nil {
+		return none, cancelledError(c)
+	}
 	f.load()
 	if f.err != nil {
-		var none T
 		return none, f.err
 	}
 	return f.value, nil

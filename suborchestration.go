@@ -66,10 +66,13 @@ func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in an
 // StartOrchestration starts another orchestration that goes on by itself, whatever becomes of this one, and returns the id of its
 // instance. Nobody waits for it, so this one never hears how it ended, nor that it could not be started because its id is taken.
 //
-// The error is that of an input or an option that does not fit; nothing is scheduled then. WithRetry is such an option. An
-// empty name panics.
+// The error is that of an input or an option that does not fit, or ctx.Err; nothing is scheduled then. WithRetry is such an option.
+// An empty name panics.
 func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) (instanceID string, err error) {
 	mustName("orchestration", name)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	c := newSubOrchestrationCall(name, opts)
 	if c.Retry != nil {
 		return "", fmt.Errorf("perdure: StartOrchestration of %q: WithRetry needs somebody who waits, and nobody waits for what is started so: use CallSubOrchestrationByName", name)

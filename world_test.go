@@ -153,6 +153,9 @@ func (w *world) child(ev *history.Event) history.Event {
 	c.options.InstanceID, c.options.ExecutionID, c.version, c.now, c.took = ev.InstanceID, "01JCHILD"+ev.StartID, ev.Version, w.now, w.took
 	end := c.start(ev.Name, input).run().replayed().end()
 	c.instance.Close()
+	if end.Kind == history.OrchestrationCancelled {
+		end.Kind, end.Error = history.OrchestrationFailed, &history.Failure{Type: history.TypeCancelled, Reason: end.Reason, Message: end.Message}
+	}
 	if end.Kind == history.OrchestrationFailed {
 		return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: ev.ID, InstanceID: ev.InstanceID, Error: end.Error, FireAt: &c.now}
 	}
@@ -217,6 +220,21 @@ func (w *world) failure() history.Failure {
 		w.t.Fatalf("%s: %s", last.Kind, last.Output)
 	}
 	return *last.Error
+}
+
+// cancelled is why the orchestration ended cancelled.
+func (w *world) cancelled() string {
+	w.t.Helper()
+	last := w.end()
+	if last.Kind != history.OrchestrationCancelled {
+		w.t.Fatalf("%s: %s, %+v", last.Kind, last.Output, last.Error)
+	}
+	return last.Reason + ": " + last.Message
+}
+
+// cancel is somebody's request to cancel the instance.
+func cancel(message string) history.Event {
+	return history.Event{Kind: history.CancelRequested, Reason: "requested", Message: message, RequestedBy: history.RequestedByClient}
 }
 
 // replayed checks that the history replays, as a cold function would read it.

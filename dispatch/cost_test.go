@@ -22,7 +22,7 @@ func TestWhatAChainOfTenCosts(t *testing.T) {
 		want := map[string]int64{
 			"DynamoDB.PutItem":       11, // a turn each: the start, and ten outcomes
 			"DynamoDB.UpdateItem":    2,  // Running, Completed
-			"DynamoDB.GetItem":       1,  // the test's own, of the instance
+			"DynamoDB.GetItem":       11, // is it cancelled? once before each activity; and the test's own, of the instance
 			"DynamoDB.Query":         2,  // the cold read of the first turn; and the test's own, of the end
 			"SQS.SendMessageBatch":   20, // ten work items, ten outcomes
 			"SQS.DeleteMessageBatch": 10, // each work item, by its worker
@@ -69,6 +69,9 @@ func TestWhatAFanOfFiveCosts(t *testing.T) {
 		got := h.Cloud.Counts()
 		if got["DynamoDB.PutItem"] != 2 || got["SQS.SendMessageBatch"] != 2 || got["SQS.DeleteMessageBatch"] != 1 {
 			t.Errorf("calls %v: want 2 turns, 2 sends and 1 delete", got)
+		}
+		if n := got["DynamoDB.GetItem"] - 1; n != 1 { // one is the test's own
+			t.Errorf("%d reads of the cancel record, want 1 for the batch", n)
 		}
 	})
 }

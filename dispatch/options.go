@@ -26,11 +26,31 @@ type Options struct {
 	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.
 	// Default 10 s.
 	TurnLimit time.Duration
+
+	// LockAfter is how long an activity runs on the lock that came with its pushed record; one that takes longer is leased.
+	// Default 3 s.
+	LockAfter time.Duration
+	// LockTimeout is for how long a lease locks a record, in whole seconds: when a worker dies, its activities are begun
+	// again after as long. Default 30 s.
+	LockTimeout time.Duration
+	// LockRenewalBuffer is how long before its end a lease is renewed. Default 5 s, or a third of LockTimeout if that is less.
+	LockRenewalBuffer time.Duration
+	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled. Default 1 s.
+	CancelPollInterval time.Duration
+	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default 10 s; negative:
+	// not at all.
+	CancellationGracePeriod time.Duration
 }
 
 const (
 	defaultCacheBytes = 64 << 20
 	defaultTurnLimit  = 10 * time.Second
+
+	defaultLockAfter          = 3 * time.Second
+	defaultLockTimeout        = 30 * time.Second
+	defaultLockRenewalBuffer  = 5 * time.Second
+	defaultCancelPollInterval = time.Second
+	defaultCancellationGrace  = 10 * time.Second
 )
 
 // A handled error is tried again in seconds; visibility alone would make it minutes (R19). What goes on failing waits longer
@@ -66,6 +86,26 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TurnLimit == 0 {
 		o.TurnLimit = defaultTurnLimit
+	}
+	return o.withActivityDefaults()
+}
+
+func (o Options) withActivityDefaults() Options {
+	if o.LockAfter <= 0 {
+		o.LockAfter = defaultLockAfter
+	}
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = defaultLockTimeout
+	}
+	o.LockTimeout = max(o.LockTimeout.Truncate(time.Second), time.Second)
+	if o.LockRenewalBuffer <= 0 || o.LockRenewalBuffer >= o.LockTimeout {
+		o.LockRenewalBuffer = min(defaultLockRenewalBuffer, o.LockTimeout/3)
+	}
+	if o.CancelPollInterval <= 0 {
+		o.CancelPollInterval = defaultCancelPollInterval
+	}
+	if o.CancellationGracePeriod == 0 {
+		o.CancellationGracePeriod = defaultCancellationGrace
 	}
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -161,8 +163,8 @@ func abandon(ctx context.Context, o Options, queue string, records []provider.Re
 		d := retryDelay(r.ReceiveCount)
 		byDelay[d] = append(byDelay[d], r)
 	}
-	for d, rs := range byDelay {
-		if err := o.Provider.AbandonRecords(ctx, queue, d, rs...); err != nil {
+	for _, d := range slices.Sorted(maps.Keys(byDelay)) {
+		if err := o.Provider.AbandonRecords(ctx, queue, d, byDelay[d]...); err != nil {
 			o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
 		}
 	}

@@ -20,6 +20,9 @@ type PollOptions struct {
 	Lock time.Duration
 	// Grace is how long Poll waits, once its context has ended, for what is being handled. Default 30 s; negative: not at all.
 	Grace time.Duration
+	// Unwind is how long Poll then waits, once it has ended the contexts of what is left, for it to heed that. A Worker waits
+	// for its activities for as long as its CancellationGracePeriod. Default 12 s; negative: not at all.
+	Unwind time.Duration
 	// Logger is where Poll logs. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -27,6 +30,8 @@ type PollOptions struct {
 const (
 	defaultLoops = 4
 	defaultGrace = 30 * time.Second
+	// Longer than a Worker's default: it is to tell what leaked.
+	defaultUnwind = defaultCancellationGrace + 2*time.Second
 	// defaultLock is for records that do not say how long they are locked.
 	defaultLock = 30 * time.Second
 	// A fetch that failed is tried again after these.
@@ -46,6 +51,9 @@ func (o PollOptions) withDefaults(queue string) PollOptions {
 	if o.Grace == 0 {
 		o.Grace = defaultGrace
 	}
+	if o.Unwind == 0 {
+		o.Unwind = defaultUnwind
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -60,8 +68,8 @@ var errStopped = errors.New("dispatch: the process is being stopped")
 // are renewed. An orchestrator's outcome or an activity's is not sent once its record's lock is lost: see provider.Hold.
 //
 // A fetch that fails is logged and tried again, after 1 second and up to 30. When ctx ends nothing more is fetched, and what
-// is being handled goes on for up to Grace. What is then left goes back to the queue, its contexts end, and Poll returns an
-// error that says how much it was. Otherwise it returns nil.
+// is being handled goes on for up to Grace. What is then left goes back to the queue, its contexts end, and Poll returns, after
+// up to Unwind more, an error that says how much it was. Otherwise it returns nil.
 func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -76,19 +84,28 @@ func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx
 		close(finished)
 	}()
 	<-ctx.Done()
-	grace := time.NewTimer(max(q.options.Grace, 0))
-	defer grace.Stop()
-	select {
-	case <-finished:
+	if within(q.options.Grace, finished) {
 		return nil
-	case <-grace.C:
 	}
 	left := q.giveBack(work)
 	stop(errStopped)
+	within(q.options.Unwind, finished)
 	if left == 0 {
 		return nil
 	}
 	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.Grace)
+}
+
+// within waits for something for so long, and reports whether it came.
+func within(d time.Duration, came <-chan struct{}) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-came:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // poller is what the loops of a Poll share.

@@ -25,22 +25,6 @@ func (w *Worker) retried(ctx context.Context, it *provider.LockedWorkItem, e end
 	return w.put(ctx, it, next)
 }
 
-// early deals with an attempt that is not due: a queue holds a message for a quarter of an hour at most, so a longer wait hops.
-// It returns nil when the attempt may run.
-func (w *Worker) early(ctx context.Context, it *provider.LockedWorkItem) *ending {
-	if it.NotBefore == nil {
-		return nil
-	}
-	if it.NotBefore.Sub(w.options.Clock()) > waitHere {
-		e := w.put(ctx, it, it.WorkItem)
-		return &e
-	}
-	if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
-		return &ending{back: true}
-	}
-	return nil
-}
-
 // put sends what comes next, unless the lock is over: then another has the attempt, and its retries.
 func (w *Worker) put(ctx context.Context, it *provider.LockedWorkItem, next provider.WorkItem) ending {
 	if !it.Record.Held(w.options.Clock()) {

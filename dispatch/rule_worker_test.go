@@ -51,8 +51,11 @@ func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
 func TestR14AFastActivityIsDoneWhileASlowOneOfItsBatchRuns(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	perdure.AddActivity(r, "nap", func(_ context.Context, d time.Duration) (string, error) {
-		time.Sleep(d)
+	perdure.AddActivity(r, "nap", func(ctx context.Context, d time.Duration) (string, error) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done(): // its orchestration is over
+		}
 		return d.String(), nil
 	})
 	perdure.AddOrchestration(r, "naps", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {

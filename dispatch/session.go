@@ -84,35 +84,42 @@ func (s *session) rewind() {
 // errTooMany: the turn does not fit a commit. Fewer messages may; the coroutine has seen them all and must be revived.
 var errTooMany = errors.New("dispatch: the turn took more messages than a commit can hold")
 
-// advance makes one step: a look, a dispatch that is repeated, or a turn.
+// advance makes one step: a start, a look, a dispatch that is repeated, an answer, or a turn.
 func (s *session) advance(ctx context.Context) error {
-	if s.startsFirst() {
+	switch {
+	case s.startsFirst():
 		return s.start(ctx)
-	}
-	if s.absent && len(s.rest) > 0 && s.rest[0].Kind == provider.MessageCancel && s.rest[0].StartID != "" {
+	case s.absent && len(s.rest) > 0 && isParentsCancel(&s.rest[0]):
 		return s.refuseCancel(ctx)
-	}
-	if s.x == nil {
+	case s.x == nil:
 		return s.load(ctx, s.firstLook())
-	}
-	if !s.x.verified && s.ahead() {
+	case !s.x.verified && s.ahead():
 		return errUnverified
 	}
 	if from, ok := s.redelivered(); ok {
 		return s.redispatch(ctx, from)
 	}
-	foreign := len(s.rest) > 0 && s.rest[0].Kind == provider.MessageCancel && s.apart(s.rest[0])
-	if (s.x.over || foreign) && !s.x.verified {
+	return s.proceed(ctx)
+}
+
+// proceed deals with messages that no turn has consumed.
+func (s *session) proceed(ctx context.Context) error {
+	foreign := len(s.rest) > 0 && isParentsCancel(&s.rest[0]) && s.apart(s.rest[0])
+	switch {
+	case (s.x.over || foreign) && !s.x.verified:
 		return errUnverified
-	}
-	if foreign {
+	case foreign:
 		return s.answerCancel(ctx)
-	}
-	if s.x.over {
+	case s.x.over:
 		s.drop(ctx, "the instance is over")
 		return nil
+	default:
+		return s.turn(ctx)
 	}
-	return s.turn(ctx)
+}
+
+func isParentsCancel(m *provider.InboxMessage) bool {
+	return m.Kind == provider.MessageCancel && m.StartID != ""
 }
 
 // firstLook is cheap where a commit will check it (R8); for messages that were delivered before it would be wasted.
@@ -236,14 +243,7 @@ func (s *session) turn(ctx context.Context) error {
 // apart tells messages that are not for the instance's code: what starts it, and a parent's cancel of an instance that is over,
 // or is another than the one with this id.
 func (s *session) apart(m provider.InboxMessage) bool {
-	switch m.Kind {
-	case provider.MessageStart:
-		return true
-	case provider.MessageCancel:
-		return m.StartID != "" && (s.x == nil || s.x.over || m.StartID != s.x.start.StartID)
-	default:
-		return false
-	}
+	return m.Kind == provider.MessageStart || isParentsCancel(&m) && (s.x == nil || s.x.over || m.StartID != s.x.start.StartID)
 }
 
 // refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -12,38 +11,83 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Worker runs activities. It is safe for concurrent use.
+// Worker runs activities. It is safe for concurrent use; a process has one for each queue, so that what it asks of the hub
+// while activities run is asked once.
 type Worker struct {
 	options  Options
 	provider provider.Provider
+	manager  *manager
 }
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
+//
+// Where the provider has RenewRecords (see provider.Polling), an activity of a record that was pushed is leased: see
+// Options.LockTimeout.
 func NewWorker(opts Options) *Worker {
-	opts = opts.withDefaults()
-	return &Worker{options: opts, provider: opts.Provider}
+	w := &Worker{options: opts.withDefaults()}
+	w.provider, w.manager = w.options.Provider, newManager(&w.options)
+	return w
 }
 
+// Leaked is how many activities were given up so far, because they did not return within the grace after their context ended.
+func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
+
 // HandleRecords runs the activities of a batch side by side, sends each outcome as soon as it is there and deletes the record
-// then (R14). It returns the ids of the records that failed: their activities are tried again.
+// then (R14). It returns the ids of the records that failed: their activities are tried again, and may be while the others of
+// the batch still run.
+//
+// Activities that are cancelled before they begin are not run. The contexts of those that run end with a
+// *perdure.CancelledError as their cause when they are cancelled, their lock is lost, ctx's deadline is near or ctx ends.
+// HandleRecords waits for them for Options.CancellationGracePeriod then, and no longer.
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := w.provider.AdoptWorkItems(records)
-	back := deadLetter(ctx, w.options, w.options.Queue, unreadable)
-	out := newOutcomes(len(items))
-	for _, it := range items {
-		go w.run(ctx, it, out)
+	failed = abandon(ctx, w.options, w.options.Queue, deadLetter(ctx, w.options, w.options.Queue, unreadable))
+	s := w.newShift(ctx, items)
+	defer w.manager.enter(s)()
+	for i := range s.tasks {
+		go w.run(ctx, &s.tasks[i])
 	}
-	for done := range out.runs() {
+	for ends := range s.out.runs() {
+		failed = append(failed, w.tell(ctx, ends)...)
+		w.manager.release(ends)
+	}
+	return failed
+}
+
+// tell sends the outcomes of tasks and deletes their records, and gives back at once what did not come to that.
+func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
+	var done []provider.CompletedWorkItem
+	var back []provider.Record
+	for _, e := range ends {
+		if e.back {
+			back = append(back, e.task.item.Record)
+		} else {
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: e.outcome})
+		}
+	}
+	if len(done) > 0 {
 		refused, err := w.provider.AckWorkItems(ctx, w.options.Queue, done)
 		if err != nil {
 			w.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(refused), "error", err)
 		}
 		back = append(back, refused...)
 	}
-	for i := range out.abandoned {
-		back = append(back, out.abandoned[i].Record)
+	return w.giveBack(ctx, back)
+}
+
+// giveBack makes records visible again soon, also when ctx has ended, but for those whose lock is over: they may be somebody
+// else's.
+func (w *Worker) giveBack(ctx context.Context, records []provider.Record) (failed []string) {
+	now := w.options.Clock()
+	var held []provider.Record
+	for i := range records {
+		if records[i].Held(now) {
+			held = append(held, records[i])
+		} else {
+			failed = append(failed, records[i].ID)
+		}
 	}
-	return abandon(ctx, w.options, w.options.Queue, back)
+	return append(failed, abandon(context.WithoutCancel(ctx), w.options, w.options.Queue, held)...)
 }
 
 // ending is what became of a work item: an outcome to tell, nothing to tell, or nothing done, so that it goes back to its queue.
@@ -53,21 +97,65 @@ type ending struct {
 }
 
 // run executes an activity and collects how it ended, whatever ends the goroutine.
-func (w *Worker) run(ctx context.Context, it provider.LockedWorkItem, out *outcomes) {
-	var e ending
-	returned := false
-	defer func() {
-		if !returned {
-			e = ending{outcome: vanished(&it)}
-		}
-		out.add(it, e)
-	}()
-	if early := w.early(ctx, &it); early != nil {
-		e = *early
-	} else {
-		e = w.retried(ctx, &it, w.execute(ctx, &it))
+func (w *Worker) run(ctx context.Context, t *task) {
+	out := t.shift.out
+	run, hindered := w.prepare(ctx, t)
+	if hindered != nil {
+		out.add(ended{t, *hindered})
+		return
 	}
-	returned = true
+	activity, ok := w.manager.begin(t)
+	if !ok {
+		out.add(ended{t, ending{back: true}})
+		return
+	}
+	e := ending{outcome: vanished(&t.item)}
+	defer func() { w.finish(ctx, t, e) }()
+	e = run(perdure.ContextWithActivityInfo(activity, info(&t.item))) //nolint:contextcheck // ctx's end does not end it: the manager does
+}
+
+// finish takes how an activity ended, unless it was given up: its sender is fenced then.
+func (w *Worker) finish(ctx context.Context, t *task, e ending) {
+	if !w.manager.end(t) {
+		w.options.Logger.InfoContext(ctx, "a leaked activity has returned, and is not heard",
+			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID)
+		return
+	}
+	t.cancel(nil)
+	e = t.endingOf(e)
+	if t.signal == nil {
+		e = w.retried(ctx, &t.item, e)
+	}
+	t.shift.out.add(ended{t, e})
+}
+
+// prepare finds out whether an activity is to be run here and now: a function that runs it, or how it ends without.
+func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context) ending, hindered *ending) {
+	it := &t.item
+	reads, hop := t.reads, false
+	if it.NotBefore != nil {
+		if hop = it.NotBefore.Sub(w.options.Clock()) > waitHere; !hop {
+			if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
+				return nil, &ending{back: true}
+			}
+			reads = newCancelRead() // that of the others was before the wait
+		}
+	}
+	cancel, err := reads.of(ctx, w.provider, it)
+	switch {
+	case err != nil:
+		w.options.Logger.ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
+		return nil, &ending{back: true}
+	case cancel.Requested:
+		w.options.Logger.InfoContext(ctx, "activity was cancelled before it began, and is not run",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "reason", cancel.Reason)
+		return nil, &ending{}
+	case hop:
+		e := w.put(ctx, it, it.WorkItem)
+		return nil, &e
+	}
+	return w.runnable(ctx, it)
 }
 
 // vanished is the outcome of an activity that ended its goroutine.
@@ -77,25 +165,27 @@ func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
 	}}
 }
 
-// execute runs one activity, if this build can.
-func (w *Worker) execute(ctx context.Context, it *provider.LockedWorkItem) ending {
+// runnable finds an activity, if this build can run it.
+func (w *Worker) runnable(ctx context.Context, it *provider.LockedWorkItem) (run func(context.Context) ending, hindered *ending) {
 	activity, ok := w.options.Registry.Activity(it.Name)
 	if !ok {
 		w.options.Logger.ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
-		return ending{back: true}
+		return nil, &ending{back: true}
 	}
 	input, inline := it.Input.Document()
 	if !inline {
 		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
-		return ending{back: true}
+		return nil, &ending{back: true}
 	}
-	result, failure := w.attempt(perdure.ContextWithActivityInfo(ctx, info(it)), it, activity, input)
-	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
-	if failure == nil {
-		o.Result = history.Inline(result)
-	}
-	return ending{outcome: o}
+	return func(ctx context.Context) ending {
+		result, failure := w.attempt(ctx, it, activity, input)
+		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
+		if failure == nil {
+			o.Result = history.Inline(result)
+		}
+		return ending{outcome: o}
+	}, nil
 }
 
 // attempt runs an activity for at most its start-to-close time. One that does not come back by then has failed, whatever it
@@ -146,84 +236,5 @@ func info(it *provider.LockedWorkItem) perdure.ActivityInfo {
 	return perdure.ActivityInfo{
 		InstanceID: it.InstanceID, ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Name: it.Name,
 		Attempt: it.Attempt, AttemptCount: it.Record.ReceiveCount, Queue: it.Queue,
-	}
-}
-
-// linger is how long an outcome waits for others of its batch to be sent with: one message, and one turn, for several.
-const linger = 5 * time.Millisecond
-
-// outcomes collects what activities that run side by side end with.
-type outcomes struct {
-	mu        sync.Mutex
-	running   int
-	done      []provider.CompletedWorkItem
-	abandoned []provider.LockedWorkItem
-	changed   chan struct{} // capacity 1
-}
-
-func newOutcomes(running int) *outcomes {
-	return &outcomes{running: running, changed: make(chan struct{}, 1)}
-}
-
-func (o *outcomes) add(it provider.LockedWorkItem, e ending) {
-	o.mu.Lock()
-	o.running--
-	if e.back {
-		o.abandoned = append(o.abandoned, it)
-	} else {
-		o.done = append(o.done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: e.outcome})
-	}
-	o.mu.Unlock()
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
-}
-
-func (o *outcomes) look() (done, running int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.done), o.running
-}
-
-func (o *outcomes) take() []provider.CompletedWorkItem {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	done := o.done
-	o.done = nil
-	return done
-}
-
-// runs yields outcomes as they come, those within a linger together, until all activities have ended.
-func (o *outcomes) runs() func(yield func([]provider.CompletedWorkItem) bool) {
-	return func(yield func([]provider.CompletedWorkItem) bool) {
-		for {
-			done, running := o.look()
-			if done > 0 {
-				o.await(time.After(linger))
-				if !yield(o.take()) {
-					return
-				}
-				continue
-			}
-			if running == 0 {
-				return
-			}
-			<-o.changed
-		}
-	}
-}
-
-// await returns when no activity is running any more, or at the given time.
-func (o *outcomes) await(until <-chan time.Time) {
-	for {
-		if _, running := o.look(); running == 0 {
-			return
-		}
-		select {
-		case <-o.changed:
-		case <-until:
-			return
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -136,4 +137,29 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 		return otherwise
 	}
 	return d
+}
+
+// The activities' times when the environment says nothing, and their bounds.
+const (
+	defaultLockTimeout   = 30 * time.Second
+	defaultRenewalBuffer = 5 * time.Second
+	defaultCancelPoll    = time.Second
+	defaultCancelGrace   = 10 * time.Second
+	longestLock          = 12 * time.Hour // SQS's quota
+	shortestTime         = 10 * time.Millisecond
+)
+
+// activities reads how a worker leases activities and cancels them.
+func (e *environment) activities(o *dispatch.Options) {
+	const buffer = "PERDURE_LOCK_RENEWAL_BUFFER"
+	o.LockTimeout = e.duration("PERDURE_LOCK_TIMEOUT", defaultLockTimeout, time.Second, longestLock).Truncate(time.Second)
+	o.LockRenewalBuffer = e.duration(buffer, min(defaultRenewalBuffer, o.LockTimeout/3), shortestTime, longestLock)
+	if o.LockRenewalBuffer >= o.LockTimeout {
+		e.failf(buffer, "is %v: not less than PERDURE_LOCK_TIMEOUT, %v", o.LockRenewalBuffer, o.LockTimeout)
+	}
+	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL", defaultCancelPoll, shortestTime, longestLock)
+	o.CancellationGracePeriod = e.duration("PERDURE_CANCELLATION_GRACE_PERIOD", defaultCancelGrace, 0, longestLock)
+	if o.CancellationGracePeriod == 0 {
+		o.CancellationGracePeriod = -1 // none, where zero is the default
+	}
 }

@@ -37,11 +37,22 @@ func (f *function) untilStopped() (ctx context.Context, release func()) {
 }
 
 // poll serves a queue of the hub until the process is told to stop.
-func (f *function) poll(queue string, h recordHandler, names []string) {
+func (f *function) poll(queue string, h recordHandler, names []string, opts dispatch.PollOptions) {
 	ctx, release := f.untilStopped()
 	defer release()
 	f.log.Info("serving a queue by polling it", "hub", f.polled.Hub().Name, "queue", queue, "serves", strings.Join(names, ", "))
-	f.stopped(dispatch.Poll(ctx, f.polled, queue, h.HandleRecords, dispatch.PollOptions{Logger: f.log}))
+	opts.Logger = f.log
+	f.stopped(dispatch.Poll(ctx, f.polled, queue, h.HandleRecords, opts))
+}
+
+// pollWork serves a work queue, and says at the end whether activities were left running. What is fetched is locked for as
+// long as the queue says, which is for functions; from the first renewal on, a third of LockTimeout later, it is locked for
+// that, so that the death of this process is noticed as soon.
+func (f *function) pollWork(o dispatch.Options, w *dispatch.Worker, names []string) {
+	f.poll(o.Queue, w, names, dispatch.PollOptions{Lock: o.LockTimeout, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second})
+	if n := w.Leaked(); n > 0 {
+		f.log.Warn("activities have ignored the end of their contexts", "leaked", n)
+	}
 }
 
 // stopped tells how it ended. Records that went back are not an error of the process: they are delivered again.

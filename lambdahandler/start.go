@@ -37,7 +37,7 @@ func StartOrchestrator(r *perdure.Registry) {
 		f.log.Warn("this build could not be made known: orchestrations that are new in it cannot be started until another process has", "error", err)
 	}
 	if f.polled != nil {
-		f.poll(provider.QueueInbox, o, orchestrationNames(r))
+		f.poll(provider.QueueInbox, o, orchestrationNames(r), dispatch.PollOptions{})
 		o.Close()
 		return
 	}
@@ -51,13 +51,14 @@ func StartWorker(r *perdure.Registry) {
 	f := begin(true, false)
 	opts := f.options(r)
 	opts.Queue = f.env.optional("PERDURE_QUEUE", perdure.DefaultQueue)
+	f.env.activities(&opts)
 	if f.polled != nil {
 		f.checkQueue(opts.Queue)
 	}
 	f.check()
 	w := dispatch.NewWorker(opts)
 	if f.polled != nil {
-		f.poll(opts.Queue, w, activityNames(r, opts.Queue))
+		f.pollWork(opts, w, activityNames(r, opts.Queue))
 		return
 	}
 	lambda.Start(sqsHandler(w))

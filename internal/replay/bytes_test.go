@@ -42,3 +42,29 @@ func TestBytesCountsResultsThatWait(t *testing.T) {
 		t.Errorf("%d bytes when all were taken", left)
 	}
 }
+
+// An event that is given back is taken once.
+func TestBytesOfAnEventThatCameBack(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 10
+	x := instance(t, body(func(c *replay.Context) {
+		s := c.WithCancel()
+		s.WaitForExternalEvent("e")
+		c.Await(activity(c, "a"))
+		s.End("dropped_future")
+		e := c.WaitForExternalEvent("e")
+		c.Await(e)
+		e.TakeResult()
+		c.Await(activity(c, "b"))
+	}))
+	turn(t, x)
+	data, err := json.Marshal(strings.Repeat("x", size-2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn(t, x, raise("e", "1", string(data)))
+	turn(t, x, done(4))
+	if left := x.Bytes(); left > size {
+		t.Errorf("%d bytes when all were taken", left)
+	}
+}

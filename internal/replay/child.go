@@ -38,8 +38,11 @@ type child struct {
 // ScheduleSubOrchestration decides to start a child and to wait for it.
 func (c *Context) ScheduleSubOrchestration(s SubOrchestrationCall) *Task {
 	c.x.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(s.Name)
+	}
 	ev := c.x.decideStart(history.SubOrchestrationScheduled, &s)
-	t := c.x.newTask(ev)
+	t := c.newTask(ev)
 	t.attempt = 1
 	t.child = &child{name: ev.Name, version: ev.Version, first: ev.InstanceID, instanceID: ev.InstanceID, retry: ev.Retry} // as recorded: the code may have changed
 	if ev.Retry != nil {
@@ -52,7 +55,7 @@ func (c *Context) ScheduleSubOrchestration(s SubOrchestrationCall) *Task {
 func (c *Context) StartDetached(s SubOrchestrationCall) string {
 	c.x.enter()
 	ev := c.x.decideStart(history.DetachedOrchestrationScheduled, &s)
-	c.x.newTask(ev).done = true // all that can come is that it could not be sent (R9)
+	c.newTask(ev).done = true // all that can come is that it could not be sent (R9)
 	return ev.InstanceID
 }
 
@@ -89,7 +92,7 @@ func (x *execution) startID(eventID int64) string {
 // retry waits to start a child again, if its policy says so. The engine decides that, before the code hears of the failure, in
 // events as the code's own would be: a timer, then the next attempt.
 func (x *execution) retry(t *Task, f *history.Failure) (again bool, err error) {
-	delay, again := NextRetry(t.child.retry, t.attempt, f)
+	delay, again := NextRetry(t.child.retry, int(t.attempt), f)
 	if !again {
 		return false, nil
 	}
@@ -114,7 +117,7 @@ func (x *execution) restart(t *Task) error {
 		return err
 	}
 	if added {
-		ev.Version, ev.StartID, ev.Input, ev.Attempt, ev.Retry = c.version, x.startID(ev.ID), c.input, attempt, c.retry
+		ev.Version, ev.StartID, ev.Input, ev.Attempt, ev.Retry = c.version, x.startID(ev.ID), c.input, int(attempt), c.retry
 	}
 	t.attempt, c.instanceID = attempt, id
 	x.become(t, ev)

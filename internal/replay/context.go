@@ -10,8 +10,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Context is what an orchestration's code sees of its execution. It is only good on the coroutine it was given to.
-type Context struct{ x *execution }
+// Context is what an orchestration's code sees of its execution, within one scope. It is only good on the coroutines of the
+// execution.
+type Context struct {
+	x     *execution
+	scope *scope
+}
 
 // ActivityCall is an activity to be scheduled.
 type ActivityCall struct {
@@ -23,14 +27,18 @@ type ActivityCall struct {
 	Retry *history.RetryPolicy
 }
 
-// ScheduleActivity decides to run an activity.
+// ScheduleActivity decides to run an activity. Like everything that makes a task it decides nothing when the scope is cancelled: the
+// task is cancelled from the start.
 func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	c.x.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(a.Name)
+	}
 	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
 	if added {
 		ev.Queue, ev.Input, ev.StartToCloseMs, ev.Retry = a.Queue, inline(a.Input), milliseconds(a.StartToClose), a.Retry
 	}
-	return c.x.newTask(ev)
+	return c.newTask(ev)
 }
 
 // milliseconds rounds up: no limit becomes 0, none that is meant does.
@@ -42,12 +50,15 @@ func milliseconds(d time.Duration) int64 {
 // whatever d is now.
 func (c *Context) CreateTimer(d time.Duration) *Task {
 	c.x.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate("")
+	}
 	ev, added := c.x.decide(decision{kind: history.TimerCreated})
 	if added {
 		fireAt := c.x.now.Add(d)
 		ev.FireAt = &fireAt
 	}
-	return c.x.newTask(ev)
+	return c.newTask(ev)
 }
 
 // Settled is a task that is over before it began: nothing is scheduled. f is nil for success.
@@ -73,27 +84,39 @@ func (c *Context) Go(code func()) *Task {
 }
 
 // newTask is the task that an event schedules.
-func (x *execution) newTask(ev *history.Event) *Task {
-	t := &Task{x: x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
-	x.tasks[t.id] = t
+func (c *Context) newTask(ev *history.Event) *Task {
+	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
+	c.scope.adopt(t)
+	c.x.tasks[t.id] = t
 	return t
 }
 
-// Await waits until the task is done.
-func (c *Context) Await(t *Task) {
+// tooLate is a task of a scope that is over.
+func (c *Context) tooLate(name string) *Task {
+	return &Task{x: c.x, name: name, scope: c.scope, done: true, cancelled: true, failure: &c.scope.cancelled.Failure}
+}
+
+// Await waits until the task is done. It returns why the scope was cancelled, if it is, whatever the task is; the task is not
+// touched then.
+func (c *Context) Await(t *Task) *Cancellation {
 	c.x.enter()
 	c.own(t)
 	c.x.current.single[0] = t
-	c.x.await(c.x.current.single[:])
+	if c.x.await(c.scope, c.x.current.single[:]) < 0 {
+		return c.scope.cancelled
+	}
 	c.x.observe(t)
+	return nil
 }
 
-// AwaitAny waits until one of the tasks is done and returns the index of the first that is.
+// AwaitAny waits until one of the tasks is done and returns the index of the first that is; -1 when the scope is cancelled.
 func (c *Context) AwaitAny(tasks []*Task) int {
 	c.x.enter()
 	c.own(tasks...)
-	i := c.x.await(tasks)
-	c.x.observe(tasks[i])
+	i := c.x.await(c.scope, tasks)
+	if i >= 0 {
+		c.x.observe(tasks[i])
+	}
 	return i
 }
 

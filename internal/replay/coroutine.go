@@ -13,6 +13,7 @@ type coroutine struct {
 	next   func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
+	number int32 // in the order of their starts
 	queued bool
 	over   bool
 	awaits []*Task
@@ -21,7 +22,8 @@ type coroutine struct {
 
 // spawn makes a coroutine; run resumes it when it is due.
 func (x *execution) spawn(fn func()) {
-	c := &coroutine{}
+	c := &coroutine{number: x.spawned}
+	x.spawned++
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
 		x.label()
@@ -97,18 +99,23 @@ func (x *execution) expel() {
 	runtime.Goexit()
 }
 
-// await parks the running coroutine until one of the tasks is done, and returns the index of the first that is.
-func (x *execution) await(tasks []*Task) int {
+// await parks the running coroutine until one of the tasks is done, and returns the index of the first that is; -1 when the scope is
+// cancelled, whatever the tasks are.
+func (x *execution) await(s *scope, tasks []*Task) int {
+	if s.cancelled != nil {
+		return -1
+	}
 	i := firstDone(tasks)
 	if i >= 0 {
 		return i
 	}
 	c := x.current
 	c.awaits = tasks
+	s.enlist(c)
 	for _, t := range tasks {
 		t.addWaiter(c)
 	}
-	for i < 0 {
+	for i < 0 && s.cancelled == nil {
 		x.park()
 		i = firstDone(tasks)
 	}
@@ -119,6 +126,10 @@ func (x *execution) await(tasks []*Task) int {
 		}
 	}
 	c.awaits = nil
+	s.dismiss(c)
+	if s.cancelled != nil {
+		return -1
+	}
 	return i
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-func raise(name, id, data string) history.Event { //nolint:unparam // the name belongs to what is read
+func raise(name, id, data string) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: name, EventID: id, Data: history.Payload(data)}
 }
 

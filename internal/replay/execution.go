@@ -21,6 +21,7 @@ type execution struct {
 
 	input    json.RawMessage
 	startAt  time.Time // the body does not run before; messages wait
+	spawned  int32     // coroutines, those that are over too
 	readable bool      // OrchestrationStarted was replayed
 	started  bool      // the body runs
 	ended    bool
@@ -31,6 +32,7 @@ type execution struct {
 	mail     *mailbox        // nil until there is need of it
 	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
 
+	root       scope // of the body; its cancel is that of the instance
 	coroutines []*coroutine
 	ready      []*coroutine // in the order in which they were woken
 	resumed    int          // how many of ready have been
@@ -66,7 +68,7 @@ func (x *execution) begin() {
 	input := x.input
 	x.input = nil
 	x.spawn(func() {
-		x.protect(func() { x.end(x.orchestration.Body(&Context{x}, input)) })
+		x.protect(func() { x.end(x.orchestration.Body(&Context{x: x, scope: &x.root}, input)) })
 	})
 }
 
@@ -91,17 +93,6 @@ func (x *execution) protect(code func()) {
 	}()
 	code()
 	returned = true
-}
-
-func (x *execution) end(e Ending) {
-	x.enter()
-	if ev, added := x.decide(decision{kind: e.Kind}); added {
-		ev.Output, ev.Error = inline(e.Output), e.Error
-	}
-	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs()}
-	}
-	x.ended = true
 }
 
 func inline(doc json.RawMessage) history.Payload {

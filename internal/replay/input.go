@@ -9,9 +9,14 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 		return nil, !x.mail.knows(ev.EventID)
 	case history.OrchestrationTerminated:
 		return nil, true
+	case history.CancelRequested:
+		return nil, x.root.cancelled == nil // the first reason stays
+	case history.ActivityCancelRequested:
+		t := x.tasks[ev.SourceEventID]
+		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.IsInput()
 	case history.ActivityRetryScheduled:
 		t := x.tasks[ev.SourceEventID]
-		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.Attempt > t.attempt
+		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.Attempt > int(t.attempt)
 	default:
 		t := x.tasks[ev.SourceEventID]
 		return t, t != nil && t.settledBy(ev.Kind)
@@ -26,8 +31,13 @@ func (x *execution) accept(t *Task, ev *history.Event) error {
 	case history.OrchestrationTerminated:
 		x.ended = true
 		return nil
+	case history.CancelRequested:
+		return x.cancelInstance(ev)
+	case history.ActivityCancelRequested:
+		x.cancelTask(t, ev)
+		return nil
 	case history.ActivityRetryScheduled:
-		t.attempt = ev.Attempt
+		t.attempt = int32(ev.Attempt)
 		return nil
 	default:
 		return x.record(t, ev)

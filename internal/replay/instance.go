@@ -20,7 +20,8 @@ type Orchestration struct {
 
 // Ending is how a body ended.
 type Ending struct {
-	// Kind is OrchestrationCompleted, OrchestrationFailed or OrchestrationContinuedAsNew.
+	// Kind is OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled or OrchestrationContinuedAsNew. Only an instance whose
+	// cancel was requested can end cancelled, with the reason and the message of that.
 	Kind history.Kind
 	// Output is the result of a completed orchestration.
 	Output json.RawMessage

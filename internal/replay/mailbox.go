@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/history"
@@ -103,16 +104,20 @@ func (x *execution) deliver(r *raised) {
 		x.settle(w[0], r.doc, nil)
 		return
 	}
-	at, _ := slices.BinarySearchFunc(m.free[r.Name], r, func(a, b *raised) int { return cmp.Compare(a.number, b.number) })
+	at, _ := slices.BinarySearchFunc(m.free[r.Name], r, byArrival)
 	m.free[r.Name] = slices.Insert(m.free[r.Name], at, r)
 }
 
 // WaitForExternalEvent decides to take the next event of that name, which may have arrived already.
 func (c *Context) WaitForExternalEvent(name string) *Task {
 	c.x.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(name)
+	}
 	ev, _ := c.x.decide(decision{kind: history.ExternalEventSubscribed, name: name})
 	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: name}
 	m := c.x.events()
+	c.scope.adopt(t)
 	if free := m.free[name]; len(free) > 0 {
 		m.free[name] = free[1:]
 		m.held[t] = free[0]
@@ -130,23 +135,51 @@ func (x *execution) observe(t *Task) {
 	}
 }
 
-// giveUp cancels the wait for an event. One that has arrived, and that the code was not told of, goes to who waits next, or back to
-// its place in the queue. It reports false when there was nothing to give up.
-func (x *execution) giveUp(t *Task, f *history.Failure) bool {
-	m := x.mail
-	r, held := m.held[t]
-	if t.done && !held {
-		return false
+// giveUpEvents cancels waits for events, but for those whose events the code was told of. Events that have arrived for the others go
+// to who waits next, or back to their places in the queue.
+func (x *execution) giveUpEvents(tasks []*Task, f *history.Failure) {
+	if len(tasks) == 0 {
+		return
 	}
-	delete(m.held, t)
-	m.waiting[t.name] = slices.DeleteFunc(m.waiting[t.name], func(w *Task) bool { return w == t })
-	t.cancelled = true
-	x.settle(t, nil, f)
-	if held {
+	m := x.mail
+	var back []*raised
+	names := map[string]struct{}{}
+	for _, t := range tasks {
+		if !t.outstanding() {
+			continue
+		}
+		if r := m.held[t]; r != nil {
+			delete(m.held, t)
+			back = append(back, r)
+		}
+		t.cancelled = true
+		names[t.name] = struct{}{}
+		x.untaken -= len(t.result)
+		x.settle(t, nil, f)
+	}
+	for name := range names {
+		m.waiting[name] = slices.DeleteFunc(m.waiting[name], (*Task).IsDone)
+	}
+	slices.SortFunc(back, byArrival)
+	for _, r := range back {
 		x.deliver(r)
 	}
-	return true
 }
+
+// waits are the tasks that an event may have to be taken back from when the instance is cancelled.
+func (m *mailbox) waits() []*Task {
+	if m == nil {
+		return nil
+	}
+	var tasks []*Task
+	for _, waiting := range m.waiting {
+		tasks = append(tasks, waiting...)
+	}
+	tasks = slices.AppendSeq(tasks, maps.Keys(m.held))
+	return slices.DeleteFunc(tasks, func(t *Task) bool { return t.scope.shielded })
+}
+
+func byArrival(a, b *raised) int { return cmp.Compare(a.number, b.number) }
 
 // carried are the events that nobody has observed, in the order of arrival.
 func (m *mailbox) carried() []history.CarriedEvent {
@@ -160,7 +193,7 @@ func (m *mailbox) carried() []history.CarriedEvent {
 	for _, r := range m.held {
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b *raised) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, byArrival)
 	events := make([]history.CarriedEvent, len(all))
 	for i, r := range all {
 		events[i] = r.CarriedEvent

@@ -53,7 +53,7 @@ func (x *execution) add() *history.Event {
 
 func (x *execution) match(d *decision) (*history.Event, error) {
 	if x.next == len(x.past) || !d.is(&x.past[x.next]) {
-		return nil, x.divergence(d.String())
+		return nil, x.divergenceOf(d)
 	}
 	ev := &x.past[x.next]
 	x.next++
@@ -65,6 +65,23 @@ func (x *execution) match(d *decision) (*history.Event, error) {
 func (d *decision) is(ev *history.Event) bool {
 	return d.kind == ev.Kind && !ev.IsInput() && d.name == ev.Name && d.reason == ev.Reason &&
 		d.instanceID == ev.InstanceID && d.source == ev.SourceEventID && slices.Equal(d.sources, ev.SourceEventIDs)
+}
+
+// divergenceOf is divergence. Of long lists of ids both sides tell where they part.
+func (x *execution) divergenceOf(d *decision) error {
+	if x.next == len(x.past) {
+		return x.divergence(d.String())
+	}
+	want := decisionOf(&x.past[x.next])
+	same := 0
+	for same < min(len(d.sources), len(want.sources)) && d.sources[same] == want.sources[same] {
+		same++
+	}
+	e, _ := x.divergence(d.describe(same)).(*NondeterminismError) //nolint:errorlint // just made
+	if len(want.sources) > maxRanges {
+		e.Expected = want.describe(same)
+	}
+	return e
 }
 
 // divergence tells both sides of the place where the code left history.
@@ -122,12 +139,22 @@ func describeTasks(tasks []*Task) string {
 
 // describe names an event of history as decision.String names what the code asked for.
 func describe(ev *history.Event) string {
-	d := decision{kind: ev.Kind, name: ev.Name, reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
+	d := decisionOf(ev)
 	return d.String()
 }
 
+func decisionOf(ev *history.Event) decision {
+	return decision{kind: ev.Kind, name: ev.Name, reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
+}
+
+// maxRanges is how many runs of ids a diagnosis shows: it must fit where failures do.
+const maxRanges = 8
+
 // String is the decision as diagnoses show it.
-func (d *decision) String() string {
+func (d *decision) String() string { return d.describe(0) }
+
+// describe is String. Of ids that are too many, those after the first that are the same elsewhere are shown, with one before them.
+func (d *decision) describe(same int) string {
 	var b strings.Builder
 	b.WriteString(string(d.kind))
 	if d.name != "" {
@@ -139,11 +166,35 @@ func (d *decision) String() string {
 	if d.source != 0 {
 		fmt.Fprintf(&b, " of #%d", d.source)
 	}
-	for i, r := range d.sources {
-		fmt.Fprintf(&b, "%s#%d-#%d", [...]string{" of ", ","}[min(i, 1)], r.First, r.Last)
-	}
+	b.WriteString(showRanges(d.sources, same))
 	if d.reason != "" {
 		fmt.Fprintf(&b, " (%s)", d.reason)
+	}
+	return b.String()
+}
+
+func showRanges(rs []history.Range, same int) string {
+	if len(rs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" of ")
+	from, to := 0, len(rs)
+	if to > maxRanges {
+		from = max(0, min(same, to-1)-1)
+		to = min(to, from+maxRanges)
+	}
+	if from > 0 {
+		fmt.Fprintf(&b, "%d runs,", from)
+	}
+	for i, r := range rs[from:to] {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "#%d-#%d", r.First, r.Last)
+	}
+	if n := len(rs) - to; n > 0 {
+		fmt.Fprintf(&b, ",%d runs more", n)
 	}
 	return b.String()
 }

@@ -15,6 +15,10 @@ func (x *execution) replay(events []history.Event) {
 			x.void = fmt.Errorf("replay: instance %q: event #%d (%s) where #%d is due", x.options.InstanceID, ev.ID, ev.Kind, x.lastID+1)
 			return
 		}
+		if !x.ended && releases(ev) {
+			x.void = x.reliveRelease()
+			continue
+		}
 		if x.ended || !isInput(ev) {
 			x.void = x.divergence(x.idle())
 			return

@@ -120,3 +120,42 @@ func footprint() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc + m.StackInuse)
 }
+
+// A scope that lives long keeps nothing of those who are done with it.
+func TestScopeForgetsWhatIsOver(t *testing.T) {
+	t.Parallel()
+	const rounds = 100
+	var scope *scope
+	x := New(Orchestration{Body: func(c *Context, _ json.RawMessage) Ending {
+		s := c.WithCancel()
+		scope = s.scope
+		for range rounds {
+			u := s.WithCancel()
+			timer := s.CreateTimer(time.Hour)
+			g := s.Go(func() { s.Await(timer) })
+			s.AwaitAny([]*Task{g, s.ScheduleActivity(ActivityCall{Name: "a"})})
+			s.Cancel("requested", "", timer)
+			u.End("dropped_future")
+			s.Await(g)
+		}
+		s.Await(s.WaitForExternalEvent("e"))
+		return Ending{Kind: history.OrchestrationCompleted}
+	}}, Options{})
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay([]history.Event{{ID: 1, Kind: history.OrchestrationStarted}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Turn(Turn{}); err != nil {
+		t.Fatal(err)
+	}
+	for range rounds {
+		a := history.Event{Kind: history.ActivityCompleted, SourceEventID: x.LastEventID()}
+		if _, err := x.Turn(Turn{Inputs: [][]history.Event{{a}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := scope.members
+	if len(m.under) > 8 || len(m.tasks) > 8 || len(m.waiting) != 1 {
+		t.Errorf("%d scopes, %d tasks, %d waiting", len(m.under), len(m.tasks), len(m.waiting))
+	}
+}

@@ -16,13 +16,15 @@ type Task struct {
 	kind      history.Kind // of the decision that made it; empty for a coroutine, and for what was settled from the start
 	name      string
 	fireAt    *time.Time // of a timer
-	attempt   int        // of an activity: the last that is known of, 0 while that is the first; of a child, from 1
 	child     *child     // of a sub-orchestration
+	attempt   int32      // of an activity: the last that is known of, 0 while that is the first; of a child, from 1
 	done      bool
-	cancelled bool // by the code, so that an outcome is of no use to it
+	cancelled bool // by the code, or with its scope: an outcome is of no use to it
+	expires   bool // a timer that ends its scope
 	result    json.RawMessage
 	failure   *history.Failure
 	waiters   []*coroutine
+	scope     *scope        // nil of a coroutine, and of what was settled from the start
 	one       [1]*coroutine // what waiters is made of while it is one, as it mostly is
 }
 
@@ -55,8 +57,21 @@ func (t *Task) FireAt() time.Time {
 // IsDone reports whether the task has settled: with a result, a failure, or because it was cancelled.
 func (t *Task) IsDone() bool { return t.done }
 
-// IsCancelled reports whether the code gave the task up; then Failure says why.
+// IsCancelled reports whether the task was given up, by the code or otherwise; then Failure says why.
 func (t *Task) IsCancelled() bool { return t.cancelled }
+
+// Cancellation is that of the task's scope, if the task was given up with it; else nil.
+func (t *Task) Cancellation() *Cancellation {
+	if t.scope == nil || t.scope.cancelled == nil || t.failure != &t.scope.cancelled.Failure {
+		return nil
+	}
+	return t.scope.cancelled
+}
+
+// outstanding reports whether there is something to give up: an external event is until the code has been told of it.
+func (t *Task) outstanding() bool {
+	return !t.done || t.kind == history.ExternalEventSubscribed && t.x.mail.held[t] != nil
+}
 
 // Failure is what the task failed with; nil when it did not.
 func (t *Task) Failure() *history.Failure { return t.failure }
@@ -112,6 +127,9 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 	switch {
 	case t.done:
 		return nil
+	case t.expires:
+		t.done = true
+		return x.expire(t.scope, failure(ev))
 	case ev.Kind == history.TimerFired && t.child != nil:
 		return x.restart(t)
 	case ev.Kind == history.SubOrchestrationFailed:

@@ -88,6 +88,11 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 		return
 	}
 	x.open(t)
+	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
+		if x.void = x.release(ev.Kind); x.void != nil {
+			return
+		}
+	}
 	added := x.add()
 	id, now := added.ID, added.Time
 	*added = *ev

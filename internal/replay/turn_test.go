@@ -20,11 +20,12 @@ func TestTurnWritesEachInputBeforeItsDecisions(t *testing.T) {
 	wantKinds(t, turn(t, x), "TurnStarted #2", `ActivityScheduled #3 "a"`, `ActivityScheduled #4 "b"`)
 	events := turn(t, x, done(3), done(4))
 	wantKinds(t, events, "TurnStarted #5", "ActivityCompleted #6 of #3", `ActivityScheduled #7 "after-a"`,
-		"ActivityCompleted #8 of #4", `ActivityScheduled #9 "after-b"`, "OrchestrationCompleted #10")
+		"ActivityCompleted #8 of #4", `ActivityScheduled #9 "after-b"`,
+		"ActivityCancelRequested #10 (orchestration_terminal_completed)", "OrchestrationCompleted #11")
 	if first := events[0]; first.Version != "1" || first.BuildID != "b" || !first.Time.Equal(epoch) {
 		t.Errorf("TurnStarted: %+v", first)
 	}
-	if x.LastEventID() != 10 || !x.Ended() {
+	if x.LastEventID() != 11 || !x.Ended() {
 		t.Errorf("last event %d, ended %v", x.LastEventID(), x.Ended())
 	}
 }
@@ -110,7 +111,8 @@ func TestMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantKinds(t, out.Events, "TurnStarted #5", "ActivityCompleted #6 of #3", "OrchestrationCompleted #7")
+	wantKinds(t, out.Events, "TurnStarted #5", "ActivityCompleted #6 of #3",
+		"ActivityCancelRequested #7 of #4 (orchestration_terminal_completed)", "OrchestrationCompleted #8")
 	if out.Consumed != 2 || !out.Ended {
 		t.Errorf("consumed %d, ended %v", out.Consumed, out.Ended)
 	}

@@ -14,10 +14,15 @@ var ErrCrashed = errors.New("simhub: the function's process has crashed")
 type invocationKey struct{}
 
 // invocation is one run of a function. A crashed one reaches AWS no more, so nothing it does afterwards shows.
-type invocation struct{ crashed atomic.Bool }
+type invocation struct {
+	crashed  atomic.Bool
+	name     string     // the receipt of its first message
+	schedule *Scheduler // what it parks at, if anything
+	client   bool       // it is no invocation, but a client that parks as one
+}
 
-func begin(ctx context.Context) (context.Context, *invocation) {
-	inv := &invocation{}
+func begin(ctx context.Context, name string, s *Scheduler) (context.Context, *invocation) {
+	inv := &invocation{name: name, schedule: s}
 	return context.WithValue(ctx, invocationKey{}, inv), inv
 }
 
@@ -33,7 +38,7 @@ func (i *invocation) err() error {
 func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		inv, ok := ctx.Value(invocationKey{}).(*invocation)
-		if !ok {
+		if !ok || inv.client {
 			return next()
 		}
 		if inv.crashed.Load() {

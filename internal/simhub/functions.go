@@ -22,6 +22,8 @@ func (h *Hub) dispatchOptions() dispatch.Options {
 	return dispatch.Options{
 		Registry: h.options.Registry, Provider: h.Provider, BuildID: "test", Logger: h.options.Logger,
 		CacheBytes: h.options.CacheBytes, TurnLimit: h.options.TurnLimit,
+		LockAfter: h.options.LockAfter, LockTimeout: h.options.LockTimeout, LockRenewalBuffer: h.options.LockRenewalBuffer,
+		CancelPollInterval: h.options.CancelPollInterval, CancellationGracePeriod: h.options.CancellationGracePeriod,
 	}
 }
 
@@ -34,9 +36,22 @@ func (h *Hub) mapFunctions(where dynamo.Hub) {
 	for _, name := range h.workQueues() {
 		opts := h.dispatchOptions()
 		opts.Queue = name
-		h.join(where.WorkQueues[name], always(dispatch.NewWorker(opts)))
+		h.join(where.WorkQueues[name], always(h.worker(opts)))
 	}
 	h.join(where.TimersURL, always(h.Timekeeper))
+}
+
+// worker is a queue's; with a schedule its activities park.
+func (h *Hub) worker(opts dispatch.Options) recordHandler {
+	if h.Scheduler != nil {
+		opts.Registry = stepped(opts.Registry)
+	}
+	w := dispatch.NewWorker(opts)
+	h.Workers[opts.Queue] = w
+	if h.Scheduler != nil {
+		return apart{w}
+	}
+	return w
 }
 
 func always(r recordHandler) func() recordHandler { return func() recordHandler { return r } }
@@ -54,7 +69,7 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
 			defer context.AfterFunc(h.life, stop)()
-			ctx, inv := begin(ctx)
+			ctx, inv := begin(ctx, *ms[0].ReceiptHandle, h.Scheduler)
 			failed := environment().HandleRecords(ctx, Records(ms))
 			return failed, inv.err()
 		},

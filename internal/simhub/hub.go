@@ -28,10 +28,14 @@ type Options struct {
 	TurnLimit time.Duration
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
+	// Schedule, if there is one, decides on the order of all that happens.
+	Schedule *Schedule
 	// Logger is where everything logs. Default: nowhere.
 	Logger *slog.Logger
 	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
 	InboxVisibility, WorkVisibility time.Duration
+	// LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval and CancellationGracePeriod are as in dispatch.Options.
+	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
 	// Timers is how long timers are held, as in dynamo.Hub. Default: dynamo.TimersSchedules, as in the stack.
 	Timers string
 }
@@ -55,13 +59,17 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Hub is a task hub in memory. Drive it by Cloud.Step or Cloud.Serve.
+// Hub is a task hub in memory. Drive it by Cloud.Step or Cloud.Serve, or by Scheduler.Run when it has a schedule.
 type Hub struct {
 	Cloud    *simaws.Cloud
 	Provider *dynamo.Provider
 	// Orchestrators are the orchestrator function's environments.
 	Orchestrators []*dispatch.Orchestrator
 	Timekeeper    *dispatch.Timekeeper
+	// Workers are the worker functions' environments, by queue.
+	Workers map[string]*dispatch.Worker
+	// Scheduler drives a hub that has a schedule; nil on others.
+	Scheduler *Scheduler
 
 	options Options
 	life    context.Context //nolint:containedctx // what all invocations end with, at Close
@@ -71,9 +79,17 @@ type Hub struct {
 // New makes a hub with its functions mapped to their queues.
 func New(o Options) (*Hub, error) {
 	o = o.withDefaults()
-	h := &Hub{options: o}
+	h := &Hub{options: o, Workers: map[string]*dispatch.Worker{}}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(o.Intercept))
+	intercept := o.Intercept
+	if o.Schedule != nil {
+		h.Scheduler = newScheduler(*o.Schedule)
+		intercept = h.Scheduler.interceptor(intercept)
+	}
+	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(intercept))
+	if h.Scheduler != nil {
+		h.Scheduler.cloud = h.Cloud
+	}
 	where := h.createQueues()
 	var err error
 	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}
@@ -92,6 +108,9 @@ func New(o Options) (*Hub, error) {
 // Close ends the context of all invocations and unwinds the warm orchestrations.
 func (h *Hub) Close() {
 	h.end()
+	if h.Scheduler != nil {
+		h.Scheduler.end()
+	}
 	for _, o := range h.Orchestrators {
 		o.Close()
 	}

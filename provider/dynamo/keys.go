@@ -36,7 +36,8 @@ const (
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
 	attrRefused   = "refused"   // and how many there were
-	attrDeleted   = "deleted"   // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
+	nameRefused   = "#refused"
+	attrDeleted   = "deleted" // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
 	attrTTL       = "ttl"
 )
 

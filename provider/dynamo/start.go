@@ -140,7 +140,7 @@ func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) er
 		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
 		UpdateExpression:         aws.String("ADD #past :start, #refused :one"),
 		ConditionExpression:      aws.String("attribute_exists(" + attrPK + ") AND (attribute_not_exists(#refused) OR #refused < :most)"),
-		ExpressionAttributeNames: map[string]string{"#past": attrPast, "#refused": attrRefused},
+		ExpressionAttributeNames: map[string]string{"#past": attrPast, nameRefused: attrRefused},
 		ExpressionAttributeValues: item{
 			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1), ":most": num(pastStarts),
 		},

@@ -37,7 +37,7 @@ func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
 	put.Item[attrPast], put.Item[attrRefused] = old[attrPast], refused
 	put.ConditionExpression = aws.String("#deleted = :deleted AND #refused = :refused")
-	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, "#refused": attrRefused}
+	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, nameRefused: attrRefused}
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
@@ -49,7 +49,7 @@ func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) e
 		UpdateExpression:    aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl ADD #past :start, #refused :one"),
 		ConditionExpression: aws.String("attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted)"),
 		ExpressionAttributeNames: map[string]string{
-			"#deleted": attrDeleted, "#ttl": attrTTL, "#past": attrPast, "#refused": attrRefused,
+			"#deleted": attrDeleted, "#ttl": attrTTL, "#past": attrPast, nameRefused: attrRefused,
 		},
 		ExpressionAttributeValues: item{
 			":now": str(formatTime(now)), ":ttl": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Add(tombstoneLife).Unix(), 10)},

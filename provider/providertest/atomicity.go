@@ -41,7 +41,7 @@ func aTurnCommitsWhole(f *fixture) {
 
 func endAndOutputs(f *fixture) {
 	e := f.start("a")
-	t := e.commit(turnStarted(), detached("b"), activity(Queue), timer(f.now()), child("c"), ended(`"out"`))
+	t := e.commit(turnStarted(), detached("b"), activity(Queue), timer(f.now()), child(), ended(`"out"`))
 	e.wantSegments(t)
 	f.wantStatus("a", provider.StatusCompleted)
 	if ms := f.messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {

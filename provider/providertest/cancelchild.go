@@ -23,17 +23,17 @@ func cancelEvent(child string, source int64) history.Event {
 	}
 }
 
-// cancelMessageOf is a cancel as a parent sends it.
-func cancelMessageOf(id, startID string) *provider.InboxMessage {
+// cancelMessageOf is a cancel of the start s1, as a parent sends it.
+func cancelMessageOf(id string) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
-		Kind: provider.MessageCancel, InstanceID: id, StartID: startID, Reason: "parent_cancelled", RequestedBy: "parent:p",
+		Kind: provider.MessageCancel, InstanceID: id, StartID: "s1", Reason: "parent_cancelled", RequestedBy: "parent:p",
 		Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 5},
 	}}
 }
 
 func cancelSent(f *fixture) {
 	e := f.quiet("p")
-	e.commit(turnStarted(), child("c"), cancelEvent("c", 3))
+	e.commit(turnStarted(), child(), cancelEvent("c", 3))
 	ms := f.messages()
 	if len(ms) != 2 {
 		f.t.Fatalf("%d messages, want a start and a cancel", len(ms))
@@ -53,7 +53,7 @@ func cancelSent(f *fixture) {
 
 func cancelOfEndingParent(f *fixture) {
 	e := f.quiet("p")
-	e.commit(turnStarted(), child("c"))
+	e.commit(turnStarted(), child())
 	f.messages()
 	e.commit(turnStarted(), cancelEvent("c", 3), ended("1"))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Kind != provider.MessageCancel {
@@ -63,7 +63,7 @@ func cancelOfEndingParent(f *fixture) {
 
 func cancelBeforeStart(f *fixture) {
 	for range 2 {
-		f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c", "s1")))
+		f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")))
 	}
 	ms := f.messages()
 	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
@@ -81,19 +81,19 @@ func cancelBeforeStart(f *fixture) {
 }
 
 func startOverTombstone(f *fixture) {
-	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c", "s1")))
+	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")))
 	e := f.create(startMessageOf("c", "s2"))
 	if e.instance.StartID != "s2" {
 		f.t.Errorf("instance %s", text(e.instance))
 	}
 	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s1")) // refused for ever
 	f.wantIs(err, provider.ErrAlreadyExists)
-	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("d", "s1")))
+	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("d")))
 	f.start("d") // by a client
 }
 
 func cancelOfTheLiving(f *fixture) {
 	f.create(startMessageOf("c", "s1"))
-	f.wantIs(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c", "s1")), provider.ErrConflict)
+	f.wantIs(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")), provider.ErrConflict)
 	f.wantStatus("c", provider.StatusPending)
 }

@@ -51,7 +51,7 @@ func (f *fixture) create(m *provider.InboxMessage) *execution {
 
 func childStartSent(f *fixture) {
 	e := f.quiet("p")
-	c := child("c")
+	c := child()
 	c.Version = v1
 	e.commit(turnStarted(), c)
 	ms := f.messages()

@@ -127,7 +127,9 @@ func timer(due time.Time) history.Event {
 	return history.Event{Kind: history.TimerCreated, FireAt: &due}
 }
 
-func child(id string) history.Event {
+// child is the schedule of the sub-orchestration c.
+func child() history.Event {
+	const id = "c"
 	return history.Event{Kind: history.SubOrchestrationScheduled, Name: refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`), Attempt: 1}
 }
 

@@ -61,7 +61,12 @@ func reserve(_ context.Context, item string) (string, error) {
 	return "reserved " + item, nil
 }
 
-func undo(_ context.Context, item string) (string, error) { return "gave back " + item, nil }
+func undo(_ context.Context, item string) (string, error) {
+	if item == stuck {
+		return "", perdure.NonRetryable(&StuckError{item})
+	}
+	return "gave back " + item, nil
+}
 
 // flaky succeeds in its n-th attempt.
 func flaky(ctx context.Context, n int) (int, error) {

@@ -68,7 +68,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), retries(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), determinism(tick), coroutines(tick), versions(), starts(tick), unobserved(tick), everything(tick),
+		detached(tick), continuing(tick), events(tick), determinism(tick), coroutines(tick), versions(), starts(tick), unobserved(tick), everything(tick), cancelling(tick),
 	)
 }
 

@@ -5,7 +5,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -28,6 +31,8 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "timer", timer)
 	perdure.AddOrchestration(r, "fails", fails)
 	perdure.AddActivity(r, "third", third)
+	perdure.AddActivity(r, "stands-by", standsBy)
+	perdure.AddOrchestration(r, "all-stand-by", allStandBy)
 	perdure.AddOrchestration(r, "echo", echo)
 	scenarios.Register(r, scenarios.All(0)...) // their durations come with their inputs
 	return r
@@ -40,6 +45,52 @@ func nap(ctx context.Context, d time.Duration) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
+}
+
+// Watches asks for activities that stand by until they are cancelled. Each makes a file in a folder once it does.
+type Watches struct {
+	Count  int
+	Folder string
+}
+
+// Watch is one of them.
+type Watch struct {
+	Number int
+	Folder string
+}
+
+// Relieved is when an activity saw that it is cancelled, and why.
+type Relieved struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+func standsBy(ctx context.Context, w Watch) (Relieved, error) {
+	i := perdure.ActivityInfoFrom(ctx)
+	if err := os.WriteFile(filepath.Join(w.Folder, fmt.Sprintf("%s-%d", i.InstanceID, w.Number)), nil, 0o600); err != nil {
+		return Relieved{}, err
+	}
+	<-ctx.Done()
+	at := time.Now()
+	var why *perdure.CancelledError
+	if !errors.As(context.Cause(ctx), &why) {
+		return Relieved{}, context.Cause(ctx)
+	}
+	return Relieved{at, string(why.Reason)}, nil
+}
+
+// allStandBy is over when it is cancelled; it stays for a while, so that what its activities have to say is recorded.
+func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) {
+	var all []perdure.Awaitable
+	for n := range w.Count {
+		all = append(all, perdure.CallActivity(ctx, standsBy, Watch{n, w.Folder}))
+	}
+	err := perdure.WhenAll(ctx, all...)
+	late := perdure.Sleep(perdure.WithoutCancel(ctx), 3*time.Second)
+	if late != nil {
+		return struct{}{}, errors.Join(err, late)
+	}
+	return struct{}{}, err
 }
 
 func hello(_ *perdure.OrchestrationContext, name string) (string, error) {

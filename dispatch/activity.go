@@ -1,0 +1,122 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/provider"
+)
+
+// shift is a batch of records in the hands of a worker: what its activities have in common.
+type shift struct {
+	ctx context.Context //nolint:containedctx // what calls for the batch are made with, also those that a timer leads to
+	// base is what the contexts of the activities are made of: not the end of ctx ends them, but the manager, with a reason.
+	base context.Context //nolint:containedctx // the same
+	out  *outcomes
+	// tellAt is when the activities are told that the invocation is about to end, lastAt when they are waited for no longer.
+	// Zero: it has no end that is known.
+	tellAt, lastAt time.Time
+
+	// Under the manager's lock.
+	tasks []task
+	// stopped is why nothing more is begun.
+	stopped *perdure.CancelledError
+}
+
+// task is an activity in the hands of a worker.
+type task struct {
+	item  provider.LockedWorkItem
+	shift *shift
+	reads *cancelRead
+	// pushed: its lock is the manager's to keep. That of a record that was fetched is its poller's.
+	pushed bool
+
+	// Under the manager's lock, until the activity has ended.
+	phase  phase
+	began  time.Time
+	cancel context.CancelCauseFunc
+	// signal is what the context was ended with, at signalled; giveUpAt is when the activity is waited for no longer.
+	signal              *perdure.CancelledError
+	signalled, giveUpAt time.Time
+	// lost: another worker may have it.
+	lost bool
+	// looseSince is when the hold of a fetched record was found ended.
+	looseSince time.Time
+	renewAt    time.Time
+	renewing   bool
+}
+
+// phase is how far a task has come.
+type phase int
+
+const (
+	phaseWaiting phase = iota // its code has not begun
+	phaseRunning
+	phaseEnded // it has returned, or was given up: what became of it is being told
+	phaseGone  // its record is deleted, given back or lost
+)
+
+// newShift makes the tasks of a batch.
+func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) *shift {
+	s := &shift{ctx: ctx, out: newOutcomes(len(items)), tasks: make([]task, len(items))}
+	s.tellAt, s.lastAt = w.manager.lastMoments(ctx)
+	s.base = activityContext{context.WithoutCancel(ctx), s.tellAt}
+	for i := range items {
+		t := &s.tasks[i]
+		t.item, t.shift, t.pushed = items[i], s, items[i].Record.Hold == nil
+		t.reads = readFor(s.tasks[:i], items[i].ExecutionID)
+	}
+	return s
+}
+
+// activityContext ends by the manager alone, and says when that will be.
+type activityContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	deadline time.Time
+}
+
+func (c activityContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+
+// reserve is what an invocation keeps of its time to tell how its activities ended.
+const reserve = 2 * time.Second
+
+// lastMoments are when the activities of an invocation are told that it is about to end, and when they are waited for no
+// longer. An invocation of seconds keeps at least three eighths of them for work.
+func (m *manager) lastMoments(ctx context.Context) (tellAt, lastAt time.Time) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return tellAt, lastAt
+	}
+	left := end.Sub(m.options.Clock())
+	kept := min(reserve, left/4)
+	lastAt = end.Add(-kept)
+	return lastAt.Add(-min(m.grace(), (left-kept)/2)), lastAt
+}
+
+// stopOf says why a shift's context has ended.
+func stopOf(ctx context.Context) *perdure.CancelledError {
+	cause := context.Cause(ctx)
+	reason := perdure.ReasonShutdown
+	if errors.Is(cause, context.DeadlineExceeded) {
+		reason = perdure.ReasonDeadline
+	}
+	return &perdure.CancelledError{Reason: reason, Message: cause.Error()}
+}
+
+// endingOf is what is told of a task that ended so, by itself or given up.
+func (t *task) endingOf(e ending) ending {
+	switch {
+	case t.lost, t.signal != nil && onlyOfWorkers(t.signal.Reason):
+		return ending{back: true}
+	default:
+		return e
+	}
+}
+
+// onlyOfWorkers: the worker cannot go on with the activity, but another can: whatever this one returns is no success.
+func onlyOfWorkers(r perdure.CancelReason) bool {
+	return r == perdure.ReasonLockLost || r == perdure.ReasonDeadline || r == perdure.ReasonShutdown
+}

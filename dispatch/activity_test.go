@@ -1,0 +1,905 @@
+package dispatch_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// job is what an activity of these tests does: it takes its time, heeding its context or not, and after the end of its context
+// some more.
+type job struct {
+	Takes   time.Duration
+	Ignores bool
+	Longer  time.Duration
+	Fails   bool // in the end
+}
+
+var (
+	forever  = job{Takes: 1000 * time.Hour}
+	stubborn = job{Takes: 2 * time.Hour, Ignores: true}
+)
+
+// journal is a log that can be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// floor is where the jobs of a test are done, and what was seen there.
+type floor struct {
+	*hub
+
+	log journal
+
+	mu     sync.Mutex
+	runs   int
+	causes map[int64]error // by activity, at seen
+	seen   map[int64]time.Time
+}
+
+func (f *floor) do(ctx context.Context, j job) (string, error) {
+	f.mu.Lock()
+	f.runs++
+	f.mu.Unlock()
+	if j.Ignores {
+		time.Sleep(j.Takes)
+		return "done", nil
+	}
+	select {
+	case <-time.After(j.Takes):
+		return "done", nil
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	id := perdure.ActivityInfoFrom(ctx).ActivityID
+	f.causes[id], f.seen[id] = context.Cause(ctx), time.Now()
+	f.mu.Unlock()
+	time.Sleep(j.Longer)
+	switch {
+	case j.Fails:
+		return "", errors.New("failed in the end")
+	case j.Longer > 0:
+		return "done in the end", nil
+	}
+	return "", context.Cause(ctx)
+}
+
+func (f *floor) registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "job", f.do)
+	perdure.AddOrchestration(r, "jobs", func(ctx *perdure.OrchestrationContext, jobs []job) (int, error) {
+		var fs []perdure.Awaitable
+		for _, j := range jobs {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "job", j))
+		}
+		return len(jobs), perdure.WhenAll(ctx, fs...)
+	})
+	return r
+}
+
+// onFloor runs f in virtual time, and then lets what was leaked come to its end.
+func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
+	t.Helper()
+	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
+	inBubble(t, simhub.Options{Registry: f.registry()}, func(ctx context.Context, h *hub) {
+		f.hub = h
+		test(ctx, f)
+		time.Sleep(3 * time.Hour)
+	})
+}
+
+// worker makes one with options that differ from the defaults.
+func (f *floor) worker(change func(o *dispatch.Options)) *dispatch.Worker {
+	o := dispatch.Options{Registry: f.registry(), Provider: f.Provider, Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
+	if change != nil {
+		change(&o)
+	}
+	return dispatch.NewWorker(o)
+}
+
+// jobsOf starts an instance, whose jobs then lie in the work queue: as activities #3, #4, ….
+func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
+	f.t.Helper()
+	in := f.startAs(id, "jobs", jobs)
+	f.turn(0)
+	return in
+}
+
+// handled gives what is visible to a worker, and returns how it ends.
+func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string {
+	records := f.receive("sim://default")
+	over := make(chan []string, 1)
+	go func() { over <- w.HandleRecords(ctx, records) }()
+	synctest.Wait()
+	return over
+}
+
+// cancel commits a turn that cancels activities.
+func (f *floor) cancel(in provider.Instance, ids ...int64) {
+	f.t.Helper()
+	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	events, err := o.Events()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	t := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark}
+	for i, id := range ids {
+		t.Events = append(t.Events, history.Event{
+			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested, Time: time.Now().UTC(), SourceEventID: id,
+			Reason: string(perdure.ReasonSelectLoser), Message: "too slow", RequestedBy: history.RequestedByBody,
+		})
+	}
+	t.Cancels = provider.CancelsOf(append(events, t.Events...))
+	if _, err := f.Provider.AckOrchestrationItem(f.t.Context(), t); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// cause is what the context of an activity ended with, and at when it saw that.
+func (f *floor) cause(id int64) (at time.Time, cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[id], f.causes[id]
+}
+
+// seenAt is when the first activity saw it.
+func (f *floor) seenAt() time.Time {
+	at, _ := f.cause(3)
+	return at
+}
+
+func (f *floor) ran() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs
+}
+
+// failing makes calls of one operation fail while the switch is on.
+func (f *floor) failing(operation string) (on *atomic.Bool) {
+	on = &atomic.Bool{}
+	f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		if on.Load() && c.Operation == operation {
+			return errors.New("refused")
+		}
+		return next()
+	}
+	return on
+}
+
+// wantCause fails unless an activity's context ended for a reason.
+func (f *floor) wantCause(id int64, want perdure.CancelReason) {
+	f.t.Helper()
+	_, cause := f.cause(id)
+	c, ok := errors.AsType[*perdure.CancelledError](cause)
+	if !ok || c.Reason != want || !errors.Is(c, context.Canceled) {
+		f.t.Errorf("the context of #%d ended with %v, want %s", id, cause, want)
+	}
+}
+
+// sent are the outcomes that have left.
+func (f *floor) sent() (all []provider.ActivityOutcome) {
+	for _, c := range f.made() {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		if !ok || *in.QueueUrl != f.Provider.Hub().InboxURL {
+			continue
+		}
+		for i := range in.Entries {
+			m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			all = append(all, m.Outcomes...)
+		}
+	}
+	return all
+}
+
+// wantSent fails unless so many outcomes have left.
+func (f *floor) wantSent(want int) {
+	f.t.Helper()
+	if got := f.sent(); len(got) != want {
+		f.t.Errorf("%d outcomes were sent, want %d: %+v", len(got), want, got)
+	}
+}
+
+// wantNoneAgain fails if a record can be had from the work queue within 20 minutes.
+func (f *floor) wantNoneAgain() {
+	f.t.Helper()
+	time.Sleep(20 * time.Minute)
+	if got := f.receive("sim://default"); len(got) > 0 {
+		f.t.Errorf("%d records are delivered again", len(got))
+	}
+}
+
+// polls counts the reads of cancel records.
+func (f *floor) polls() (n int) {
+	for _, c := range f.made() {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "c" {
+			n++
+		}
+	}
+	return n
+}
+
+// leases are the times and lengths, from a start, of the visibility changes of so many records.
+func (f *floor) leases() (changes []string) {
+	for _, c := range f.made() {
+		if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
+			changes = append(changes, fmt.Sprintf("%d for %ds", len(in.Entries), in.Entries[0].VisibilityTimeout))
+		}
+	}
+	return changes
+}
+
+func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(5500 * time.Millisecond)
+		f.cancel(in, 3)
+		asked := time.Now()
+		if failed := <-over; len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		f.wantCause(3, perdure.ReasonSelectLoser)
+		at, cause := f.cause(3)
+		if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
+			t.Errorf("the cause says %v", cause)
+		}
+		if took := at.Sub(asked); took > time.Second {
+			t.Errorf("seen after %v", took)
+		}
+		f.wantSent(1) // whatever it returned: the turn filters it
+		f.wantNoneAgain()
+	})
+}
+
+func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, job{}, job{})
+		f.cancel(in, 3, 4)
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
+			t.Errorf("%d ran, failed %v", f.ran(), failed)
+		}
+		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 5 {
+			t.Errorf("sent %+v, want the outcome of #5 alone", got)
+		}
+		f.wantNoneAgain()
+	})
+}
+
+// One read is for all of a batch that are of one execution, and begun after the batch was received.
+func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", forever, job{}, job{})
+		f.jobsOf("b", job{}, job{})
+		w := f.worker(nil)
+		first := f.handled(ctx, w)
+		if n := f.polls(); n != 2 {
+			t.Errorf("%d reads for activities of two executions, want 2", n)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		before := f.polls()
+		in := f.jobsOf("c", job{})
+		f.cancel(in, 3)
+		runs := f.ran()
+		if failed := <-f.handled(ctx, w); len(failed) > 0 || f.polls() != before+1 || f.ran() != runs {
+			t.Errorf("failed %v, %d reads, %d ran", failed, f.polls()-before, f.ran()-runs)
+		}
+		f.cancel(provider.Instance{InstanceID: "a"}, 3)
+		<-first
+	})
+}
+
+// A retry that is nearly due is waited for: what was read before the wait is no answer any more.
+func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{}, job{})
+		records := f.receive("sim://default")
+		at := time.Now().Add(1200 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":2,"notBefore":"`+at+`"`, 1)
+		over := make(chan []string, 1)
+		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }()
+		time.Sleep(time.Second)
+		f.cancel(in, 3, 4)
+		if failed := <-over; len(failed) > 0 || f.ran() != 1 {
+			t.Errorf("failed %v, %d ran, want the one that did not wait", failed, f.ran())
+		}
+		f.wantNoneAgain()
+	})
+}
+
+// Nobody knows whether it is cancelled: then it is not run.
+func TestAFailedReadGivesTheRecordBack(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{})
+		refused := f.failing("GetItem")
+		refused.Store(true)
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() != 0 {
+			t.Errorf("%d ran, failed %v", f.ran(), failed)
+		}
+		refused.Store(false)
+		time.Sleep(5 * time.Second)
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 0 || f.ran() != 1 {
+			t.Errorf("%d ran, failed %v", f.ran(), failed)
+		}
+	})
+}
+
+func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		server := make(chan net.Conn, 1)
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			server <- far
+			return near, nil
+		}}}
+		hungUp, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { // takes the request, and never answers
+			r := bufio.NewReader(<-server)
+			for err := error(nil); err == nil; {
+				if _, err = r.ReadByte(); err != nil {
+					hungUp <- err
+				}
+			}
+		}()
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "job", func(ctx context.Context, _ job) (string, error) {
+			of, stop := context.WithTimeout(ctx, 24*time.Hour)
+			defer stop()
+			go func() {
+				<-of.Done()
+				child <- context.Cause(of)
+			}()
+			req, err := http.NewRequestWithContext(of, http.MethodGet, "http://slow.example/", nil)
+			if err != nil {
+				return "", err
+			}
+			_, err = client.Do(req) //nolint:bodyclose // there is none
+			request <- err
+			return "", err
+		})
+		over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.Registry = r }))
+		time.Sleep(time.Minute)
+		f.cancel(in, 3)
+		<-over
+		if c, ok := errors.AsType[*perdure.CancelledError](<-child); !ok || c.Reason != perdure.ReasonSelectLoser {
+			t.Errorf("the goroutine saw %v", c)
+		}
+		if err := <-request; !errors.Is(err, context.Canceled) {
+			t.Errorf("the request ended with %v", err)
+		}
+		<-hungUp
+	})
+}
+
+func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
+		w := f.worker(nil)
+		over := f.handled(ctx, w)
+		time.Sleep(time.Minute)
+		f.cancel(in, 3)
+		if failed := <-over; len(failed) > 0 || w.Leaked() != 0 {
+			t.Errorf("failed %v, leaked %d", failed, w.Leaked())
+		}
+		if got := f.sent(); len(got) != 1 || !strings.Contains(string(got[0].Result), "done in the end") {
+			t.Errorf("sent %+v", got)
+		}
+		f.wantNoneAgain()
+	})
+}
+
+func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", stubborn)
+		w := f.worker(nil)
+		over := f.handled(ctx, w)
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		f.cancel(in, 3)
+		at := time.Now()
+		if failed := <-over; len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		if took := time.Since(at); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("it was waited for %v, want 10 s from when it was told", took)
+		}
+		if w.Leaked() != 1 {
+			t.Errorf("%d leaked", w.Leaked())
+		}
+		made := len(f.made())
+		time.Sleep(3 * time.Hour) // it returns: nobody hears it, and nothing is renewed or polled for it
+		if ops := f.operations(made); len(ops) > 0 {
+			t.Errorf("afterwards %v were called", ops)
+		}
+		f.wantSent(0)
+		f.wantNoneAgain()
+	})
+}
+
+// What was given up returns while its batch is still at work: nobody hears it then either.
+func TestALeakedActivityIsFenced(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{Takes: 5 * time.Minute, Ignores: true}, job{Takes: 10 * time.Minute})
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute)
+		f.cancel(in, 3)
+		if failed := <-over; len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 4 {
+			t.Errorf("sent %+v, want the outcome of #4 alone", got)
+		}
+		f.wantNoneAgain()
+	})
+}
+
+func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", stubborn)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		f.cancel(in, 3)
+		<-over
+		for _, want := range []string{"level=WARN", "leaked", "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m11s"} {
+			if !strings.Contains(f.log.String(), want) {
+				t.Errorf("the log lacks %s:\n%s", want, f.log.String())
+			}
+		}
+	})
+}
+
+func TestCustomGracePeriod(t *testing.T) {
+	t.Parallel()
+	for grace, leaked := range map[time.Duration]int64{3 * time.Second: 1, 20 * time.Second: 0} {
+		t.Run(grace.String(), func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", job{Takes: time.Hour, Longer: 12 * time.Second})
+				w := f.worker(func(o *dispatch.Options) { o.CancellationGracePeriod = grace })
+				over := f.handled(ctx, w)
+				time.Sleep(time.Minute)
+				f.cancel(in, 3)
+				<-over
+				if took := time.Since(f.seenAt()); w.Leaked() != leaked || took != min(grace, 12*time.Second) {
+					t.Errorf("%d leaked after %v, want %d", w.Leaked(), took, leaked)
+				}
+				f.wantSent(1 - int(leaked))
+			})
+		})
+	}
+}
+
+func TestZeroGracePeriod(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", stubborn)
+		w := f.worker(func(o *dispatch.Options) { o.CancellationGracePeriod = -1 })
+		over := f.handled(ctx, w)
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		f.cancel(in, 3)
+		at := time.Now()
+		<-over
+		if took := time.Since(at); took > time.Second || w.Leaked() != 1 {
+			t.Errorf("it was waited for %v, %d leaked", took, w.Leaked())
+		}
+		f.wantSent(0)
+		f.wantNoneAgain()
+	})
+}
+
+func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, forever, forever)
+		w := f.worker(nil)
+		over := f.handled(ctx, w)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		if n := f.polls(); n != 1+10 {
+			t.Errorf("%d reads in ten seconds, want one before, and one a second for all three", n)
+		}
+		f.cancel(in, 3, 4, 5)
+		<-over
+		for id := int64(3); id <= 5; id++ {
+			f.wantCause(id, perdure.ReasonSelectLoser)
+		}
+		f.wantSent(3)
+		f.wantNoneAgain()
+	})
+}
+
+// Polls are shared by the batches of a process, too.
+func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		jobs := make([]job, 15)
+		for i := range jobs {
+			jobs[i] = forever
+		}
+		in := f.jobsOf("a", jobs...)
+		w := f.worker(nil)
+		first, second := f.handled(ctx, w), f.handled(ctx, w)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		if n := f.polls(); n != 2+10 {
+			t.Errorf("%d reads in ten seconds, want one for each batch, and one a second for both", n)
+		}
+		ids := make([]int64, len(jobs))
+		for i := range ids {
+			ids[i] = int64(3 + i)
+		}
+		f.cancel(in, ids...)
+		<-first
+		<-second
+		f.wantSent(15)
+	})
+}
+
+func TestMixedFinishedAndRunning(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{Takes: 2 * time.Second}, forever, job{Takes: time.Minute})
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(10 * time.Second)
+		f.wantSent(1)
+		f.cancel(in, 3, 4)
+		<-over
+		f.wantCause(4, perdure.ReasonSelectLoser)
+		_, third := f.cause(3)
+		_, fifth := f.cause(5)
+		if third != nil || fifth != nil {
+			t.Errorf("causes %v, %v of what was over, or is not cancelled", third, fifth)
+		}
+		f.wantSent(3)
+		f.wantNoneAgain()
+	})
+}
+
+func TestManyOrchestrationsManyActivities(t *testing.T) {
+	t.Parallel()
+	crowd(t, 100, 5, 1)
+}
+
+func TestHighLoadSomeCancelledOthersUntouched(t *testing.T) {
+	t.Parallel()
+	crowd(t, 60, 3, 3)
+}
+
+// crowd runs activities of many instances side by side, and cancels those of every n-th instance.
+func crowd(t *testing.T, instances, activities, every int) {
+	t.Helper()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		w := f.worker(nil)
+		jobs := make([]job, activities)
+		ids := make([]int64, activities)
+		for i := range jobs {
+			jobs[i], ids[i] = job{Takes: 5 * time.Minute}, int64(3+i)
+		}
+		var all []provider.Instance
+		for n := range instances {
+			all = append(all, f.jobsOf(fmt.Sprint("i", n), jobs...))
+		}
+		var batches []<-chan []string
+		for n := 0; n < instances*activities; n += 10 {
+			batches = append(batches, f.handled(ctx, w))
+		}
+		time.Sleep(time.Minute)
+		for n := 0; n < instances; n += every {
+			f.cancel(all[n], ids...)
+		}
+		for _, over := range batches {
+			if failed := <-over; len(failed) > 0 {
+				t.Errorf("failed %v", failed)
+			}
+		}
+		cancelled := 0
+		for _, o := range f.sent() {
+			if o.Error != nil {
+				cancelled++
+			}
+		}
+		if want := (instances + every - 1) / every * activities; cancelled != want || w.Leaked() != 0 {
+			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.Leaked())
+		}
+		f.wantSent(instances * activities)
+		f.wantNoneAgain()
+	})
+}
+
+func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: 2 * time.Minute}, job{Takes: 2 * time.Minute})
+		f.calls = nil
+		over := f.handled(ctx, f.worker(nil))
+		for range 119 {
+			time.Sleep(time.Second)
+			if again := f.receive("sim://default"); len(again) > 0 {
+				t.Fatalf("delivered again while it runs: %v", again)
+			}
+		}
+		if failed := <-over; len(failed) > 0 || f.ran() != 2 {
+			t.Errorf("failed %v, %d runs", failed, f.ran())
+		}
+		want := strings.Repeat("2 for 30s, ", 5) // at 3, 28, 53, 78 and 103 seconds
+		if got := strings.Join(f.leases(), ", ") + ", "; got != want {
+			t.Errorf("leases %s, want %s", got, want)
+		}
+		f.wantSent(2)
+	})
+}
+
+// Without the lease nobody would notice for 15 minutes, the queue's visibility.
+func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Hour})
+		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 7}))
+		defer die()
+		f.fault = dying
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(40 * time.Second)
+		if again := f.receive("sim://default"); len(again) != 1 {
+			t.Error("the activity of a dead worker is not delivered again")
+		}
+		<-over
+		f.wantSent(0)
+	})
+}
+
+func TestRenewalStopsWhenActivityEnds(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: 10 * time.Second}, job{Takes: time.Second}, job{Takes: time.Minute})
+		f.calls = nil
+		over := f.handled(ctx, f.worker(nil))
+		<-over
+		made := len(f.made())
+		// At 3 s the two that still run, at 28 s and 53 s the one.
+		if got := strings.Join(f.leases(), ", "); got != "2 for 30s, 1 for 30s, 1 for 30s" {
+			t.Errorf("leases %s", got)
+		}
+		time.Sleep(5 * time.Minute)
+		if ops := f.operations(made); len(ops) > 0 {
+			t.Errorf("after the end %v were called", ops)
+		}
+		f.wantNoneAgain()
+	})
+}
+
+// What is short costs one read for its batch, and no more.
+func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: 900 * time.Millisecond}, job{})
+		made := len(f.made())
+		<-f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute)
+		got := strings.Join(f.operations(made), " ")
+		if want := "ReceiveMessage GetItem SendMessageBatch DeleteMessageBatch SendMessageBatch DeleteMessageBatch"; got != want {
+			t.Errorf("calls %s, want %s", got, want)
+		}
+		f.Cloud.ResetCounts()
+		if _, err := f.Provider.ReadCancels(ctx, "x"); err != nil || f.Cloud.Capacity().Read > 1 {
+			t.Errorf("the read took %+v, %v", f.Cloud.Capacity(), err)
+		}
+	})
+}
+
+func TestLostLockCancelsAndDropsResult(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose func(f *floor, r provider.Record, refused *atomic.Bool)
+		at   time.Duration
+	}{
+		"renewals fail until it is over": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
+			time.Sleep(10 * time.Second)
+			refused.Store(true)
+		}, 33 * time.Second},
+		"the first lease is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+			_ = f.Provider.DeleteRecords(f.t.Context(), "default", r)
+		}, 3 * time.Second},
+		"a renewal is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+			time.Sleep(10 * time.Second)
+			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{QueueUrl: new("sim://default"), ReceiptHandle: &r.Lock})
+		}, 28 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				f.jobsOf("a", job{Takes: time.Hour, Longer: time.Second})
+				refused := f.failing("ChangeMessageVisibilityBatch")
+				began := time.Now()
+				records := f.receive("sim://default")
+				over := make(chan []string, 1)
+				go func() { over <- f.worker(nil).HandleRecords(ctx, records) }()
+				c.lose(f, records[0], refused)
+				made := len(f.made())
+				if failed := <-over; len(failed) != 1 {
+					t.Errorf("failed %v: the record would be deleted", failed)
+				}
+				f.wantCause(3, perdure.ReasonLockLost)
+				if after := f.seenAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
+					t.Errorf("lost after %v, want %v", after, c.at)
+				}
+				f.wantSent(0)
+				if ops := strings.Join(f.operations(made), " "); strings.Contains(ops, "DeleteMessage") {
+					t.Errorf("calls %s: the record is deleted", ops)
+				}
+			})
+		})
+	}
+}
+
+// A poller renews what it fetched; when it cannot, the activity is told as well.
+func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Hour})
+		f.failing("ChangeMessageVisibilityBatch").Store(true)
+		began := time.Now()
+		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Loops: 1})
+		time.Sleep(15*time.Minute + 2*time.Second)
+		f.wantCause(3, perdure.ReasonLockLost)
+		if after := f.seenAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
+			t.Errorf("seen after %v, of a lock of 15 minutes", after)
+		}
+		f.wantSent(0)
+		_ = stop()
+	})
+}
+
+// An invocation's end is not the end of its activities: what returns after it was told is begun again elsewhere.
+func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, stubborn, job{Takes: 80 * time.Second})
+		began := time.Now()
+		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
+		defer stop()
+		w := f.worker(nil)
+		failed := <-f.handled(ctx, w)
+		if took := time.Since(began); len(failed) != 3 || took != 98*time.Second {
+			t.Errorf("after %v: failed %v, want three", took, failed)
+		}
+		if told := f.seenAt().Sub(began); told != 88*time.Second {
+			t.Errorf("told after %v, want 88 s: time for the grace, and 2 s to tell how it ended", told)
+		}
+		f.wantCause(3, perdure.ReasonDeadline)
+		f.wantCause(4, perdure.ReasonDeadline)
+		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 6 || w.Leaked() != 1 {
+			t.Errorf("sent %+v, %d leaked", got, w.Leaked())
+		}
+		time.Sleep(5 * time.Second)
+		if again := f.receive("sim://default"); len(again) != 3 {
+			t.Errorf("%d are delivered again in seconds, want 3", len(again))
+		}
+	})
+}
+
+// What comes to its beginning when the invocation is about to end is left to the next one.
+func TestNothingBeginsNearTheDeadline(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{})
+		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "GetItem" {
+				time.Sleep(90 * time.Second)
+			}
+			return next()
+		}
+		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
+		defer stop()
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() > 0 {
+			t.Errorf("failed %v, %d ran", failed, f.ran())
+		}
+	})
+}
+
+func TestShutdownReportsLeakedActivities(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", forever, stubborn)
+		w := f.worker(nil)
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		time.Sleep(time.Minute)
+		at := time.Now()
+		if err := stop(); err == nil || time.Since(at) != 15*time.Second {
+			t.Errorf("stopped after %v with %v", time.Since(at), err)
+		}
+		f.wantCause(3, perdure.ReasonShutdown)
+		if w.Leaked() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
+			t.Errorf("%d leaked, logged:\n%s", w.Leaked(), f.log.String())
+		}
+		f.wantSent(0)
+		if again := f.receive("sim://default"); len(again) != 2 {
+			t.Errorf("%d records went back, want both", len(again))
+		}
+	})
+}
+
+// What was refused is tried again in seconds, however long its neighbours take.
+func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Second}, job{Takes: 10 * time.Minute})
+		refused := f.failing("SendMessageBatch")
+		refused.Store(true)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(5 * time.Second)
+		refused.Store(false)
+		if again := f.receive("sim://default"); len(again) != 1 {
+			t.Errorf("%d are delivered again within 5 s, want 1", len(again))
+		}
+		if failed := <-over; len(failed) != 1 {
+			t.Errorf("failed %v", failed)
+		}
+		f.wantSent(2) // one of them the refused send
+	})
+}
+
+// A cancelled activity is not tried again, whatever its policy says.
+func TestACancelledActivityIsNotRetried(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{Takes: time.Hour, Fails: true})
+		records := f.receive("sim://default")
+		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"retry":{"maxAttempts":5,"initialIntervalMs":1000}`, 1)
+		over := make(chan []string, 1)
+		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }()
+		time.Sleep(5 * time.Second)
+		f.cancel(in, 3)
+		<-over
+		f.wantSent(1)
+		f.wantNoneAgain()
+		if f.ran() != 1 {
+			t.Errorf("%d runs", f.ran())
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/provider"
+)
+
+// A lease is a lock that is shorter than what the queue gave: the visibility of a work queue is as long as an invocation may
+// take, and so long nobody would notice that a worker has died. What takes less than a few seconds needs none.
+
+// togetherWithin: leases that are due within so long of each other are renewed in one call.
+const togetherWithin = time.Second
+
+// checkLock ends the context of an activity whose lock is over.
+func (m *manager) checkLock(t *task, now time.Time) {
+	h := t.item.Record.Hold
+	if t.lost || h == nil || t.item.Record.Held(now) {
+		t.looseSince = time.Time{}
+		return
+	}
+	if h.Ended() && !t.pushed {
+		// A poller that is being stopped gives back what is left, and ends the context after: then it is not lost.
+		if t.looseSince.IsZero() {
+			t.looseSince = now
+		}
+		if now.Sub(t.looseSince) < m.options.CancelPollInterval/2 {
+			return
+		}
+	}
+	m.lose(t, now)
+}
+
+func (m *manager) lose(t *task, now time.Time) {
+	t.lost = true
+	m.signal(t, &perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "another worker may have the activity now"}, now)
+}
+
+// leaseDue begins the renewals of a shift that are due, and says when the next are. They go on until the records are deleted.
+func (m *manager) leaseDue(s *shift, now time.Time) (next time.Time) {
+	if m.leases == nil {
+		return next
+	}
+	var together []*task
+	due := false
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		if !t.leased() || t.renewing {
+			continue
+		}
+		if t.renewAt.After(now.Add(togetherWithin)) {
+			next = earlier(next, t.renewAt)
+			continue
+		}
+		together = append(together, t)
+		due = due || !t.renewAt.After(now)
+	}
+	if due {
+		m.renew(s, together, now)
+		return next
+	}
+	for _, t := range together {
+		next = earlier(next, t.renewAt)
+	}
+	return next
+}
+
+// leased reports whether the lock is kept: of what is running, and of what was leased until its record is deleted.
+func (t *task) leased() bool {
+	h := t.item.Record.Hold
+	return t.pushed && !t.lost && (t.phase == phaseRunning || t.phase == phaseEnded && h != nil && !h.Ended())
+}
+
+// renew takes or renews the leases of tasks.
+func (m *manager) renew(s *shift, tasks []*task, now time.Time) {
+	records := make([]provider.Record, len(tasks))
+	for i, t := range tasks {
+		if t.item.Record.Hold == nil {
+			t.item.Record.Hold = provider.NewHold(now, m.options.LockTimeout)
+		}
+		t.renewing = true
+		records[i] = t.item.Record
+	}
+	go func() {
+		// Half the time that is left: one that hangs is tried again.
+		ctx, stop := context.WithTimeout(context.WithoutCancel(s.ctx), m.options.LockRenewalBuffer/2)
+		defer stop()
+		lost, err := m.leases.RenewRecords(ctx, m.options.Queue, m.options.LockTimeout, records...)
+		m.renewed(s, tasks, lost, err)
+	}()
+}
+
+func (m *manager) renewed(s *shift, tasks []*task, lost []provider.Record, err error) {
+	m.mu.Lock()
+	now := m.options.Clock()
+	soon := now.Add(m.options.LockRenewalBuffer / renewalTries)
+	for _, t := range tasks {
+		t.renewing = false
+		if t.renewAt = t.item.Record.LockedUntil().Add(-m.options.LockRenewalBuffer); t.renewAt.Before(soon) {
+			t.renewAt = soon // it failed
+		}
+		if !slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == t.item.Record.ID }) {
+			continue
+		}
+		if t.phase == phaseRunning {
+			m.lose(t, now)
+		} else {
+			t.phase = phaseGone
+		}
+	}
+	m.mu.Unlock()
+	if err != nil {
+		m.options.Logger.WarnContext(s.ctx, "leases could not be renewed, it is tried again", "queue", m.options.Queue, "records", len(tasks), "error", err)
+	}
+	for i := range lost {
+		m.options.Logger.ErrorContext(s.ctx, "the lease of a record is lost: what comes of it is not sent", "queue", m.options.Queue, "record", lost[i].ID)
+	}
+	m.look()
+}

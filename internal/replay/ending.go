@@ -1,0 +1,100 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/history"
+)
+
+// terminalReason says why what is outstanding is cancelled when an execution ends. The strings are part of the format of histories.
+func terminalReason(end history.Kind) string {
+	switch end {
+	case history.OrchestrationCompleted:
+		return "orchestration_terminal_completed"
+	case history.OrchestrationCancelled:
+		return "orchestration_terminal_cancelled"
+	case history.OrchestrationTerminated:
+		return "orchestration_terminal_terminated"
+	case history.OrchestrationContinuedAsNew:
+		return "orchestration_terminal_continued_as_new"
+	default:
+		return "orchestration_terminal_failed"
+	}
+}
+
+// end is the body's.
+func (x *execution) end(e Ending) {
+	x.enter()
+	if err := x.conclude(e); err != nil {
+		x.fail(err)
+	}
+}
+
+// conclude decides the end of the execution, and before it that nothing which is outstanding is needed any more.
+func (x *execution) conclude(e Ending) error {
+	from := x.next
+	if err := x.release(e.Kind); err != nil {
+		if x.next == from && !x.endsHere(e.Kind) { // it has not come to the end at all
+			return x.divergence(string(e.Kind))
+		}
+		return err
+	}
+	d := decision{kind: e.Kind}
+	if e.Kind == history.OrchestrationCancelled {
+		d.reason = x.root.cancelled.Reason
+	}
+	ev, added, err := x.tryDecide(&d)
+	if err != nil {
+		return err
+	}
+	if added {
+		ev.Output, ev.Error = inline(e.Output), e.Error
+		if e.Kind == history.OrchestrationCancelled {
+			ev.Message = x.root.cancelled.Message
+		}
+	}
+	if e.Kind == history.OrchestrationContinuedAsNew {
+		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs()}
+	}
+	x.ended = true
+	return nil
+}
+
+// endsHere reports whether history has the end of an execution, or what is decided before it.
+func (x *execution) endsHere(end history.Kind) bool {
+	return x.next < len(x.past) && (x.past[x.next].Kind == end || x.past[x.next].Reason == terminalReason(end))
+}
+
+// release cancels all that is outstanding, in whatever scope. Nobody is left to be told.
+func (x *execution) release(end history.Kind) error {
+	tasks := x.scheduled(true)
+	if len(tasks) == 0 {
+		return nil
+	}
+	slices.SortFunc(tasks, byKind)
+	reason := terminalReason(end)
+	f := &history.Failure{Type: history.TypeCancelled, Reason: reason}
+	return x.giveUpAll(tasks, cancel{f: f, children: reason, by: history.RequestedByEngine})
+}
+
+// releases reports whether an event is what the engine decides before an order to terminate: the one decision that comes before its
+// cause, since nothing may follow the end.
+func releases(ev *history.Event) bool {
+	switch ev.Kind {
+	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested:
+		return !ev.IsInput() && ev.Reason == terminalReason(history.OrchestrationTerminated)
+	default:
+		return false
+	}
+}
+
+// reliveRelease decides again what came before an order to terminate.
+func (x *execution) reliveRelease() error {
+	if err := x.release(history.OrchestrationTerminated); err != nil {
+		return err
+	}
+	if x.next == len(x.past) || x.past[x.next].Kind != history.OrchestrationTerminated {
+		return x.divergence(string(history.OrchestrationTerminated))
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package simhub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// lambda is the service of what a mapping does by itself.
+const lambda = "Lambda"
+
+// interceptor parks the calls of invocations and of clients. inner, if there is one, stands before the call itself.
+func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		if inner != nil {
+			do := next
+			next = func() error { return inner(ctx, c, do) }
+		}
+		inv, _ := ctx.Value(invocationKey{}).(*invocation)
+		switch {
+		case inv == nil && c.Service == lambda:
+			return s.call(&invocation{name: nameOf(c.Input)}, c, next)
+		case inv == nil: // a test's own
+			return next()
+		case c.Operation == abandoning:
+			if inv.crashed.Load() {
+				return ErrCrashed
+			}
+			return next()
+		default:
+			return s.call(inv, c, next)
+		}
+	}
+}
+
+// abandoning is the one call that does not park: a batch's records are given back in several calls, in the order of a map. They
+// are about different messages, so that at one moment their order does not matter.
+const abandoning = "ChangeMessageVisibilityBatch"
+
+// call takes a call through its two points.
+func (s *Scheduler) call(inv *invocation, c simaws.Call, next func() error) error {
+	name := inv.name + " " + c.Operation + " " + keyOf(c.Input)
+	at := func(after bool) error {
+		p := &point{who: inv.name, name: name, after: after}
+		switch {
+		case inv.client:
+		case c.Service != lambda:
+			p.crash, p.fail, p.repeat = true, true, true
+		case c.Operation == "Invoke":
+			p.crash = true
+		default: // the mapping's delete: no process of ours
+			p.fail = true
+		}
+		if after {
+			p.name += " <-"
+		}
+		return s.stop(inv, p)
+	}
+	if err := at(false); err != nil {
+		return err
+	}
+	err := next()
+	for {
+		switch stopped := at(true); {
+		case stopped == nil:
+			return err
+		case errors.Is(stopped, errRepeat):
+			err = next()
+		default:
+			return stopped
+		}
+	}
+}
+
+// errRepeat: the response is lost, and the SDK tries again.
+var errRepeat = errors.New("simhub: the call is repeated")
+
+// stop parks an invocation, and says what becomes of it.
+func (s *Scheduler) stop(inv *invocation, p *point) error {
+	if inv.crashed.Load() {
+		return ErrCrashed
+	}
+	switch s.park(p) {
+	case crashes:
+		inv.crashed.Store(true)
+	case fails:
+		return ErrFailed
+	case repeats:
+		return errRepeat
+	case goes:
+	}
+	return inv.err()
+}
+
+// Step parks an activity that runs on a hub with a schedule; elsewhere it does nothing. Every activity parks by itself before it
+// begins and before its outcome is known.
+func Step(ctx context.Context) { stepAt(ctx, "in") }
+
+func stepAt(ctx context.Context, where string) {
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	if inv == nil || inv.schedule == nil {
+		return
+	}
+	a := perdure.ActivityInfoFrom(ctx)
+	name := fmt.Sprintf("%s activity %s %s #%d attempt %d %s", inv.name, a.Name, a.ExecutionID, a.ActivityID, a.Attempt, where)
+	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true}) // the code of a crashed process may run on: nobody sees it
+}
+
+// nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its batch.
+func nameOf(input any) string {
+	switch in := input.(type) {
+	case []sqstypes.Message:
+		return *in[0].ReceiptHandle
+	case *sqs.DeleteMessageBatchInput:
+		return *in.Entries[0].ReceiptHandle
+	}
+	return ""
+}
+
+// keyOf is what a call is about, but for what is random in it.
+func keyOf(input any) string {
+	switch in := input.(type) {
+	case *dynamodb.GetItemInput:
+		return itemKey(in.Key)
+	case *dynamodb.PutItemInput:
+		return itemKey(in.Item)
+	case *dynamodb.UpdateItemInput:
+		return itemKey(in.Key)
+	case *dynamodb.DeleteItemInput:
+		return itemKey(in.Key)
+	case *dynamodb.QueryInput:
+		return text(in.ExpressionAttributeValues[":pk"]) + " " + text(in.ExpressionAttributeValues[":sk"])
+	case *dynamodb.TransactWriteItemsInput:
+		return transactionKey(in.TransactItems)
+	case *scheduler.CreateScheduleInput:
+		return *in.Name
+	case *scheduler.DeleteScheduleInput:
+		return *in.Name
+	}
+	return messagesKey(input)
+}
+
+func messagesKey(input any) string {
+	var b strings.Builder
+	switch in := input.(type) {
+	case *sqs.SendMessageBatchInput:
+		return sentKey(in)
+	case *sqs.DeleteMessageBatchInput:
+		for i := range in.Entries {
+			b.WriteString(*in.Entries[i].ReceiptHandle + " ")
+		}
+	case *sqs.ChangeMessageVisibilityBatchInput:
+		for i := range in.Entries {
+			fmt.Fprintf(&b, "%s in %d s ", *in.Entries[i].ReceiptHandle, in.Entries[i].VisibilityTimeout)
+		}
+	case []sqstypes.Message:
+		for i := range in {
+			b.WriteString(*in[i].ReceiptHandle + " ")
+		}
+	}
+	return b.String()
+}
+
+// excerpt is how much of a message a name shows.
+const excerpt = 160
+
+// sentKey tells batches apart by all that is in them, and shows how the first message begins. What keeps a message from being
+// sent twice is random at times.
+func sentKey(in *sqs.SendMessageBatchInput) string {
+	h := fnv.New32a()
+	for i := range in.Entries {
+		fmt.Fprintf(h, "%s %d ", *in.Entries[i].MessageBody, in.Entries[i].DelaySeconds)
+	}
+	first := *in.Entries[0].MessageBody
+	return fmt.Sprintf("%s %d %08x %s", *in.QueueUrl, len(in.Entries), h.Sum32(), first[:min(len(first), excerpt)])
+}
+
+func transactionKey(items []ddbtypes.TransactWriteItem) string {
+	var b strings.Builder
+	for i := range items {
+		switch it := &items[i]; {
+		case it.Put != nil:
+			b.WriteString("put " + itemKey(it.Put.Item) + " ")
+		case it.Update != nil:
+			b.WriteString("update " + itemKey(it.Update.Key) + " ")
+		case it.Delete != nil:
+			b.WriteString("delete " + itemKey(it.Delete.Key) + " ")
+		case it.ConditionCheck != nil:
+			b.WriteString("check " + itemKey(it.ConditionCheck.Key) + " ")
+		}
+	}
+	return b.String()
+}
+
+func itemKey(it map[string]ddbtypes.AttributeValue) string {
+	return text(it["pk"]) + " " + text(it["sk"])
+}
+
+func text(v ddbtypes.AttributeValue) string {
+	if s, ok := v.(*ddbtypes.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}

@@ -1,0 +1,325 @@
+package simhub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// Schedule makes the order in which everything happens on a hub a matter of a seed: the same seed, the same order. The hub must
+// live in a testing/synctest bubble, and is driven by Scheduler.Run.
+//
+// The faults are probabilities (0 to 1) for each call, or each side of it.
+type Schedule struct {
+	Seed uint64
+	// Crash is that an invocation dies, before a call or after it, or beside an activity.
+	Crash float64
+	// Fail is that a call fails without having been done, and Lose that its response is lost.
+	Fail, Lose float64
+	// Repeat is that a call's response is lost and the SDK makes the call again: what it sends to a queue is there twice.
+	Repeat float64
+	// Storm is after how many decisions there are no more faults, and time stands still while anything can be done: so
+	// that what should end does. Default 500.
+	Storm int
+}
+
+// Scheduler lets one goroutine go at a time. Each AWS call of an invocation parks before it is done, and again before its result is
+// handed back; so does each activity, before it begins and before its outcome is known. When all goroutines of the bubble are
+// blocked, the seed picks one that is parked, or has a batch delivered, or lets time pass.
+//
+// What is parked has a name that does not depend on when it got there, and is picked by it.
+type Scheduler struct {
+	schedule Schedule
+	cloud    *simaws.Cloud
+	begun    time.Time
+	rng      *rand.Rand
+	pause    float64       // how likely time passes although something could be done
+	arrived  chan struct{} // capacity 1
+	over     chan struct{} // closed by end
+
+	mu        sync.Mutex
+	parked    []*point // in order of their names
+	seen      map[string]int
+	clients   int
+	decisions []decision
+}
+
+// point is where a goroutine is parked.
+type point struct {
+	who, name string
+	after     bool // the call is done
+	// faults that may happen here.
+	crash, fail, repeat bool
+	let                 chan verdict
+}
+
+// verdict is how a goroutine goes on.
+type verdict string
+
+const (
+	goes    verdict = ""
+	crashes verdict = "crashes"
+	fails   verdict = "fails"
+	repeats verdict = "repeats"
+)
+
+// decision is what was let go, and when; without a point it is what happened by itself.
+type decision struct {
+	at      time.Duration
+	point   *point
+	verdict verdict
+	event   string
+}
+
+const defaultStorm = 500
+
+func newScheduler(s Schedule) *Scheduler {
+	if s.Storm == 0 {
+		s.Storm = defaultStorm
+	}
+	rng := rand.New(rand.NewPCG(s.Seed, 1))
+	pauses := []float64{0, 1. / 200, 1. / 50, 1. / 20}
+	return &Scheduler{
+		schedule: s, begun: bubbleTime(), rng: rng, pause: pauses[rng.IntN(len(pauses))],
+		arrived: make(chan struct{}, 1), over: make(chan struct{}), seen: map[string]int{},
+	}
+}
+
+// bubbleTime is the virtual time.
+func bubbleTime() time.Time { return time.Now() } //nolint:forbidigo // the clock of the bubble
+
+// weights of what may happen next. The invocations differ, so that some come to nearly nothing while others overtake them.
+const (
+	fastest       = 16
+	deliverWeight = 16
+	slownessSteps = 3
+)
+
+func (s *Scheduler) weight(who string) int {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d:%s", s.schedule.Seed, who)
+	return fastest >> (2 * (h.Sum64() >> 8 % slownessSteps)) //nolint:mnd // a quarter, a sixteenth
+}
+
+// park blocks until the scheduler lets this goroutine go.
+func (s *Scheduler) park(p *point) verdict {
+	p.let = make(chan verdict, 1)
+	s.mu.Lock()
+	s.seen[p.name]++
+	if n := s.seen[p.name]; n > 1 {
+		p.name = fmt.Sprintf("%s (%d)", p.name, n)
+	}
+	at, _ := slices.BinarySearchFunc(s.parked, p, func(a, b *point) int { return cmp.Compare(a.name, b.name) })
+	s.parked = slices.Insert(s.parked, at, p)
+	s.mu.Unlock()
+	s.wake()
+	select {
+	case v := <-p.let:
+		return v
+	case <-s.over:
+		return crashes
+	}
+}
+
+func (s *Scheduler) wake() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// Go runs f on a goroutine as a client of the hub: its AWS calls park under its name, and no harm is done to them. Run does not
+// return before f has. A provider's calls that hold a lock, as those that start instances do, are for one client at a time.
+func (s *Scheduler) Go(ctx context.Context, name string, f func(ctx context.Context)) {
+	s.mu.Lock()
+	s.clients++
+	s.mu.Unlock()
+	go func() {
+		defer func() {
+			s.mu.Lock()
+			s.clients--
+			s.mu.Unlock()
+			s.wake()
+		}()
+		f(context.WithValue(ctx, invocationKey{}, &invocation{name: name, schedule: s, client: true}))
+	}()
+}
+
+// longestPause is how long the scheduler waits for a timer of somebody's when no message is on its way.
+const longestPause = time.Minute
+
+// mostDecisions bounds what no schedule of a test comes near to.
+const mostDecisions = 100_000
+
+// Run drives the hub until it is at rest: nothing is parked, no message is left and no client is under way. It fails when that takes
+// longer than limit, in virtual time. It is for the goroutine that has made the hub.
+func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
+	deadline := bubbleTime().Add(limit)
+	for n := 0; ; n++ {
+		synctest.Wait()
+		s.calm()
+		due, some := s.cloud.NextDue()
+		now := bubbleTime()
+		switch {
+		case s.resting(some):
+			return nil
+		case n == mostDecisions || !now.Before(deadline):
+			return fmt.Errorf("simhub: the hub did not come to rest within %v of virtual time and %d decisions", now.Sub(s.begun), n)
+		case ctx.Err() != nil:
+			return fmt.Errorf("simhub: the hub did not come to rest: %w", context.Cause(ctx))
+		}
+		if !some {
+			due = now.Add(longestPause)
+		}
+		s.decide(due, now)
+	}
+}
+
+// calm takes the tokens of what has happened: all of it is looked at now.
+func (s *Scheduler) calm() {
+	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
+		select {
+		case <-c:
+		default:
+		}
+	}
+}
+
+func (s *Scheduler) resting(due bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !due && len(s.parked) == 0 && s.clients == 0 && s.cloud.InFlight() == 0
+}
+
+// decide makes one thing happen. due is when the next message is visible, or to look again.
+func (s *Scheduler) decide(due, now time.Time) {
+	stormy := len(s.decisions) < s.schedule.Storm
+	deliver := 0
+	if !due.After(now) {
+		deliver = deliverWeight
+	} else if stormy && s.rng.Float64() < s.pause {
+		s.pass(due)
+		return
+	}
+	switch p := s.pick(deliver); {
+	case p != nil:
+		v := goes
+		if stormy {
+			v = s.verdict(p)
+		}
+		s.note(decision{point: p, verdict: v})
+		p.let <- v
+	case deliver == 0:
+		s.pass(due)
+	case s.cloud.Step():
+		s.note(decision{event: "a batch is delivered"})
+	default: // what was due is a dead letter
+		s.note(decision{event: "nothing is delivered"})
+	}
+}
+
+// pick takes out one of those that are parked, or none: others is the weight of all else that may happen.
+func (s *Scheduler) pick(others int) *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := others
+	for _, p := range s.parked {
+		total += s.weight(p.who)
+	}
+	if total == 0 {
+		return nil
+	}
+	x := s.rng.IntN(total)
+	for i, p := range s.parked {
+		if x -= s.weight(p.who); x < 0 {
+			s.parked = slices.Delete(s.parked, i, i+1)
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) verdict(p *point) verdict {
+	x := s.rng.Float64()
+	for _, f := range []struct {
+		verdict verdict
+		can     bool
+		chance  float64
+	}{
+		{crashes, p.crash, s.schedule.Crash},
+		{fails, p.fail && !p.after, s.schedule.Fail},
+		{fails, p.fail && p.after, s.schedule.Lose},
+		{repeats, p.repeat && p.after, s.schedule.Repeat},
+	} {
+		if !f.can {
+			continue
+		}
+		if x -= f.chance; x < 0 {
+			return f.verdict
+		}
+	}
+	return goes
+}
+
+// pass lets virtual time pass until the next timer of anybody, which ends with a goroutine parked or a message sent, or until a
+// message is due.
+func (s *Scheduler) pass(until time.Time) {
+	from := bubbleTime()
+	t := time.NewTimer(until.Sub(from))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.arrived:
+	case <-s.cloud.Changed():
+	}
+	s.note(decision{event: fmt.Sprintf("%v pass", bubbleTime().Sub(from))})
+}
+
+func (s *Scheduler) note(d decision) {
+	d.at = bubbleTime().Sub(s.begun)
+	s.decisions = append(s.decisions, d)
+}
+
+// end lets all go that are parked, with an error. It may be called again.
+func (s *Scheduler) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.over:
+	default:
+		close(s.over)
+	}
+}
+
+// Trace are the decisions so far, a line for each. It is not for use while Run is under way.
+func (s *Scheduler) Trace() []string { return s.Tail(len(s.decisions)) }
+
+// Tail are the last n decisions.
+func (s *Scheduler) Tail(n int) []string {
+	from := max(0, len(s.decisions)-n)
+	lines := make([]string, 0, len(s.decisions)-from)
+	for i := from; i < len(s.decisions); i++ {
+		d := &s.decisions[i]
+		var b strings.Builder
+		fmt.Fprintf(&b, "%4d %12v  ", i, d.at)
+		switch {
+		case d.point == nil:
+			b.WriteString(d.event)
+		case d.verdict == goes:
+			b.WriteString(d.point.name)
+		default:
+			fmt.Fprintf(&b, "%s: %s", d.point.name, strings.ToUpper(string(d.verdict)))
+		}
+		lines = append(lines, b.String())
+	}
+	return lines
+}

@@ -1,0 +1,69 @@
+package simhub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// stepped holds the activities of r, each of which parks before it begins and before its outcome is known.
+func stepped(r *perdure.Registry) *perdure.Registry {
+	s := perdure.NewRegistry()
+	for _, name := range r.Names().Activities {
+		a, _ := r.Activity(name)
+		perdure.AddActivity(s, name, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+			stepAt(ctx, "begins")
+			out, f := a.Run(ctx, in)
+			stepAt(ctx, "ends")
+			return out, errorOf(f)
+		}, perdure.OnQueue(a.Queue))
+	}
+	return s
+}
+
+// errorOf is the error that travels as the failure f.
+func errorOf(f *history.Failure) error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Type == history.TypeCancelled && f.Cause == nil:
+		return &perdure.CancelledError{Reason: perdure.CancelReason(f.Reason), Message: f.Message}
+	default:
+		return &failed{f}
+	}
+}
+
+type failed struct{ failure *history.Failure }
+
+func (e *failed) Error() string      { return e.failure.Message }
+func (e *failed) ErrorType() string  { return e.failure.Type }
+func (e *failed) NonRetryable() bool { return e.failure.NonRetryable }
+func (e *failed) Unwrap() error      { return errorOf(e.failure.Cause) }
+
+// apart runs a worker on the records of a batch, but those that are the same attempt as another one after the others: nothing
+// tells their activities apart, and which of the two came first would be left to chance.
+type apart struct{ worker recordHandler }
+
+// HandleRecords implements recordHandler.
+func (a apart) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	for len(records) > 0 {
+		var now, later []provider.Record
+		seen := map[string]bool{}
+		for _, r := range records {
+			w, _ := provider.DecodeWorkItem(r.Body)
+			attempt := fmt.Sprintf("%s #%d %d", w.ExecutionID, w.ActivityID, w.Attempt)
+			if seen[attempt] {
+				later = append(later, r)
+			} else {
+				now, seen[attempt] = append(now, r), true
+			}
+		}
+		failed = append(failed, a.worker.HandleRecords(ctx, now)...)
+		records = later
+	}
+	return failed
+}

@@ -1,0 +1,48 @@
+package lambdahandler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/dispatch"
+)
+
+func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
+	t.Parallel()
+	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"
+	type times struct{ lock, buffer, poll, grace time.Duration }
+	const s = time.Second
+	for name, c := range map[string]struct {
+		set   map[string]string
+		want  times
+		wrong string
+	}{
+		"nothing":                      {want: times{30 * s, 5 * s, s, 10 * s}},
+		"all":                          {set: map[string]string{lock: "60s", buffer: "10s", poll: "250ms", grace: "3s"}, want: times{60 * s, 10 * s, 250 * time.Millisecond, 3 * s}},
+		"a short lock alone":           {set: map[string]string{lock: "3s"}, want: times{3 * s, s, s, 10 * s}},
+		"no grace":                     {set: map[string]string{grace: "0s"}, want: times{30 * s, 5 * s, s, -1}},
+		"no lock":                      {set: map[string]string{lock: "0s"}, wrong: lock},
+		"no interval":                  {set: map[string]string{poll: "0s"}, wrong: poll},
+		"a negative grace":             {set: map[string]string{grace: "-1s"}, wrong: grace},
+		"no duration":                  {set: map[string]string{lock: "30"}, wrong: lock},
+		"a buffer as long as the lock": {set: map[string]string{lock: "5s", buffer: "5s"}, wrong: buffer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := environmentWith(c.set)
+			var o dispatch.Options
+			e.activities(&o)
+			err := e.err()
+			if c.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Errorf("%s is not named: %v", c.wrong, err)
+				}
+				return
+			}
+			if got := (times{o.LockTimeout, o.LockRenewalBuffer, o.CancelPollInterval, o.CancellationGracePeriod}); got != c.want || err != nil {
+				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/e2e/app"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of one second, and a moment. In
+// rounds of as many as the local cloud runs at once.
+func TestACancelReachesRunningActivities(t *testing.T) {
+	const rounds, instances, each, limit = 4, 5, 10, 1200 * time.Millisecond
+	c := patient(t)
+	var took []time.Duration
+	for round := range rounds {
+		var ids []string
+		for n := range instances {
+			ids = append(ids, id(t, round*instances+n))
+		}
+		took = append(took, relieve(t, c, ids, each)...)
+	}
+	slices.Sort(took)
+	if len(took) != rounds*instances*each {
+		t.Fatalf("%d activities have told when they were cancelled, of %d", len(took), rounds*instances*each)
+	}
+	p50, p99 := took[len(took)/2], took[len(took)*99/100]
+	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th percentile", len(took), p50, p99)
+	if p99 > limit {
+		t.Errorf("99%% of activities saw their cancellation within %v, want %v", p99, limit)
+	}
+}
+
+// patient is a hub of its own, whose functions have time for activities that take long.
+func patient(t *testing.T) *client.Client {
+	t.Helper()
+	cloud, err := localcloud.Start(t.Context(), "up", "--app", "tests/e2e/app", "--hub", "patient", "--port", "0", "--enforce-iam", "--param", "WorkTimeout=60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cloud.Stop() })
+	for name, value := range cloud.Env {
+		t.Setenv(name, value)
+	}
+	p, err := dynamo.Open(t.Context(), "patient")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.New(p)
+}
+
+// relieve starts instances with so many activities each, cancels them all when all of those run, and tells how long each took to see it.
+func relieve(t *testing.T, c *client.Client, ids []string, each int) (took []time.Duration) {
+	t.Helper()
+	folder := t.TempDir()
+	for _, instance := range ids {
+		if _, err := c.Start(t.Context(), "all-stand-by", app.Watches{Count: each, Folder: folder}, client.WithInstanceID(instance)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for running := 0; running < len(ids)*each; time.Sleep(50 * time.Millisecond) {
+		files, err := os.ReadDir(folder)
+		if err != nil || t.Context().Err() != nil {
+			t.Fatal(err, t.Context().Err())
+		}
+		running = len(files)
+	}
+	for _, instance := range ids {
+		if err := c.Cancel(t.Context(), instance, "that will do"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, instance := range ids {
+		s, err := c.Wait(t.Context(), instance)
+		if err != nil || s.Status != client.StatusCancelled {
+			t.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
+		}
+		took = append(took, reached(t, c, instance)...)
+	}
+	return took
+}
+
+// reached are the times from an instance's cancellation to when its activities saw it.
+func reached(t *testing.T, c *client.Client, instance string) (took []time.Duration) {
+	t.Helper()
+	var decided time.Time
+	for e, err := range c.History(t.Context(), instance) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Kind {
+		case history.CancelRequested:
+			decided = e.Time
+		case history.ActivityCompleted:
+			var r app.Relieved
+			if err := json.Unmarshal(e.Result, &r); err != nil || r.Reason != "requested" {
+				t.Errorf("an activity was told %s, %v", e.Result, err)
+			}
+			took = append(took, r.At.Sub(decided))
+		}
+	}
+	return took
+}
