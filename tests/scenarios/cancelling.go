@@ -49,21 +49,21 @@ func cancelling(tick time.Duration) []Scenario {
 	}
 }
 
-// words are those of whoever cancels.
-const words = "changed our mind"
+// because are the words of whoever cancels.
+const because = "changed our mind"
 
 // cancelled: the instance ended so, because a client asked for it.
 func cancelled(_ context.Context, _ *client.Client, s client.Status) error {
 	_, err := client.Result[any](s)
 	var c *perdure.CancelledError
-	if s.Status != client.StatusCancelled || !errors.As(err, &c) || c.Reason != perdure.ReasonRequested || c.Message != words {
-		return fmt.Errorf("%s, %w; want it cancelled (requested): %s", s.Status, err, words)
+	if s.Status != client.StatusCancelled || !errors.As(err, &c) || c.Reason != perdure.ReasonRequested || c.Message != because {
+		return fmt.Errorf("%s, %w; want it cancelled (requested): %s", s.Status, err, because)
 	}
 	return nil
 }
 
 func cancels(ctx context.Context, w World, id string) error {
-	return w.Client.Cancel(ctx, id, words)
+	return w.Client.Cancel(ctx, id, because)
 }
 
 // cancelsWhen cancels once the custom status is this, twice, as clients do that had no answer.
