@@ -124,20 +124,21 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 		return fmt.Errorf("replay: instance %q: the result in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID)
 	}
 	delete(x.tasks, t.id)
+	f := failure(ev) // once: a larger frame would have the new stack of every turn grow
 	switch {
 	case t.done:
 		return nil
 	case t.expires:
 		t.done = true
-		return x.expire(t.scope, failure(ev))
+		return x.expire(t.scope, f)
 	case ev.Kind == history.TimerFired && t.child != nil:
 		return x.restart(t)
 	case ev.Kind == history.SubOrchestrationFailed:
-		if again, err := x.retry(t, failure(ev)); again || err != nil {
+		if again, err := x.retry(t, f); again || err != nil {
 			return err
 		}
 	}
-	x.settle(t, result, failure(ev))
+	x.settle(t, result, f)
 	return nil
 }
 
