@@ -145,7 +145,7 @@ func (m *manager) look() {
 // lookAfter looks after the tasks of a shift, and says when that is to be done again.
 func (m *manager) lookAfter(s *shift, now time.Time) (next time.Time, leaks []leak) {
 	if s.stopped == nil && !s.tellAt.IsZero() && !now.Before(s.tellAt) {
-		s.stopped = &perdure.CancelledError{Reason: perdure.ReasonDeadline, Message: "the invocation is about to end"}
+		s.stopped = &perdure.CancelledError{Reason: perdure.ReasonDeadline, Message: "the invocation is about to end: what takes longer needs a longer function timeout"}
 	}
 	if s.stopped == nil {
 		next = s.tellAt

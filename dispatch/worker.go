@@ -123,8 +123,13 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 	}
 	t.cancel(nil)
 	e = t.endingOf(e)
-	if t.signal == nil {
+	switch {
+	case t.signal == nil:
 		e = w.retried(ctx, &t.item, e)
+	case e.back:
+		w.options.Logger.WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
+			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "attemptCount", t.item.Record.ReceiveCount,
+			"reason", string(t.signal.Reason), "message", t.signal.Message, "ranFor", w.options.Clock().Sub(t.began))
 	}
 	t.shift.out.add(ended{t, e})
 }

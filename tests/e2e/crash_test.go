@@ -94,20 +94,30 @@ func await(t *testing.T, instance string, kind history.Kind) {
 	}
 }
 
-// valid checks that a history is a log: gapless, one end, each id settled at most once.
+// valid checks that a history is a log: gapless, one end, each id settled at most once. The outcome of what was cancelled
+// stands beside the request.
 func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 	t.Helper()
 	var events []history.Event
-	settled := map[int64]bool{}
+	settled, requested := map[int64]bool{}, map[int64]bool{}
 	for e, err := range c.History(t.Context(), instance) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind.Sourced() && settled[e.SourceEventID] {
-			t.Errorf("%s: #%d is settled twice", instance, e.SourceEventID)
-		}
-		settled[e.SourceEventID] = e.Kind.Sourced()
 		events = append(events, e)
+		if !e.Kind.Sourced() {
+			continue
+		}
+		by := settled
+		if e.Kind == history.ActivityCancelRequested || e.Kind == history.SubOrchestrationCancelRequested {
+			by = requested
+		}
+		for _, id := range e.Sources() {
+			if by[id] {
+				t.Errorf("%s: #%d is settled twice", instance, id)
+			}
+			by[id] = true
+		}
 	}
 	if _, err := history.Log(events); err != nil {
 		t.Errorf("%s: %v", instance, err)
