@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
@@ -40,9 +41,13 @@ func (s *session) cannot(ctx context.Context, err error) error {
 	}
 	s.x.broken = err
 	s.x.close()
-	events := s.endBlocked(why)
+	end := s.endBlocked(why)
+	var events []history.Event
 	switch {
-	case events != nil:
+	case end != nil && s.x.read == nil:
+		return errUnverified // what is outstanding stands in history alone
+	case end != nil:
+		events = s.events(s.given(*end)...)
 	case s.deliveries() < triesBeforeBlocked:
 		return err
 	default:
@@ -91,18 +96,31 @@ func firstLine(err error) string {
 }
 
 // endBlocked is the end of an instance whose code is not needed for it: it is terminated, or its code wants to fail.
-func (s *session) endBlocked(why *history.Failure) []history.Event {
+func (s *session) endBlocked(why *history.Failure) *history.Event {
 	for i := range s.taken() {
 		for _, in := range s.inputsOf(&s.rest[i]) {
 			if in.Kind == history.OrchestrationTerminated {
-				return s.events(in)
+				return &in
 			}
 		}
 	}
 	if s.x.failOnNondeterminism && why.Type == history.TypeNondeterminism {
-		return s.events(history.Event{Kind: history.OrchestrationFailed, Error: why})
+		return &history.Event{Kind: history.OrchestrationFailed, Error: why}
 	}
 	return nil
+}
+
+// given puts before an end that no code took part in what it gives up: all that the history which was read left outstanding.
+func (s *session) given(end history.Event) []history.Event {
+	reason := perdure.ReasonOrchestrationFailed
+	if end.Kind == history.OrchestrationTerminated {
+		reason = perdure.ReasonOrchestrationTerminated
+	}
+	var past []history.Event
+	for i := range s.x.read.Segments {
+		past = append(past, s.x.read.Segments[i].Events...)
+	}
+	return append(history.CancelOutstanding(past, string(reason)), end)
 }
 
 // park is the event that keeps the inputs and says what is wrong; nil when history ends with it already, of this build, and

@@ -68,15 +68,7 @@ func children(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	for i := range n {
 		fs = append(fs, perdure.CallSubOrchestration(ctx, chain, i+1))
 	}
-	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
-		return 0, err
-	}
-	sum := 0
-	for _, f := range fs {
-		v, _ := f.Await(ctx)
-		sum += v
-	}
-	return sum, nil
+	return sumOf(ctx, fs)
 }
 
 // loop is what an orchestration that continues as new carries on.

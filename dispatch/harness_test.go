@@ -83,6 +83,11 @@ func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	for i := range n {
 		fs = append(fs, perdure.CallActivity(ctx, inc, i))
 	}
+	return sumOf(ctx, fs)
+}
+
+// sumOf waits for all, and adds up.
+func sumOf(ctx *perdure.OrchestrationContext, fs []*perdure.Future[int]) (int, error) {
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 		return 0, err
 	}
@@ -212,10 +217,13 @@ func (h *hub) workItems() []provider.LockedWorkItem {
 	return items
 }
 
+// serveFor lets the functions run for a while of virtual time.
+func (h *hub) serveFor(d time.Duration) { h.ServeFor(h.t.Context(), d) }
+
 // finish lets the functions run, in virtual time, until the instance is over, and returns its last event.
 func (h *hub) finish(in provider.Instance) history.Event {
 	h.t.Helper()
-	h.ServeFor(h.t.Context(), 24*time.Hour)
+	h.serveFor(24 * time.Hour)
 	now, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID)
 	if err != nil {
 		h.t.Fatal(err)

@@ -63,12 +63,3 @@ func failures(refused []provider.OutputFailure) []history.Event {
 	}
 	return events
 }
-
-// tooLarge replaces a turn that no commit can hold by one that ends the instance and says why.
-func tooLarge(events []history.Event, err error) []history.Event {
-	first := events[0]
-	return []history.Event{first, {
-		ID: first.ID + 1, Kind: history.OrchestrationFailed, Time: first.Time,
-		Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true},
-	}}
-}

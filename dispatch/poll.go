@@ -153,15 +153,6 @@ func (q *poller) loop(ctx, work context.Context) {
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // serve is the one path: handle, as a function would, then delete, as its mapping would.
 func (q *poller) serve(ctx context.Context, records []provider.Record) {
 	b := &batch{records}

@@ -32,7 +32,7 @@ func diesBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
 // over serves until all is at rest, and wants the instance to be over.
 func (h *hub) over(in provider.Instance) {
 	h.t.Helper()
-	h.ServeFor(h.t.Context(), 24*time.Hour)
+	h.serveFor(24 * time.Hour)
 	if now := h.read(in); now.Status != provider.StatusCompleted {
 		h.t.Errorf("the history has ended, and a day later the instance is %s", now.Status)
 	}

@@ -27,16 +27,6 @@ const (
 	year = 365 * day
 )
 
-// serveFor lets the functions run for a while of virtual time.
-func (h *hub) serveFor(d time.Duration) {
-	ctx, stop := context.WithCancel(h.t.Context())
-	served := make(chan struct{})
-	go func() { defer close(served); h.Cloud.Serve(ctx) }()
-	time.Sleep(d)
-	stop()
-	<-served
-}
-
 // wantExact checks that an instance with one timer has ended, and that the timer fired once, not early and within a second.
 func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 	h.t.Helper()

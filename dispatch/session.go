@@ -293,13 +293,8 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	}
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
 	if errors.Is(err, provider.ErrTooLarge) {
-		if consumed > 1 { // outcomes that came together, each of a legal size: a turn of fewer is as good (R2)
-			s.most = consumed / 2
-			return errTooMany
-		}
-		out.Ended, t.Next, t.Cancels = true, nil, nil
-		t.Events = tooLarge(out.Events, err)
-		refused, err = s.o.provider.AckOrchestrationItem(ctx, t)
+		refused, err = s.tooLarge(ctx, t, consumed, err)
+		out.Ended = true
 	}
 	if err != nil {
 		return err
@@ -314,6 +309,23 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	}
 	s.settle()
 	return nil
+}
+
+// tooLarge deals with a turn that no commit can hold. Outcomes that came together, each of a legal size, may fit when fewer are
+// taken (R2); what is too large by itself is replaced by an end that says why.
+func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, why error) ([]provider.OutputFailure, error) {
+	if consumed > 1 {
+		s.most = consumed / 2
+		return nil, errTooMany
+	}
+	if s.x.read == nil {
+		return nil, errUnverified // what is outstanding stands in history alone
+	}
+	end := history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: why.Error(), NonRetryable: true}}
+	locked, watermark := t.LockedUntil, t.Watermark
+	*t = *s.newTurn(s.events(append([]history.Event{t.Events[0]}, s.given(end)...)...))
+	t.LockedUntil, t.Watermark = locked, watermark
+	return s.o.provider.AckOrchestrationItem(ctx, t)
 }
 
 func (s *session) newTurn(events []history.Event) *provider.Turn {

@@ -82,13 +82,21 @@ func waitUntil(ctx context.Context, clock func() time.Time, at time.Time) error 
 	if left <= 0 {
 		return nil
 	}
-	t := time.NewTimer(left)
+	if !wait(ctx, left) {
+		return fmt.Errorf("dispatch: waiting until %v: %w", at, context.Cause(ctx))
+	}
+	return nil
+}
+
+// wait waits for so long, or reports false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) (waited bool) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
+		return true
 	case <-ctx.Done():
-		return fmt.Errorf("dispatch: waiting until %v: %w", at, context.Cause(ctx))
+		return false
 	}
 }
 

@@ -78,6 +78,12 @@ type Orchestration struct {
 // Start is the event that the execution began with.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
+// Last is the last event of the history, so far.
+func (o *Orchestration) Last() *history.Event {
+	events := o.Segments[len(o.Segments)-1].Events
+	return &events[len(events)-1]
+}
+
 // Events joins the segments' events.
 func (o *Orchestration) Events() ([]history.Event, error) {
 	runs := make([][]history.Event, len(o.Segments))

@@ -97,6 +97,5 @@ func (t *Turn) Origin() Origin {
 
 // Origin is where the outputs of an execution that was read come from.
 func (o *Orchestration) Origin() Origin {
-	last := o.Segments[len(o.Segments)-1].Events
-	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Parent: o.Start().Parent, Ended: last[len(last)-1].Kind.Terminal()}
+	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
 }

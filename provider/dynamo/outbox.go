@@ -114,7 +114,7 @@ func endOf(o *provider.Orchestration) projection {
 			u.customStatus = custom
 		}
 	}
-	if status, ends := provider.StatusAfter(last.Events[len(last.Events)-1].Kind); ends {
+	if status, ends := provider.StatusAfter(o.Last().Kind); ends {
 		u.status = status
 	}
 	if u.blocked = blockedBy(last); u.blocked != nil {

@@ -41,7 +41,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 	for {
 		o, err := p.readExecution(ctx, instanceID, executionID, c)
 		lost := errors.Is(err, provider.ErrNotFound)
-		if !lost && (err != nil || !continued(o)) {
+		if !lost && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 			return o, err
 		}
 		in, err := p.readInstance(ctx, instanceID, provider.Strong)
@@ -55,15 +55,10 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-func continued(o *provider.Orchestration) bool {
-	last := o.Segments[len(o.Segments)-1].Events
-	return last[len(last)-1].Kind == history.OrchestrationContinuedAsNew
-}
-
 // readExecution reads a history. An eventual read that finds it torn becomes a strong one.
 func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		items, err := p.querySegments(ctx, instanceID, executionID, c)
+		items, err := p.queryAll(ctx, instanceID, segmentsQuery(p.hub.Table, executionID, c))
 		var segments []provider.Segment
 		if err == nil {
 			segments, err = decodeSegments(items)
@@ -88,9 +83,9 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 	}
 }
 
-func (p *Provider) querySegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) ([]item, error) {
-	var items []item
-	for page, err := range p.query(ctx, instanceID, segmentsQuery(p.hub.Table, executionID, c)) {
+// queryAll reads all pages of a query.
+func (p *Provider) queryAll(ctx context.Context, instanceID string, in *dynamodb.QueryInput) (items []item, err error) {
+	for page, err := range p.query(ctx, instanceID, in) {
 		if err != nil {
 			return nil, err
 		}
@@ -174,12 +169,9 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
 	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(0, 0)), str(segmentSK(0, 999))
-	var items []item
-	for page, err := range p.query(ctx, instanceID, in) {
-		if err != nil {
-			return x, "", err
-		}
-		items = append(items, page...)
+	items, err := p.queryAll(ctx, instanceID, in)
+	if err != nil {
+		return x, "", err
 	}
 	segments, err := decodeSegments(items)
 	if err == nil && len(segments) == 0 {

@@ -24,36 +24,38 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 		p.poke(ctx)
 		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
-	now := p.moment()
-	in := provider.Instance{
-		InstanceID: s.InstanceID, ExecutionID: provider.NewExecutionID(now, s.InstanceID, s.StartID), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
-		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: s.Tags,
-	}
-	if s.StartAt.After(now) {
+	in := p.newInstance(s.InstanceID, s.StartID)
+	in.Name, in.Version, in.StartAt, in.Tags = s.Name, s.Version, s.StartAt, s.Tags
+	delayed := s.StartAt.After(in.CreatedAt)
+	if delayed {
 		if err := p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: s.StartAt}}); err != nil {
 			return provider.Instance{}, err
 		}
-		found, _, err := p.create(ctx, in, s.Input, provider.Position{})
-		return found, err
 	}
 	found, _, err := p.create(ctx, in, s.Input, provider.Position{})
 	if err != nil {
 		return provider.Instance{}, err
 	}
+	if delayed {
+		return found, nil
+	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: found.InstanceID, ExecutionID: found.ExecutionID}
 	return found, p.EnqueueForOrchestrator(ctx, wake)
 }
 
-// moment is now, as exact as it is stored.
-func (p *Provider) moment() time.Time { return p.now().UTC().Truncate(time.Millisecond) }
+// newInstance is one that begins now.
+func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
+	now := p.now().UTC().Truncate(time.Millisecond) // as exact as it is stored
+	return provider.Instance{
+		InstanceID: instanceID, ExecutionID: provider.NewExecutionID(now, instanceID, startID), ExecutionNumber: 1,
+		Status: provider.StatusPending, StartID: startID, CreatedAt: now, UpdatedAt: now,
+	}
+}
 
 // CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
-	now := p.moment()
-	in := provider.Instance{
-		InstanceID: m.InstanceID, ExecutionID: provider.NewExecutionID(now, m.InstanceID, m.StartID), ExecutionNumber: 1, Name: m.Name, Version: m.Version,
-		Status: provider.StatusPending, StartID: m.StartID, CreatedAt: now, UpdatedAt: now, Parent: m.Parent, Tags: m.Tags,
-	}
+	in := p.newInstance(m.InstanceID, m.StartID)
+	in.Name, in.Version, in.Parent, in.Tags = m.Name, m.Version, m.Parent, m.Tags
 	if m.StartAt != nil {
 		in.StartAt = *m.StartAt
 	}

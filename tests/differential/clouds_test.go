@@ -1,12 +1,9 @@
 package differential_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -15,13 +12,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // tableAPI is what both tables can do.
@@ -63,33 +60,11 @@ var unique = sync.OnceValue(func() string { //nolint:gochecknoglobals // one for
 
 // config shares its connections among all clients. It does not retry: a conditional write that was applied would fail.
 var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one for the run
-	return aws.Config{
-		HTTPClient: &http.Client{Transport: ownBody{http.DefaultTransport}},
-		Region:     "us-east-1", BaseEndpoint: aws.String(os.Getenv(genuineCloud.variable)), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	}
+	c := localcloud.Config(os.Getenv(genuineCloud.variable))
+	c.RetryMaxAttempts = 1
+
+	return c
 })
-
-// ownBody sends a copy of each request's body. Without it about every second run met "use of closed network connection"
-// in the middle of an answer, with it none did; aws-sdk-go-v2 issue 2737 reports the same from the transport's writing
-// side. That the SDK's own stream is the cause is inferred from this.
-type ownBody struct{ http.RoundTripper }
-
-func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read request body: %w", err)
-	}
-
-	if err := r.Body.Close(); err != nil {
-		return nil, fmt.Errorf("close request body: %w", err)
-	}
-
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
-
-	return o.RoundTripper.RoundTrip(r)
-}
 
 // index is the index of both tables: sparse, sorted by a number, with a projected attribute.
 const index = "byG"

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider/dynamo/dynamotest"
@@ -55,7 +53,7 @@ type emulator struct {
 func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
-	e.createTable(t, name)
+	localcloud.CreateTable(t, e.tables, name)
 	queues := simaws.New().Queues
 	return dynamotest.Cloud{
 		Table: e.tables, Queues: queues,
@@ -63,33 +61,4 @@ func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 			return queues.Create(queue, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
 		},
 	}.Hub(t, name, c)
-}
-
-// createTable makes the stack's table.
-func (e *emulator) createTable(t *testing.T, name string) {
-	t.Helper()
-	key := func(name string, k types.KeyType) types.KeySchemaElement {
-		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
-	}
-	in := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
-			IndexName:  aws.String("byCreation"),
-			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}, {
-			IndexName:  aws.String("byAttention"),
-			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}},
-	}
-	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated"} {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
-		})
-	}
-	if _, err := e.tables.CreateTable(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
 }

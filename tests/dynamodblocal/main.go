@@ -2,9 +2,9 @@ package dynamodblocal
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
+
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // EndpointVariable names the variable with the URL of a DynamoDB Local that runs already. Without it, Main starts one.
@@ -15,27 +15,11 @@ const startLimit = time.Minute
 // Main is what a TestMain does with its tests: it runs them with EndpointVariable set, to the server it names or to one that
 // is started and stopped here, and returns the exit code.
 func Main(tests func() int) (code int) {
-	if os.Getenv(EndpointVariable) != "" {
-		return tests()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-	defer cancel()
-	s, err := Start(ctx)
-	if err != nil {
-		return complain(err)
-	}
-	defer func() {
-		if err := s.Stop(); err != nil {
-			code = max(code, complain(err))
+	return localcloud.While(EndpointVariable, startLimit, func(ctx context.Context) (endpoint string, stop func() error, err error) {
+		s, err := Start(ctx)
+		if err != nil {
+			return "", nil, err
 		}
-	}()
-	if err := os.Setenv(EndpointVariable, s.Endpoint); err != nil {
-		return complain(err)
-	}
-	return tests()
-}
-
-func complain(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+		return s.Endpoint, s.Stop, nil
+	}, tests)
 }

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/perdure/perdure/provider/dynamo/dynamotest"
@@ -52,42 +50,13 @@ type emulator struct {
 func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
-	e.createTable(t, name)
+	localcloud.CreateTable(t, e.tables, name)
 	return dynamotest.Cloud{
 		Table: e.tables, Queues: e.queues,
 		CreateQueue: func(queue string, visibility time.Duration) string {
 			return e.createQueue(t, name+"-"+queue, visibility)
 		},
 	}.Hub(t, name, c)
-}
-
-// createTable makes the stack's table.
-func (e *emulator) createTable(t *testing.T, name string) {
-	t.Helper()
-	key := func(name string, k types.KeyType) types.KeySchemaElement {
-		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
-	}
-	in := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
-			IndexName:  aws.String("byCreation"),
-			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}, {
-			IndexName:  aws.String("byAttention"),
-			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}},
-	}
-	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated"} {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
-		})
-	}
-	if _, err := e.tables.CreateTable(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (e *emulator) createQueue(t *testing.T, name string, visibility time.Duration) string {

@@ -1,0 +1,108 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// leaver is a registry of an orchestration that has an activity, a timer and a child outstanding, and then asks for more than a
+// commit can hold, once it is told to.
+func leaver() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "fetch", func(context.Context, string) (string, error) { return "", nil })
+	perdure.AddOrchestration(r, "child", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		perdure.CallActivityByName[string](ctx, "fetch", "little")
+		perdure.CreateTimer(ctx, time.Hour)
+		perdure.CallSubOrchestrationByName[int](ctx, "child", 0, perdure.WithInstanceID("the child"))
+		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		for i := range n {
+			perdure.CallActivityByName[string](ctx, "fetch", static(int64(i), 170<<10))
+		}
+		if err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	return r
+}
+
+// wantGivenUp checks that the end was decided together with the cancel of what was outstanding, and that it is told.
+func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind) {
+	h.t.Helper()
+	events := h.events(in)
+	var got []history.Event
+	for _, e := range events[len(events)-4:] {
+		got = append(got, history.Event{Kind: e.Kind, SourceEventID: e.SourceEventID, InstanceID: e.InstanceID, Reason: e.Reason})
+	}
+	want := []history.Event{
+		{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: reason},
+		{Kind: history.TimerCancelled, SourceEventID: 4, Reason: reason},
+		{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 5, InstanceID: "the child", Reason: reason},
+		{Kind: end},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.t.Error(diff)
+	}
+	cancels, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID)
+	if c := cancels.Of(3); err != nil || !c.Requested || c.Reason != reason {
+		h.t.Errorf("the cancel record says %+v, %v", c, err)
+	}
+	h.serveFor(time.Minute)
+	if child, err := h.Provider.ReadInstance(h.t.Context(), "the child"); err != nil || child.Status != provider.StatusCancelled {
+		h.t.Errorf("the child is %s, %v", child.Status, err)
+	}
+}
+
+// No code takes part in the end of an instance that is terminated while it is blocked: what it waited for is given up all the same.
+func TestABlockedInstanceThatIsTerminatedGivesUpWhatIsOutstanding(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		h.turn(0) // of the child
+		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+		if failed := h.give(h.orchestrator(versions("1"), "broken")); len(failed) > 0 {
+			t.Fatal("it needs code to be terminated")
+		}
+		h.wantGivenUp(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
+	})
+}
+
+// The same where the code wants to fail.
+func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		h.turn(0)
+		h.raise(in, "", 1)
+		h.give(h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict"))
+		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+	})
+}
+
+// And where a turn decided more than a commit can hold.
+func TestATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		h.turn(0)
+		h.raise(in, "", 30) // 5 MB
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+	})
+}

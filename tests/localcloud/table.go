@@ -1,0 +1,38 @@
+package localcloud
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// CreateTable makes the stack's table, without the stack, under another name.
+func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
+	tb.Helper()
+	key := func(name string, k types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
+	}
+	in := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName:  aws.String("byCreation"),
+			KeySchema:  []types.KeySchemaElement{key("gs", types.KeyTypeHash), key("created", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}, {
+			IndexName:  aws.String("byAttention"),
+			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}},
+	}
+	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated"} {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
+		})
+	}
+	if _, err := client.CreateTable(tb.Context(), in); err != nil {
+		tb.Fatal(err)
+	}
+}
