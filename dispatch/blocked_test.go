@@ -119,6 +119,48 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 	})
 }
 
+// What was kept while the instance was blocked is about the instance, and not about the execution that continues as new on the
+// first of it: the next ones get the rest.
+func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rest provider.Message
+		want provider.RuntimeStatus
+	}{
+		"an event": {provider.Message{Kind: provider.MessageEventRaised, Name: "add", EventID: "second", Data: history.Inline([]byte("1"))}, provider.StatusCompleted},
+		"a cancel": {provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"}, provider.StatusCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: versions("1")}, func(_ context.Context, h *hub) {
+				in := h.start("which", 2)
+				h.turn(0)
+				broken := h.orchestrator(perdure.NewRegistry(), "broken")
+				h.raise(in, "first", 1)
+				for range 3 {
+					time.Sleep(10 * time.Minute)
+					h.give(broken)
+				}
+				c.rest.InstanceID = in.InstanceID
+				h.raise(in, "first", 1) // a duplicate
+				h.send(c.rest)
+				for range 3 {
+					h.give(broken)
+					time.Sleep(10 * time.Minute)
+				}
+				if now := h.read(in); now.Status != provider.StatusBlocked {
+					t.Fatalf("the instance is %s", now.Status)
+				}
+				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+				h.give(h.orchestrator(versions("1"), "mended"))
+				if now := h.read(in); now.Status != c.want {
+					t.Errorf("the instance is %s, want %s", now.Status, c.want)
+				}
+			})
+		})
+	}
+}
+
 // A name that no build has waits for the build that has it, without a turn.
 func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) 
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
 	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
-	x.start.Input, x.start.CarriedEvents, x.start.EventIDs = nil, nil, nil
+	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {
 		x.over = true
 		return x, nil

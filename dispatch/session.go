@@ -367,6 +367,7 @@ func (s *session) successor(out *replay.Outcome) *provider.Successor {
 	start.Number++
 	start.StartAt = nil
 	start.Input, start.CarriedEvents, start.EventIDs = out.Continued.Input, out.Continued.Events, out.Continued.EventIDs
+	start.Inputs = out.Continued.Inputs
 	next := &provider.Successor{ExecutionID: provider.NewExecutionID(now, s.item.InstanceID, s.x.head.ExecutionID), Start: start}
 	out.Events[len(out.Events)-1].ExecutionID = next.ExecutionID
 	return next

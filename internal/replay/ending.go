@@ -54,7 +54,7 @@ func (x *execution) conclude(e Ending) error {
 		}
 	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs()}
+		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs(), Inputs: x.inherited()}
 	}
 	x.ended = true
 	return nil

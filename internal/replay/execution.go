@@ -31,6 +31,7 @@ type execution struct {
 	tasks    map[int64]*Task // by id: those whose outcome is not in history yet
 	mail     *mailbox        // nil until there is need of it
 	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
+	left     []history.Event // those of them that this turn has not come to yet
 
 	root       scope // of the body; its cancel is that of the instance
 	coroutines []*coroutine
@@ -124,7 +125,7 @@ func (x *execution) leave() result {
 	if f := x.foreign.Load(); f != nil {
 		r.err = f
 	}
-	x.out, x.consumed, x.continued = nil, 0, nil
+	x.out, x.consumed, x.continued, x.left = nil, 0, nil, nil
 	x.replaying, x.past, x.next = false, nil, 0 // a suspended instance does not hold its history
 	return r
 }

@@ -37,7 +37,7 @@ func (x *execution) relive(ev *history.Event) error {
 		if !ok {
 			return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 		}
-		x.input, x.readable = input, true
+		x.input, x.readable, x.parked = input, true, ev.Inputs
 		if ev.StartAt != nil {
 			x.startAt = *ev.StartAt
 		}

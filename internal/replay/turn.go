@@ -40,6 +40,9 @@ type Continuation struct {
 	Events []history.CarriedEvent
 	// EventIDs are the last 256 ids of external events that were seen, oldest first.
 	EventIDs []string
+	// Inputs were parked behind the one that the code continued as new on, and are about the instance: no message will bring
+	// them again.
+	Inputs []history.Event
 }
 
 // errNoStart is a caller's mistake: there is no turn without the start event.
@@ -53,6 +56,7 @@ func (x *execution) turn(t *Turn) {
 	}
 	if len(x.parked) > 0 {
 		t.Inputs = append([][]history.Event{x.parked}, t.Inputs...)
+		x.left = x.parked
 		x.parked, x.consumed = nil, -1 // no message of this turn
 	}
 	x.now = x.timeOf(t)
@@ -67,9 +71,19 @@ func (x *execution) turn(t *Turn) {
 		}
 		x.consumed++ // before it is applied: code that ends by Goexit does not come back here
 		for i := range message {
+			if x.consumed == 0 {
+				x.left = message[i+1:]
+			}
 			x.apply(t, &message[i])
 		}
 	}
+}
+
+// inherited are the parked inputs that concern the next execution as well: what was for this one's own tasks is over.
+func (x *execution) inherited() []history.Event {
+	return slices.DeleteFunc(slices.Clone(x.left), func(ev history.Event) bool {
+		return ev.Kind.Sourced()
+	})
 }
 
 // mayBegin reports whether the body is to run for the first time.
