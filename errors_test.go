@@ -76,7 +76,26 @@ func TestErrorTypeTravels(t *testing.T) {
 		"marks itself not":  {final{false}, history.Failure{Type: "final", Message: "final"}},
 		"cancelled":         {&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"}, history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"}},
 		"wrapped cancelled": {fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}), history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"}},
-		"timed out":         {&perdure.TimeoutError{Message: "1s"}, history.Failure{Type: "timeout", Message: "1s"}},
+		"cancel, and more": {
+			fmt.Errorf("x: %w", errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, coded{"E1"})),
+			history.Failure{Type: "E1", Message: "x: cancelled (requested)\ncoded E1"},
+		},
+		"cancel, and more without a name": {
+			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, errors.New("x")),
+			history.Failure{Type: "error", Message: "cancelled (requested)\nx"},
+		},
+		"cancel, and of a cancel": {
+			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, &declinedError{&perdure.CancelledError{Reason: perdure.ReasonTimeout}}),
+			history.Failure{
+				Type: "declinedError", Message: "cancelled (requested)\ndeclined",
+				Cause: &history.Failure{Type: "cancelled", Reason: "timeout"},
+			},
+		},
+		"cancels alone": {
+			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, &perdure.CancelledError{Reason: perdure.ReasonTimeout}),
+			history.Failure{Type: "cancelled", Message: "cancelled (requested)\ncancelled (timeout)", Reason: "requested"},
+		},
+		"timed out": {&perdure.TimeoutError{Message: "1s"}, history.Failure{Type: "timeout", Message: "1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -90,17 +90,34 @@ func shallow(f *history.Failure, depth int) *history.Failure {
 	return &c
 }
 
-// outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has.
+// outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has. Of what is
+// joined, a cancel tells least: what failed beside it is what somebody has to see to.
 func outermostNamed(err error) (name string, named error) {
 	if name, ok := errorName(err); ok {
 		return name, err
 	}
-	for _, cause := range unwrap(err) {
+	causes := unwrap(err)
+	if slices.ContainsFunc(causes, isMore) {
+		causes = slices.DeleteFunc(causes, func(err error) bool { return !isMore(err) })
+	}
+	for _, cause := range causes {
 		if name, named := outermostNamed(cause); named != nil {
 			return name, named
 		}
 	}
 	return history.TypeError, nil
+}
+
+// isMore reports whether an error is more than a cancel.
+func isMore(err error) bool {
+	if _, ok := err.(*CancelledError); ok { //nolint:errorlint // one layer at a time
+		return false
+	}
+	if _, named := errorName(err); named {
+		return true
+	}
+	causes := unwrap(err)
+	return len(causes) == 0 || slices.ContainsFunc(causes, isMore)
 }
 
 func unwrap(err error) []error {
