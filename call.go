@@ -16,10 +16,42 @@ type startToClose time.Duration
 func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
 
 // WithStartToClose limits how long an attempt of an activity may run once a worker has begun it; then its context ends and
-// the attempt fails with a *TimeoutError. Durations are rounded up to whole milliseconds; zero and negative ones count as one.
+// the attempt fails with a *TimeoutError. Durations are rounded up to whole milliseconds; zero and negative ones count as one, and
+// those of more than ten years as ten.
 func WithStartToClose(d time.Duration) ActivityCallOption {
-	return startToClose(max(d, time.Millisecond))
+	return startToClose(limit(d))
 }
+
+type heartbeatTimeout time.Duration
+
+func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartbeat = time.Duration(d) }
+
+// WithHeartbeatTimeout limits how long an attempt of an activity may run without calling Heartbeat, from its beginning and from
+// each call; then its context ends and the attempt fails with a *TimeoutError, whatever it does afterwards. It finds what hangs
+// sooner than WithStartToClose can where an activity takes long by nature. Durations are those of WithStartToClose.
+func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
+	return heartbeatTimeout(limit(d))
+}
+
+type scheduleToClose time.Duration
+
+func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
+	c.ScheduleToClose = time.Duration(d)
+}
+
+// WithScheduleToClose limits an activity as a whole, from the turn that schedules it: its wait for a worker, all attempts, and the
+// waits between them. Then it fails with a *TimeoutError, a second later at most where no worker has it, and an attempt that is
+// running is treated as WithStartToClose does. An attempt that would begin after that time is not made: the activity fails with the
+// error of the one before. Durations are those of WithStartToClose.
+func WithScheduleToClose(d time.Duration) ActivityCallOption {
+	return scheduleToClose(limit(d))
+}
+
+// longestLimit is what a limit is at most: no work is meant to take longer, and no sum of it with a time overflows.
+const longestLimit = 10 * 365 * 24 * time.Hour
+
+// limit is a duration that limits something, however it was meant.
+func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
 
 // CallActivity schedules an activity and returns the future of its result. fn only says which one: it is the function, or
 // the method of any value of the type, even nil, that was registered. What cannot be told apart (closures, one function

@@ -30,6 +30,8 @@ const (
 	effect part = "value"
 	data   part = "data"
 
+	heartbeat part = "heartbeat details"
+
 	customStatus part = "custom status"
 
 	activity      owner = "activity"

@@ -17,6 +17,8 @@ var (
 	ErrAlreadyExists = provider.ErrAlreadyExists
 	// ErrTerminal: the instance is over.
 	ErrTerminal = provider.ErrTerminal
+	// ErrNotTerminal: the instance is not over, so that it is purged by Force alone.
+	ErrNotTerminal = provider.ErrNotTerminal
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 	// ErrActivityNotFound: the instance's current execution has no such activity. It is an ErrNotFound.

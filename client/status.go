@@ -24,6 +24,7 @@ const (
 	StatusCancelled  = provider.StatusCancelled  // ended because it was asked to
 	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
 	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure says why; it waits for a build whose code can
+	StatusDeleting   = provider.StatusDeleting   // over, and being purged: there is no result any more
 )
 
 // Status is how an instance stands. Its JSON is that of the HTTP API.
@@ -73,7 +74,7 @@ func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.
 // withResult adds how the instance ended, if it has: that is in its history alone.
 func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
 	s := statusOf(in)
-	if s.Failure = in.Diagnosis; !s.Status.Terminal() {
+	if s.Failure = in.Diagnosis; !s.Status.Terminal() || s.Status == StatusDeleting {
 		return s, nil
 	}
 	end, err := c.provider.ReadEnd(ctx, in.ExecutionID)

@@ -18,6 +18,7 @@ type shift struct {
 	// tellAt is when the activities are told that the invocation is about to end, lastAt when they are waited for no longer.
 	// Zero: it has no end that is known.
 	tellAt, lastAt time.Time
+	since          time.Time // when the invocation began
 
 	// Under the manager's lock.
 	tasks []task
@@ -32,6 +33,8 @@ type task struct {
 	reads *cancelRead
 	// pushed: its lock is the manager's to keep. That of a record that was fetched is its poller's.
 	pushed bool
+	// marked: its delivery has left a mark. poison: it is not run any more.
+	marked, poison bool
 
 	// Under the manager's lock, until the activity has ended.
 	phase  phase
@@ -46,6 +49,7 @@ type task struct {
 	looseSince time.Time
 	renewAt    time.Time
 	renewing   bool
+	pulse      pulse
 }
 
 // phase is how far a task has come.

@@ -567,8 +567,8 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		w := f.worker(nil)
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
 		time.Sleep(10*time.Second + 500*time.Millisecond)
-		if n := f.polls(); n != 2+10 {
-			t.Errorf("%d reads in ten seconds, want one for each batch, and one a second for both", n)
+		if n := f.polls(); n != 2+10+1 {
+			t.Errorf("%d reads in ten seconds, want one for each batch, one a second for both, of which once each batch took its leases", n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {
@@ -670,6 +670,26 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 		want := strings.Repeat("2 for 30s, ", 5) // at 3, 28, 53, 78 and 103 seconds
 		if got := strings.Join(f.leases(), ", ") + ", "; got != want {
 			t.Errorf("leases %s, want %s", got, want)
+		}
+		f.wantSent(2)
+	})
+}
+
+// A renewal answers whether the activity is cancelled, however seldom the worker asks otherwise.
+func TestARenewalTellsOfACancel(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		began := time.Now()
+		in := f.jobsOf("a", forever, job{Takes: 40 * time.Second})
+		over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.CancelPollInterval = time.Hour }))
+		time.Sleep(10 * time.Second)
+		f.cancel(in, 3)
+		if failed := <-over; len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		f.wantCause(3, perdure.ReasonSelectLoser)
+		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second { // leased after 3 s, for 30, and renewed 5 before
+			t.Errorf("it was told after %v", at.Sub(began))
 		}
 		f.wantSent(2)
 	})

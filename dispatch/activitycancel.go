@@ -102,6 +102,13 @@ func (m *manager) poll(ctx context.Context, x *watched) {
 	m.look()
 }
 
+// heed ends the context of an activity that is cancelled.
+func (m *manager) heed(t *task, c provider.CancelInfo, now time.Time) {
+	if c.Requested {
+		m.signal(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)
+	}
+}
+
 // apply ends the contexts of the activities that are cancelled.
 func (m *manager) apply(executionID string, cancels provider.Cancels) {
 	if len(cancels) == 0 {
@@ -114,9 +121,7 @@ func (m *manager) apply(executionID string, cancels provider.Cancels) {
 			if t.phase != phaseRunning || t.item.ExecutionID != executionID {
 				continue
 			}
-			if c := cancels.Of(t.item.ActivityID); c.Requested {
-				m.signal(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)
-			}
+			m.heed(t, cancels.Of(t.item.ActivityID), now)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -41,9 +40,6 @@ func (m *manager) lose(t *task, now time.Time) {
 
 // leaseDue begins the renewals of a shift that are due, and says when the next are. They go on until the records are deleted.
 func (m *manager) leaseDue(s *shift, now time.Time) (next time.Time) {
-	if m.leases == nil {
-		return next
-	}
 	var together []*task
 	due := false
 	for i := range s.tasks {
@@ -76,47 +72,62 @@ func (t *task) leased() bool {
 
 // renew takes or renews the leases of tasks.
 func (m *manager) renew(s *shift, tasks []*task, now time.Time) {
-	records := make([]provider.Record, len(tasks))
+	items := make([]provider.LockedWorkItem, len(tasks))
 	for i, t := range tasks {
 		if t.item.Record.Hold == nil {
 			t.item.Record.Hold = provider.NewHold(now, m.options.LockTimeout)
 		}
 		t.renewing = true
-		records[i] = t.item.Record
+		m.postpone(t, now.Add(m.options.CancelPollInterval))
+		items[i] = t.item
 	}
 	go func() {
 		// Half the time that is left: one that hangs is tried again.
 		ctx, stop := context.WithTimeout(context.WithoutCancel(s.ctx), m.options.LockRenewalBuffer/2)
 		defer stop()
-		lost, err := m.leases.RenewRecords(ctx, m.options.Queue, m.options.LockTimeout, records...)
-		m.renewed(s, tasks, lost, err)
+		renewals, err := m.options.Provider.RenewWorkItemLocks(ctx, m.options.Queue, m.options.LockTimeout, items...)
+		m.renewed(s, tasks, renewals, err)
 	}()
 }
 
-func (m *manager) renewed(s *shift, tasks []*task, lost []provider.Record, err error) {
+// postpone puts the next poll of a task's execution off, or moves it up: a renewal asks for the same.
+func (m *manager) postpone(t *task, to time.Time) {
+	if x := m.executions[t.item.ExecutionID]; x != nil {
+		x.next = to
+	}
+}
+
+// renewed takes what came of a renewal, which is as good as a poll.
+func (m *manager) renewed(s *shift, tasks []*task, renewals []provider.Renewal, err error) {
 	m.mu.Lock()
 	now := m.options.Clock()
 	soon := now.Add(m.options.LockRenewalBuffer / renewalTries)
-	for _, t := range tasks {
+	for i, t := range tasks {
 		t.renewing = false
 		if t.renewAt = t.item.Record.LockedUntil().Add(-m.options.LockRenewalBuffer); t.renewAt.Before(soon) {
 			t.renewAt = soon // it failed
 		}
-		if !slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == t.item.Record.ID }) {
-			continue
+		if err != nil {
+			m.postpone(t, now)
 		}
-		if t.phase == phaseRunning {
+		switch {
+		case i >= len(renewals):
+		case renewals[i].Lost && t.phase == phaseRunning:
 			m.lose(t, now)
-		} else {
+		case renewals[i].Lost:
 			t.phase = phaseGone
+		case t.phase == phaseRunning:
+			m.heed(t, renewals[i].Cancel, now)
 		}
 	}
 	m.mu.Unlock()
 	if err != nil {
 		m.options.Logger.WarnContext(s.ctx, "leases could not be renewed, it is tried again", "queue", m.options.Queue, "records", len(tasks), "error", err)
 	}
-	for i := range lost {
-		m.options.Logger.ErrorContext(s.ctx, "the lease of a record is lost: what comes of it is not sent", "queue", m.options.Queue, "record", lost[i].ID)
+	for i := range renewals {
+		if renewals[i].Lost {
+			m.options.Logger.ErrorContext(s.ctx, "the lease of a record is lost: what comes of it is not sent", "queue", m.options.Queue, "record", tasks[i].item.Record.ID)
+		}
 	}
 	m.look()
 }

@@ -15,7 +15,6 @@ import (
 // goroutine but while it calls the provider.
 type manager struct {
 	options *Options
-	leases  leaser // nil: the provider has none
 	leaked  atomic.Int64
 
 	mu         sync.Mutex
@@ -26,8 +25,7 @@ type manager struct {
 }
 
 func newManager(o *Options) *manager {
-	leases, _ := o.Provider.(leaser)
-	return &manager{options: o, leases: leases, shifts: map[*shift]bool{}, executions: map[string]*watched{}}
+	return &manager{options: o, shifts: map[*shift]bool{}, executions: map[string]*watched{}}
 }
 
 func (m *manager) grace() time.Duration { return max(m.options.CancellationGracePeriod, 0) }
@@ -57,6 +55,7 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 		return nil, false
 	}
 	t.phase, t.began, t.cancel = phaseRunning, now, cancel
+	t.pulse.begin(now)
 	t.renewAt = t.began.Add(m.options.LockAfter)
 	m.watch(t)
 	m.arm(earlier(t.began.Add(min(m.options.LockAfter, m.options.CancelPollInterval)), t.shift.tellAt))
@@ -159,6 +158,7 @@ func (m *manager) lookAfter(s *shift, now time.Time) (next time.Time, leaks []le
 		if s.stopped != nil {
 			m.signal(t, s.stopped, now)
 		}
+		next = earlier(next, m.heartDue(t, now))
 		if t.signal == nil {
 			continue
 		}
@@ -196,10 +196,13 @@ func (m *manager) tellLeak(l *leak) {
 	m.options.Logger.WarnContext(t.shift.ctx, "activity ignores the end of its context: it is not waited for any longer, and leaked",
 		"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "reason", string(t.signal.Reason),
 		"ignoredFor", l.ignored, "ranFor", l.ran)
-	t.shift.out.add(ended{task: t, ending: t.endingOf(ending{})})
-}
-
-// leaser is what leases need of a provider.
-type leaser interface {
-	RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
+	e := t.endingOf(ending{})
+	go func() { // who looks after all of them waits for no call
+		if e.back {
+			m.flush(t.shift.ctx, t)
+		} else {
+			m.leave(t.shift.ctx, t, t.signalled, provider.EndLeaked)
+		}
+		t.shift.out.add(ended{task: t, ending: e})
+	}()
 }

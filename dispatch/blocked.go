@@ -48,6 +48,11 @@ func (s *session) cannot(ctx context.Context, err error) error {
 		return errUnverified // what is outstanding stands in history alone
 	case end != nil:
 		events = s.events(s.given(*end)...)
+	case why.Type == history.TypePoison:
+		if err := s.keep(ctx, why); err != nil {
+			return err
+		}
+		events = s.park(why)
 	case s.deliveries() < triesBeforeBlocked:
 		return err
 	default:
@@ -73,6 +78,9 @@ func (s *session) deliveries() int {
 func diagnosis(err error) *history.Failure {
 	if e, ok := errors.AsType[*replay.NondeterminismError](err); ok {
 		return &history.Failure{Type: history.TypeNondeterminism, Message: e.Error(), Expected: e.Expected, Got: e.Got, EventID: e.EventID}
+	}
+	if e, ok := errors.AsType[*PoisonError](err); ok {
+		return &history.Failure{Type: history.TypePoison, Message: e.Error()}
 	}
 	if e, ok := errors.AsType[*UnregisteredError](err); ok {
 		return &history.Failure{Type: history.TypeUnregistered, Message: e.Error()}

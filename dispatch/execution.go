@@ -42,8 +42,8 @@ func (x *execution) close() {
 	}
 }
 
-// revive rebuilds an execution by replaying what was read.
-func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) {
+// revive rebuilds an execution by replaying what was read. With hindered its code is not run, for that reason.
+func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*execution, error) {
 	events, err := read.Events()
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
@@ -57,6 +57,10 @@ func (o *Orchestrator) revive(read *provider.Orchestration) (*execution, error) 
 	if events[len(events)-1].Kind.Terminal() {
 		x.over = true
 		return x, nil
+	}
+	if hindered != nil {
+		x.broken = hindered
+		return x, nil //nolint:nilerr // it is rebuilt, but for its code
 	}
 	name, version := bound(events)
 	code, ok := o.options.Registry.Orchestration(name, version)

@@ -20,7 +20,7 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 		}
 		return events
 	case provider.MessageTimerFired:
-		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+		return s.fired(m)
 	case provider.MessageEventRaised:
 		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: m.Data}}
 	case provider.MessageTerminate:
@@ -39,6 +39,17 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 	case provider.MessageWake, provider.MessageStart:
 	}
 	return nil
+}
+
+// fired is what a timer brings that is due. An activity's brings its end, if it has none yet.
+func (s *session) fired(m *provider.InboxMessage) []history.Event {
+	if !m.Activity {
+		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+	}
+	if _, waits := s.x.timers[m.TimerID]; !waits {
+		return nil
+	}
+	return []history.Event{{Kind: history.ActivityFailed, SourceEventID: m.TimerID, Error: timedOut(closeMessage)}}
 }
 
 func outcome(o *provider.ActivityOutcome) history.Event {

@@ -26,6 +26,14 @@ type Options struct {
 	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.
 	// Default 10 s.
 	TurnLimit time.Duration
+	// MaxAttempts is how often a record is delivered before the code that it leads to is watched: from then on each delivery
+	// leaves a mark before code runs, and one whose code took its process down, or ran into the end of its invocation, three times
+	// more is poison (R13). What fails without that is tried again for as long as it takes. Default 10.
+	MaxAttempts int
+	// SendAnewAfter is in which delivery a work item that its code had no part in failing (this build does not know it, its outcome
+	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 5;
+	// negative: never, it ends in the dead letters.
+	SendAnewAfter int
 
 	// LockAfter is how long an activity runs on the lock that came with its pushed record; one that takes longer is leased.
 	// Default 3 s.
@@ -45,6 +53,9 @@ type Options struct {
 const (
 	defaultCacheBytes = 64 << 20
 	defaultTurnLimit  = 10 * time.Second
+
+	defaultMaxAttempts   = 10
+	defaultSendAnewAfter = 5
 
 	defaultLockAfter          = 3 * time.Second
 	defaultLockTimeout        = 30 * time.Second
@@ -86,6 +97,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TurnLimit == 0 {
 		o.TurnLimit = defaultTurnLimit
+	}
+	if o.MaxAttempts <= 0 {
+		o.MaxAttempts = defaultMaxAttempts
+	}
+	if o.SendAnewAfter == 0 {
+		o.SendAnewAfter = defaultSendAnewAfter
 	}
 	return o.withActivityDefaults()
 }

@@ -42,19 +42,36 @@ func (o *Orchestrator) Close() { o.cache.drain() }
 const outlived = 100 * time.Millisecond
 
 // HandleRecords runs the turns that a batch of inbox records asks for, instances side by side, and returns the ids of the
-// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2).
+// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). Instances
+// with a message that was received more than twice come last, one after the other (R13).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := o.provider.AdoptOrchestrationItems(records)
 	stuck := deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
 	items, failed = o.without(ctx, items, stuck)
+	together, alone := itemsInCompany(items)
+	done, more := o.handleTogether(ctx, together)
+	failed = append(failed, more...)
+	for _, it := range alone {
+		if len(done) > 0 {
+			o.deleteEarly(ctx, done) // if this one takes the process down, they are not delivered again
+		}
+		h := o.handle(ctx, it)
+		done, failed = h.done, append(failed, h.failed...)
+	}
+	return failed
+}
+
+// handleTogether runs the turns of instances side by side. Those of the records that are done with, and not deleted yet, come back.
+func (o *Orchestrator) handleTogether(ctx context.Context, items []*provider.OrchestrationItem) (done []provider.Record, failed []string) {
 	if len(items) == 1 {
-		return append(failed, o.handle(ctx, items[0]).failed...)
+		h := o.handle(ctx, items[0])
+		return h.done, h.failed
 	}
 	results := make(chan handled, len(items))
 	for _, it := range items {
 		go func() { results <- o.handle(ctx, it) }()
 	}
-	return append(failed, o.collect(ctx, results, len(items))...)
+	return o.collect(ctx, results, len(items))
 }
 
 // without takes out the instances of whose groups a record could be neither read nor set aside: what comes behind it must not
@@ -85,8 +102,7 @@ type handled struct {
 	failed []string
 }
 
-func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n int) (failed []string) {
-	var done []provider.Record
+func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n int) (done []provider.Record, failed []string) {
 	var late <-chan time.Time
 	for ; n > 0; n-- {
 		for waiting := true; waiting; {
@@ -102,7 +118,7 @@ func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n in
 			late = time.After(outlived)
 		}
 	}
-	return failed
+	return done, failed
 }
 
 // deleteEarly: the mapping deletes them again when the batch is over, which does no harm, so an error is not one.
@@ -116,6 +132,8 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, done []provider.Record) 
 func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem) handled {
 	s := &session{o: o, item: it, rest: it.Messages}
 	err := s.run(ctx)
+	s.unwatch(ctx, err)
+	err = o.giveUp(ctx, s, err)
 	h := handled{}
 	for _, m := range it.Messages[:s.acked] {
 		h.done = append(h.done, m.Record)

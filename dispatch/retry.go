@@ -9,16 +9,18 @@ import (
 
 // retried puts the next attempt into the queue when the policy has one, and then has nothing to tell: a retry is a message
 // with a delay, and costs no turn. Sent first, then the record is deleted (R14).
-func (w *Worker) retried(ctx context.Context, it *provider.LockedWorkItem, e ending) ending {
+func (w *Worker) retried(ctx context.Context, t *task, e ending) ending {
+	it := &t.item
 	if e.outcome == nil || e.outcome.Error == nil || it.Retry == nil {
 		return e
 	}
 	delay, again := perdure.NextRetry(it.Retry, it.Attempt, e.outcome.Error)
-	if !again {
+	at := w.options.Clock().Add(delay).UTC()
+	if !again || tooLate(&it.WorkItem, at) {
 		return e
 	}
+	w.manager.flush(ctx, t)
 	next := it.WorkItem
-	at := w.options.Clock().Add(delay).UTC()
 	next.Attempt, next.NotBefore = it.Attempt+1, &at
 	w.options.Logger.InfoContext(ctx, "activity failed and is tried again", "activity", it.Name, "instance", it.InstanceID,
 		"activityId", it.ActivityID, "attempt", it.Attempt, "delay", delay, "error", e.outcome.Error.Message)

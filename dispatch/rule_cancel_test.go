@@ -102,7 +102,7 @@ func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 }
 
 // The child is over when the cancel comes: the parent is told that.
-func TestR16ACancelOfAChildThatIsOver(t *testing.T) {
+func TestCancelChildAlreadyTerminal(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		m := startMessage(h, "c", "s1")

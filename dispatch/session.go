@@ -32,6 +32,7 @@ type session struct {
 	most int
 	// continued counts the executions that this invocation has begun by continue-as-new.
 	continued int
+	attempt   attempt
 }
 
 // conflictLimit ends an invocation that always comes second; its messages are delivered again.
@@ -140,8 +141,7 @@ func (s *session) load(ctx context.Context, c provider.Consistency) error {
 	if err != nil {
 		return err
 	}
-	s.x, err = s.o.revive(read)
-	return err
+	return s.revive(ctx, read)
 }
 
 // startsFirst: the next message asks for the instance to be made, and was not delivered before. One that was is, most likely,
@@ -167,7 +167,7 @@ func (s *session) start(ctx context.Context) error {
 		return err
 	default:
 		s.discard()
-		if s.x, err = s.o.revive(read); err != nil {
+		if err = s.revive(ctx, read); err != nil {
 			return err
 		}
 	}
@@ -218,6 +218,9 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) error 
 func (s *session) turn(ctx context.Context) error {
 	if s.x.broken != nil {
 		return s.cannot(ctx, s.x.broken)
+	}
+	if err := s.watch(ctx, s.x.head.ExecutionID, false); err != nil {
+		return s.cannot(ctx, err)
 	}
 	taken := s.taken()
 	inputs := make([][]history.Event, 0, len(taken)+1)
@@ -384,7 +387,7 @@ func (s *session) succeed(ctx context.Context, t *provider.Turn) (err error) {
 		InstanceID: t.InstanceID, Head: s.x.head, Previous: t.Head.ExecutionID, Verified: true,
 		Segments: []provider.Segment{t.Next.Segment(t.Watermark)},
 	}
-	if s.x, err = s.o.revive(read); err != nil {
+	if err = s.revive(ctx, read); err != nil {
 		return err
 	}
 	if s.continued++; s.continued < continueLimit {

@@ -117,6 +117,7 @@ func (k *Timekeeper) fire(ctx context.Context, timers []provider.LockedTimer) er
 		t := &timers[i]
 		ms[i] = provider.Message{
 			Kind: provider.MessageTimerFired, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID, FireAt: &t.FireAt,
+			Activity: t.Activity,
 		}
 	}
 	return k.provider.EnqueueForOrchestrator(ctx, ms...)
@@ -144,11 +145,14 @@ func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer,
 const pendingFor = 2 * time.Minute
 
 // Watch wakes instances that were started and never picked up, since their client died between the transaction and the wake, and
-// those that were blocked in an earlier build.
+// those that were blocked in an earlier build. It picks up what queues have moved to their dead letters, and
+// finishes deletions that whoever began them has left.
 // It is to be called every few minutes. It goes on after an error, and returns all.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 	before := k.options.Clock().Add(-pendingFor)
 	woken, errs := k.wakeBlocked(ctx)
+	errs = append(errs, k.pickUp(ctx)...)
+	errs = append(errs, k.finishDeletions(ctx)...)
 	for in, err := range k.provider.PendingInstances(ctx, before) {
 		if err != nil {
 			errs = append(errs, err)
@@ -176,7 +180,7 @@ func (k *Timekeeper) wakeBlocked(ctx context.Context) (woken int, errs []error) 
 	for in, err := range k.provider.BlockedInstances(ctx) {
 		if err == nil {
 			k.options.Logger.InfoContext(ctx, "instance was blocked in an earlier build: waking it", "instance", in.InstanceID)
-			err = k.provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+			err = k.wakeAgain(ctx, in.InstanceID)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -185,6 +189,20 @@ func (k *Timekeeper) wakeBlocked(ctx context.Context) (woken int, errs []error) 
 		woken++
 	}
 	return woken, errs
+}
+
+// finishDeletions goes on with what stays Deleting (R17).
+func (k *Timekeeper) finishDeletions(ctx context.Context) (errs []error) {
+	for in, err := range k.provider.DeletingInstances(ctx) {
+		if err == nil {
+			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID)
+			err = k.provider.DeleteInstance(ctx, in.InstanceID, false) // no force: should the id have another life by now, that is let be
+		}
+		if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrNotTerminal) {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 // worthWaking spaces the wakes of one instance: at 2, 4, 8, 16 and 32 minutes of age, and after an hour whenever it is seen. A

@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -21,8 +21,7 @@ type Worker struct {
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
 //
-// Where the provider has RenewRecords (see provider.Polling), an activity of a record that was pushed is leased: see
-// Options.LockTimeout.
+// An activity of a record that was pushed, and that takes longer than a moment, is leased: see Options.LockTimeout.
 func NewWorker(opts Options) *Worker {
 	w := &Worker{options: opts.withDefaults()}
 	w.provider, w.manager = w.options.Provider, newManager(&w.options)
@@ -39,10 +38,26 @@ func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 // Activities that are cancelled before they begin are not run. The contexts of those that run end with a
 // *perdure.CancelledError as their cause when they are cancelled, their lock is lost, ctx's deadline is near or ctx ends.
 // HandleRecords waits for them for Options.CancellationGracePeriod then, and no longer.
+//
+// Records that were received more than twice come last, one after the other (R13).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	since := w.options.Clock()
 	items, unreadable := w.provider.AdoptWorkItems(records)
 	failed = abandon(ctx, w.options, w.options.Queue, deadLetter(ctx, w.options, w.options.Queue, unreadable))
+	together, alone := inCompany(items)
+	if len(together) > 0 {
+		failed = append(failed, w.serve(ctx, together, since)...)
+	}
+	for i := range alone {
+		failed = append(failed, w.serve(ctx, alone[i:i+1], since)...)
+	}
+	return failed
+}
+
+// serve runs activities side by side, in an invocation that began at since.
+func (w *Worker) serve(ctx context.Context, items []provider.LockedWorkItem, since time.Time) (failed []string) {
 	s := w.newShift(ctx, items)
+	s.since = since
 	defer w.manager.enter(s)()
 	for i := range s.tasks {
 		go w.run(ctx, &s.tasks[i])
@@ -56,11 +71,12 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 
 // tell sends the outcomes of tasks and deletes their records, and gives back at once what did not come to that.
 func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
+	w.unmark(ctx, ends)
 	var done []provider.CompletedWorkItem
-	var back []provider.Record
+	var back []*task
 	for _, e := range ends {
 		if e.back {
-			back = append(back, e.task.item.Record)
+			back = append(back, e.task)
 		} else {
 			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: e.outcome})
 		}
@@ -70,9 +86,19 @@ func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
 		if err != nil {
 			w.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(refused), "error", err)
 		}
-		back = append(back, refused...)
+		back = append(back, tasksOf(ends, refused)...)
 	}
-	return w.giveBack(ctx, back)
+	return w.giveBack(ctx, w.sendAnew(ctx, back))
+}
+
+// tasksOf finds the tasks of records.
+func tasksOf(ends []ended, records []provider.Record) (tasks []*task) {
+	for _, e := range ends {
+		if slices.ContainsFunc(records, func(r provider.Record) bool { return r.ID == e.task.item.Record.ID }) {
+			tasks = append(tasks, e.task)
+		}
+	}
+	return tasks
 }
 
 // giveBack makes records visible again soon, also when ctx has ended, but for those whose lock is over: they may be somebody
@@ -100,6 +126,9 @@ type ending struct {
 func (w *Worker) run(ctx context.Context, t *task) {
 	out := t.shift.out
 	run, hindered := w.prepare(ctx, t)
+	if hindered == nil {
+		hindered = w.watch(ctx, t)
+	}
 	if hindered != nil {
 		out.add(ended{t, *hindered})
 		return
@@ -111,7 +140,8 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	}
 	e := ending{outcome: vanished(&t.item)}
 	defer func() { w.finish(ctx, t, e) }()
-	e = run(perdure.ContextWithActivityInfo(activity, info(&t.item))) //nolint:contextcheck // ctx's end does not end it: the manager does
+	activity = perdure.ContextWithHeartbeats(perdure.ContextWithActivityInfo(activity, info(&t.item)), heart{w.manager, t})
+	e = run(activity) //nolint:contextcheck // ctx's end does not end it: the manager does
 }
 
 // finish takes how an activity ended, unless it was given up: its sender is fenced then.
@@ -125,8 +155,11 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 	e = t.endingOf(e)
 	switch {
 	case t.signal == nil:
-		e = w.retried(ctx, &t.item, e)
-	case e.back:
+		e = w.retried(ctx, t, e)
+	case !e.back:
+		w.manager.leave(ctx, t, t.signalled, e.returned())
+	default:
+		w.manager.flush(ctx, t)
 		w.options.Logger.WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
 			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "attemptCount", t.item.Record.ReceiveCount,
 			"reason", string(t.signal.Reason), "message", t.signal.Message, "ranFor", w.options.Clock().Sub(t.began))
@@ -155,12 +188,15 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 	case cancel.Requested:
 		w.options.Logger.InfoContext(ctx, "activity was cancelled before it began, and is not run",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "reason", cancel.Reason)
+		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, &ending{}
+	case tooLate(&it.WorkItem, w.options.Clock()):
+		return nil, &ending{outcome: w.closed(ctx, it)}
 	case hop:
 		e := w.put(ctx, it, it.WorkItem)
 		return nil, &e
 	}
-	return w.runnable(ctx, it)
+	return w.runnable(ctx, t)
 }
 
 // vanished is the outcome of an activity that ended its goroutine.
@@ -171,7 +207,8 @@ func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
 }
 
 // runnable finds an activity, if this build can run it.
-func (w *Worker) runnable(ctx context.Context, it *provider.LockedWorkItem) (run func(context.Context) ending, hindered *ending) {
+func (w *Worker) runnable(ctx context.Context, t *task) (run func(context.Context) ending, hindered *ending) {
+	it := &t.item
 	activity, ok := w.options.Registry.Activity(it.Name)
 	if !ok {
 		w.options.Logger.ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
@@ -183,58 +220,17 @@ func (w *Worker) runnable(ctx context.Context, it *provider.LockedWorkItem) (run
 		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
 		return nil, &ending{back: true}
 	}
+	if !w.remember(ctx, t) {
+		return nil, &ending{back: true}
+	}
 	return func(ctx context.Context) ending {
-		result, failure := w.attempt(ctx, it, activity, input)
+		result, failure := w.attempt(ctx, t, activity, input)
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {
 			o.Result = history.Inline(result)
 		}
 		return ending{outcome: o}
 	}, nil
-}
-
-// attempt runs an activity for at most its start-to-close time. One that does not come back by then has failed, whatever it
-// does afterwards: nobody waits for it.
-func (w *Worker) attempt(ctx context.Context, it *provider.LockedWorkItem, a perdure.Activity, input json.RawMessage) (json.RawMessage, *history.Failure) {
-	if it.StartToCloseMs <= 0 {
-		return a.Run(ctx, input)
-	}
-	limit := time.Duration(it.StartToCloseMs) * time.Millisecond
-	timeout := &perdure.TimeoutError{Message: fmt.Sprintf("activity %q: its start-to-close time of %v is over", it.Name, limit)}
-	ctx, stop := context.WithTimeoutCause(ctx, limit, timeout)
-	defer stop()
-	type returned struct {
-		result  json.RawMessage
-		failure *history.Failure
-	}
-	back := make(chan returned, 1)
-	go func() {
-		var r returned
-		ran := false
-		defer func() {
-			if !ran {
-				r.failure = vanished(it).Error
-			}
-			back <- r
-		}()
-		r.result, r.failure = a.Run(ctx, input)
-		ran = true
-	}()
-	over := func() bool { return context.Cause(ctx) == error(timeout) } //nolint:errorlint // this very timeout
-	select {
-	case r := <-back:
-		if r.failure != nil && over() {
-			break // it says in its own words that its time was over
-		}
-		return r.result, r.failure
-	case <-ctx.Done():
-		if !over() {
-			r := <-back
-			return r.result, r.failure
-		}
-	}
-	w.options.Logger.WarnContext(ctx, "activity is over its start-to-close time, and is not waited for any longer", "activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
-	return nil, &history.Failure{Type: history.TypeTimeout, Message: timeout.Message}
 }
 
 func info(it *provider.LockedWorkItem) perdure.ActivityInfo {

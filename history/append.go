@@ -45,6 +45,8 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		b = appendTime(appendName(b, "fireAt"), *e.FireAt)
 	}
 	b = appendNumber(b, "startToCloseMs", e.StartToCloseMs)
+	b = appendNumber(b, "heartbeatMs", e.HeartbeatMs)
+	b = appendNumber(b, "scheduleToCloseMs", e.ScheduleToCloseMs)
 	if b, err = appendPayloads(b, e); err != nil {
 		return nil, err
 	}

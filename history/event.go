@@ -35,6 +35,9 @@ type Event struct {
 	StartAt        *time.Time `json:"startAt,omitempty"`
 	FireAt         *time.Time `json:"fireAt,omitempty"`
 	StartToCloseMs int64      `json:"startToCloseMs,omitempty"`
+	// HeartbeatMs limits the time between heartbeats of an activity, ScheduleToCloseMs all its attempts and the waits between.
+	HeartbeatMs       int64 `json:"heartbeatMs,omitempty"`
+	ScheduleToCloseMs int64 `json:"scheduleToCloseMs,omitempty"`
 
 	Input        Payload `json:"input,omitempty"`
 	Result       Payload `json:"result,omitempty"`

@@ -27,6 +27,10 @@ const (
 	TypeOver     = "over"
 	// TypeAlreadyExists is a start of an instance id that is in use.
 	TypeAlreadyExists = "already_exists"
+	// TypePoison is code that took its process down whenever it ran, or a message that was delivered too often.
+	TypePoison = "poison"
+	// TypeCorrupt is a history that cannot be read.
+	TypeCorrupt = "corrupt"
 	// TypePayloadTooLarge is an input or result over the limit.
 	TypePayloadTooLarge = "payload_too_large"
 	// TypeEncode is an input or result that is no JSON; TypeDecode is one that does not fit its Go type.

@@ -27,7 +27,13 @@ func TestGolden(t *testing.T) {
 		kinds = append(kinds, s.event.Kind)
 		t.Run(string(s.event.Kind), func(t *testing.T) {
 			t.Parallel()
-			testGolden(t, s)
+			testGolden(t, string(s.event.Kind), s)
+		})
+	}
+	for name, s := range grown() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testGolden(t, name, s)
 		})
 	}
 	if !slices.Equal(kinds, history.Kinds()) {
@@ -35,13 +41,13 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func testGolden(t *testing.T, s sample) {
+func testGolden(t *testing.T, name string, s sample) {
 	t.Helper()
 	written, err := history.Encode([]history.Event{s.event})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := golden(t, s.event.Kind, written)
+	golden := golden(t, name, written)
 	read, err := history.Decode(golden)
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +65,10 @@ func testGolden(t *testing.T, s sample) {
 	wantFields(t, written, s.fields)
 }
 
-// golden reads the file of a kind.
-func golden(t *testing.T, k history.Kind, written []byte) []byte {
+// golden reads the file of a sample.
+func golden(t *testing.T, name string, written []byte) []byte {
 	t.Helper()
-	name := filepath.Join("testdata", string(k)+".json")
+	name = filepath.Join("testdata", name+".json")
 	golden, err := os.ReadFile(name)
 	if *update && errors.Is(err, fs.ErrNotExist) {
 		var b bytes.Buffer

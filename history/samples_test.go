@@ -85,3 +85,15 @@ func samples() []sample {
 		with(one(history.OrchestrationContinuedAsNew, 0), "executionId", func(e *history.Event) { e.ExecutionID = "01JNEXT" }),
 	}
 }
+
+// grown has events with fields that came after the first release had written the golden file of their kind. Each has a file of its own.
+func grown() map[string]sample {
+	return map[string]sample{
+		"ActivityScheduled-limits": {
+			history.Event{
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
+				StartToCloseMs: 60_000, HeartbeatMs: 5000, ScheduleToCloseMs: 3_600_000, Retry: retry,
+			}, "name queue input startToCloseMs heartbeatMs scheduleToCloseMs retry",
+		},
+	}
+}

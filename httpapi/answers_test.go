@@ -53,7 +53,7 @@ func (r request) of(t *testing.T, h *hub) answer {
 // `call` holds against the document is the whole of it.
 func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	t.Parallel()
-	get, post := http.MethodGet, http.MethodPost
+	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	down := &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: errors.New("throttled")}
 	refused := &provider.Error{Op: "DynamoDB.Query", Err: errors.New("denied")}
 	large := `"` + strings.Repeat("x", tooLarge) + `"`
@@ -65,6 +65,12 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{get, "/v1/openapi.json?v=1", "", nil, nil},
 		{get, "/v1/nowhere", "", nil, nil},
 		{http.MethodDelete, "/v1/healthz", "", nil, nil},
+		{remove, over, "", nil, nil},
+		{remove, inUse, "", nil, nil},
+		{remove, inUse + "?force=perhaps", "", nil, nil},
+		{remove, "/v1/instances/nobody", "", nil, nil},
+		{remove, inUse, "", nil, down},
+		{remove, inUse, "", nil, refused},
 		{post, hello, `{"delay":"90s","tags":{"k":"v"}}`, nil, nil},
 		{post, hello, `{`, nil, nil},
 		{post, "/v1/orchestrations/nobody", `{}`, nil, nil},
@@ -85,6 +91,9 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{get, inUse + "/history?execution=x1&limit=1", "", nil, nil},
 		{get, inUse + "/history?after=x", "", nil, nil},
 		{get, inUse + "/history?execution=nowhere", "", nil, nil},
+		{get, inUse + "/cancellations?execution=x1&limit=1", "", nil, nil},
+		{get, inUse + "/cancellations?cursor=x", "", nil, nil},
+		{get, inUse + "/cancellations?execution=nowhere", "", nil, nil},
 		{post, raise, "1", nil, nil},
 		{post, raise, "{", nil, nil},
 		{post, over + "/events/e", "1", nil, nil},
@@ -107,7 +116,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, busy + "/cancel", strings.Repeat(" ", 300<<10), nil, nil},
 		{post, busy + "/cancel", `{}`, text, nil},
 	}
-	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions"} {
+	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations"} {
 		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
 	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", busy + "/cancel": ""} {

@@ -25,7 +25,7 @@ func TestCancel(t *testing.T) {
 	h.call(t, http.MethodPost, over+"/cancel", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
 }
 
-func TestCancelActivity(t *testing.T) {
+func TestCancelActivityByAPI(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	h.call(t, http.MethodPost, busy+"/cancel", `{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)

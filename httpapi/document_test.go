@@ -165,6 +165,12 @@ func (d *document) check(a answer) {
 
 func (a answer) checkBody(d *document, content map[string]media) {
 	a.t.Helper()
+	if len(content) == 0 {
+		if kind := a.Header().Get("Content-Type"); kind != "" || a.Body.Len() > 0 {
+			a.t.Errorf("%s %s answers %d with %q, described is no body: %s", a.method, a.path, a.Code, kind, a.Body)
+		}
+		return
+	}
 	kind, _, err := mime.ParseMediaType(a.Header().Get("Content-Type"))
 	m, ok := content[kind]
 	if err != nil || !ok {

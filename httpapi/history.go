@@ -40,7 +40,7 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Valu
 		return err
 	}
 	page := historyPage{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Items: []json.RawMessage{}}
-	if id := query.Get("execution"); id != "" {
+	if id := query.Get(paramExecution); id != "" {
 		page.ExecutionID = id
 	}
 	if err := h.fill(r, &page, after, int(limit)); err != nil {
@@ -54,7 +54,7 @@ func (h *handler) fill(r *http.Request, page *historyPage, after int64, limit in
 	last, size := after, 0
 	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecution(page.ExecutionID), client.After(after)) {
 		if errors.Is(err, client.ErrNotFound) {
-			return &problem{Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: "execution", Detail: "the instance has no such execution"}
+			return errNoExecution()
 		}
 		if err != nil {
 			return err

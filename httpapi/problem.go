@@ -22,6 +22,7 @@ const (
 	codeActivityNotFound     = "activity_not_found"
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
+	codeInstanceNotOver      = "instance_not_over"
 	codeNotCancellable       = "not_cancellable"
 	codePayloadTooLarge      = "payload_too_large"
 	codeMediaType            = "unsupported_media_type"
@@ -88,6 +89,11 @@ func problemOf(err error) problem {
 		return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
 	case errors.Is(err, client.ErrTerminal):
 		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "the instance is over", Field: fieldInstanceID}
+	case errors.Is(err, client.ErrNotTerminal):
+		return problem{
+			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: fieldInstanceID,
+			Detail: "the instance is not over; with force=true it is ended and deleted",
+		}
 	case errors.Is(err, client.ErrNotCancellable):
 		return problem{Status: http.StatusConflict, Code: codeNotCancellable, Detail: "the activity is neither pending nor running", Field: fieldActivityID}
 	case errors.Is(err, client.ErrActivityNotFound):

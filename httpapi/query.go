@@ -17,6 +17,9 @@ const (
 	paramCursor = "cursor"
 )
 
+// paramExecution selects an execution of an instance, instead of the current one.
+const paramExecution = "execution"
+
 // parseQuery reads the query strictly: a parameter that is misspelt must not be taken for one that was left out.
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)

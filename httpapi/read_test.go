@@ -19,7 +19,7 @@ const inUse = "/v1/instances/one"
 
 func TestInstanceNotFound(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history", "/v1/instances/nobody/executions"} {
+	for _, path := range []string{"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history", "/v1/instances/nobody/executions", "/v1/instances/nobody/cancellations"} {
 		h := setup(t)
 		h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	}
@@ -240,6 +240,30 @@ func TestExecutions(t *testing.T) {
 		"?cursor=x1":         `]}`,
 	} {
 		h.call(t, http.MethodGet, path+query, "").want(http.StatusOK).wantBody(`{"instanceId":"one","items":[` + want)
+	}
+}
+
+func TestCancellations(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	later := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	h.Append("one", history.Event{
+		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough", RequestedBy: "client",
+	}, history.Event{Kind: history.CancelRequested, Time: later(2), Reason: "requested", RequestedBy: "client"})
+	h.Leave("x2", provider.ActivityRecord{ActivityID: 2, SeenAt: later(3), EndedAt: later(4), End: provider.EndStopped})
+	const path = inUse + "/cancellations"
+	first := `{"target":"activity","id":2,"name":"charge","reason":"requested","message":"enough","requestedBy":"client",` +
+		`"decidedAt":"2026-07-01T03:00:01Z","seenAt":"2026-07-01T03:00:03Z","endedAt":"2026-07-01T03:00:04Z","end":"stopped"}`
+	second := `{"target":"instance","id":4,"name":"hello","reason":"requested","requestedBy":"client","decidedAt":"2026-07-01T03:00:02Z"}`
+	for query, want := range map[string]string{
+		"":                  `"x2","items":[` + first + `,` + second + `]}`,
+		"?execution=x2":     `"x2","items":[` + first + `,` + second + `]}`,
+		"?limit=1":          `"x2","items":[` + first + `],"nextCursor":"1"}`,
+		"?limit=1&cursor=1": `"x2","items":[` + second + `]}`,
+		"?cursor=7":         `"x2","items":[]}`,
+		"?execution=x1":     `"x1","items":[]}`,
+	} {
+		h.call(t, http.MethodGet, path+query, "").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":` + want)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestUnknownRoutes(t *testing.T) {
 
 func TestWrongMethod(t *testing.T) {
 	t.Parallel()
-	for target, allow := range map[string]string{hello: "POST", inUse: "GET, HEAD", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
+	for target, allow := range map[string]string{hello: "POST", inUse: "DELETE, GET, HEAD", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
 		a := setup(t).call(t, http.MethodPut, target, "{}")
 		a.wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", "")
 		if got := a.Header().Get("Allow"); got != allow {

@@ -70,6 +70,32 @@ func (e *environment) bytes(name, otherwise string) int {
 	return n << shift
 }
 
+// count reads a whole number, within bounds.
+func (e *environment) count(name string, otherwise, least, most int) int {
+	v := e.getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		e.failf(name, "is %q: not a whole number from %d to %d", v, least, most)
+		return otherwise
+	}
+	return n
+}
+
+// The attempts when the environment says nothing, and their bound: the queues move a record away after 100 deliveries, and
+// what is poison is to be found before.
+const (
+	defaultMaxAttempts = 10
+	mostAttempts       = 90
+)
+
+// maxAttempts reads how often a record is delivered before its code is watched.
+func (e *environment) maxAttempts() int {
+	return e.count("PERDURE_MAX_ATTEMPTS", defaultMaxAttempts, 1, mostAttempts)
+}
+
 func (e *environment) logLevel() slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(e.optional("PERDURE_LOG_LEVEL", "info"))); err != nil {
@@ -89,7 +115,8 @@ func (e *environment) hub(queues, timers bool) dynamo.Hub {
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}
-	if queues && timers { // who sends without keeping time needs no more than the queue
+	// Who sends without keeping time needs no more than the queue. Told of schedules, it deletes those of what it purges.
+	if timers && (queues || e.getenv("PERDURE_TIMERS") != "") {
 		e.scheduling(&h)
 	}
 	return h

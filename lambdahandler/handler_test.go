@@ -206,7 +206,8 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 	}
 }
 
-// The API is told of the timers queue alone: it sends there, and holds nothing.
+// An API may be told of the timers queue alone: it sends there, and holds nothing. What it purges it can only relieve of its schedules
+// when it is told of those.
 func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
@@ -214,6 +215,14 @@ func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	h := e.hub(false, true)
 	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.Timers != "" {
 		t.Errorf("%+v: %v, %v", h, err, e.err())
+	}
+	set["PERDURE_TIMERS"] = "hops"
+	if h := e.hub(false, true); e.err() != nil || h.Timers != dynamo.TimersHops {
+		t.Errorf("told of hops: %+v, %v", h, e.err())
+	}
+	set["PERDURE_TIMERS"] = "schedules"
+	if e.hub(false, true); e.err() == nil {
+		t.Error("told of schedules, and not which")
 	}
 }
 

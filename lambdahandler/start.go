@@ -31,6 +31,7 @@ func StartOrchestrator(r *perdure.Registry) {
 	if opts.CacheBytes = f.env.bytes("PERDURE_CACHE_BYTES", "64 MiB"); opts.CacheBytes == 0 {
 		opts.CacheBytes = -1 // none, where zero is the default
 	}
+	opts.MaxAttempts = f.env.maxAttempts()
 	f.check()
 	o := dispatch.NewOrchestrator(opts)
 	if err := o.Announce(context.Background()); err != nil {
@@ -52,6 +53,7 @@ func StartWorker(r *perdure.Registry) {
 	opts := f.options(r)
 	opts.Queue = f.env.optional("PERDURE_QUEUE", perdure.DefaultQueue)
 	f.env.activities(&opts)
+	opts.MaxAttempts = f.env.maxAttempts()
 	if f.polled != nil {
 		f.checkQueue(opts.Queue)
 	}

@@ -55,6 +55,17 @@ func (b *bubble) ListExecutions(ctx context.Context, instanceID string) iter.Seq
 	})
 }
 
+func (b *bubble) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	return inside(b.env, func() iter.Seq2[provider.ActivityRecord, error] {
+		return b.Provider.ReadActivityRecords(context.WithoutCancel(ctx), executionID)
+	})
+}
+
+func (b *bubble) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
+	b.env.do(func() { err = b.Provider.DeleteInstance(context.WithoutCancel(ctx), instanceID, force) })
+	return err
+}
+
 // inside goes through a sequence in the bubble, and hands it out afterwards.
 func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -35,7 +35,10 @@ func WithoutCache() Option { return func(o *simhub.Options) { o.CacheBytes = -1 
 // context.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
-	o := simhub.Options{Registry: r, BatchSize: 1} // one at a time: so the order is the same in every run
+	o := simhub.Options{
+		Registry: r, BatchSize: 1, // one at a time: so the order is the same in every run
+		SendAnewAfter: -1, // no later build will know an activity that r does not: it is given up, and the hub comes to rest
+	}
 	for _, opt := range opts {
 		opt(&o)
 	}

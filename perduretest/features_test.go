@@ -214,3 +214,36 @@ func TestCoroutinesAndSideEffects(t *testing.T) {
 		t.Errorf("got %v, %v; the side effect ran %d times", got, err, calls)
 	}
 }
+
+// A user's test cancels, asks what became of it, and purges.
+func TestCancellationsAndPurge(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "stand-by", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	})
+	perdure.AddOrchestration(r, "watch", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "stand-by", n).Await(ctx)
+	})
+	env := perduretest.New(t, r)
+	id := start(t, env, "watch", 1)
+	env.Advance(time.Minute)
+	if err := env.Client().Purge(t.Context(), id); !errors.Is(err, client.ErrNotTerminal) {
+		t.Errorf("purged while it runs: %v", err)
+	}
+	if err := env.Client().Cancel(t.Context(), id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Minute)
+	found, err := env.Client().Cancellations(t.Context(), id, "")
+	if err != nil || len(found.Items) != 2 || found.Items[1].End != client.EndStopped || found.Items[1].SeenAt.IsZero() {
+		t.Errorf("%+v, %v", found.Items, err)
+	}
+	if err := env.Client().Purge(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Client().Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("after the purge: %v", err)
+	}
+}

@@ -15,6 +15,14 @@ type CancelInfo struct {
 	RequestedAt time.Time
 }
 
+// Renewal is what came of renewing a work item's lock.
+type Renewal struct {
+	// Lost: the lock is over, and somebody else may have the work item.
+	Lost bool
+	// Cancel is whether the activity is cancelled. Its lock is extended all the same: to end takes time too.
+	Cancel CancelInfo
+}
+
 // ActivityCancel is one decision to cancel activities of an execution.
 type ActivityCancel struct {
 	// IDs are the activities. Open is all there are and ever will be, as when the execution is over: then IDs is empty.

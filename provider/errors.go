@@ -11,6 +11,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
 	ErrAlreadyExists = errors.New("instance id is in use")
+	// ErrNotTerminal: the instance is not over, so that it is deleted by force alone.
+	ErrNotTerminal = errors.New("the instance is not over")
 	// ErrTerminal: the instance is over.
 	ErrTerminal = errors.New("the instance is over")
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).

@@ -29,11 +29,13 @@ const (
 	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. It goes on by
 	// itself once a build is deployed whose code can.
 	StatusBlocked RuntimeStatus = "Blocked"
+	// StatusDeleting: over, and being deleted. Its history may be gone in part; its id is free when the deletion is finished.
+	StatusDeleting RuntimeStatus = "Deleting"
 )
 
 // Terminal reports whether the instance is over.
 func (s RuntimeStatus) Terminal() bool {
-	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated || s == StatusDeleting
 }
 
 // StatusAfter is the status an instance has once its execution ended with an event of this kind; ok is false for events that end nothing.

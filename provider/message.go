@@ -51,6 +51,8 @@ type Message struct {
 
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
+	// Activity is of a timer that ends the schedule-to-close time of the activity TimerID.
+	Activity bool `json:"activity,omitempty"`
 
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
@@ -103,9 +105,14 @@ type WorkItem struct {
 	TraceParent    string               `json:"traceparent,omitempty"`
 	// NotBefore is when a retry is due that is further away than a queue can delay.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
+	// HeartbeatMs is how long an attempt may go without a heartbeat; 0: for ever.
+	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
+	// CloseBy is when the activity has failed if it has not ended, whatever the attempt. Nil: it may take as long as it takes.
+	CloseBy *time.Time `json:"closeBy,omitempty"`
 }
 
-// Timer is a timer to fire: not before FireAt.
+// Timer is a timer to fire: not before FireAt. It may be an activity's, and ends its schedule-to-close time: TimerID is that of
+// the activity then.
 type Timer struct {
 	V           int       `json:"v"`
 	InstanceID  string    `json:"instanceId"`
@@ -113,6 +120,7 @@ type Timer struct {
 	Segment     int64     `json:"seq"`
 	TimerID     int64     `json:"timerId"`
 	FireAt      time.Time `json:"fireAt"`
+	Activity    bool      `json:"activity,omitempty"`
 }
 
 // missing is what is wrong with a field that is not there.

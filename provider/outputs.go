@@ -58,10 +58,18 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 func (o *Outputs) await(x Origin, sequence int64, e *history.Event) {
 	switch e.Kind {
 	case history.ActivityScheduled:
-		o.WorkItems = append(o.WorkItems, WorkItem{
+		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
-			Name: e.Name, Queue: e.Queue, Attempt: 1, Input: e.Input, StartToCloseMs: e.StartToCloseMs, Retry: e.Retry,
-		})
+			Name: e.Name, Queue: e.Queue, Attempt: 1, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
+		}
+		if by, limited := closeBy(e); limited {
+			w.CloseBy = &by
+			o.Timers = append(o.Timers, Timer{
+				V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID,
+				FireAt: by.Add(closeLeeway), Activity: true,
+			})
+		}
+		o.WorkItems = append(o.WorkItems, w)
 	case history.TimerCreated:
 		o.Timers = append(o.Timers, Timer{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID, FireAt: *e.FireAt,

@@ -15,6 +15,7 @@ type Provider interface {
 	Orchestrations
 	WorkItems
 	Timers
+	Poison
 	Records
 }
 
@@ -38,6 +39,14 @@ type Instances interface {
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
 	// ListInstances reads a page of instances, newest first, from an index that may be a second behind.
 	ListInstances(ctx context.Context, q Query) (Page, error)
+	// ReadActivityRecords goes through what workers have left of the activities of an execution, by their ids, strongly consistent.
+	// There is none for most, and none at all for an execution that nobody knows.
+	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
+	// DeleteInstance deletes an instance that is over, or with force any: that one ends first, its activities, timers and children
+	// are cancelled, and its parent is told. What is left says which starts may never happen again, and that an event of this life is
+	// not for the next. It is repeated until it is done: a call goes on where the last one stopped, and meanwhile the instance is
+	// StatusDeleting. ErrNotFound when there is none, or none any more; ErrNotTerminal when it is not over and force is not given (R17).
+	DeleteInstance(ctx context.Context, instanceID string, force bool) error
 	// PutBuild makes known what a build can run, and that it is the one that reported last.
 	PutBuild(ctx context.Context, b Build) error
 }
@@ -79,9 +88,20 @@ type WorkItems interface {
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
 	// ReadCancels reads the cancel record of an execution, strongly consistent: empty when nothing was cancelled.
 	ReadCancels(ctx context.Context, executionID string) (Cancels, error)
+	// RenewWorkItemLocks extends the locks of a queue's work items to so long from now, as Polling.RenewRecords does, and answers
+	// for each, in their order, whether it is lost, and whether its activity is cancelled, strongly consistent. An error says nothing
+	// of a lock that did not come back as lost, and of a cancel that did not come back as requested.
+	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
 	// PutWorkItems sends work items to their queues, to be seen again after the delay they have left (WorkItem.NotBefore), or
 	// after the longest that a queue has. It serves retries: send, then delete (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error
+	// PutActivityRecords leaves what is set in each record, and keeps what was left before of the rest. Two kinds of records are
+	// not written at all where something better is known: one with EndNeverStarted where there is an end (a work item may come
+	// again after its activity was stopped), and one with a BeatenAt before that which is there (another worker has it now).
+	// Each record is written by itself; when only some were, the error says so and repeating all is harmless.
+	PutActivityRecords(ctx context.Context, executionID string, records ...ActivityRecord) error
+	// ReadActivityRecord reads what was left of an activity, strongly consistent: its ActivityID alone where that is nothing.
+	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
 }
 
 // Timers is what keeps time.
@@ -96,6 +116,8 @@ type Timers interface {
 	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[Instance, error]
 	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18).
 	BlockedInstances(ctx context.Context) iter.Seq2[Instance, error]
+	// DeletingInstances finds instances whose deletion has made no progress for two minutes: DeleteInstance finishes it (R17).
+	DeletingInstances(ctx context.Context) iter.Seq2[Instance, error]
 }
 
 // Records is what is done with a record whatever it holds.

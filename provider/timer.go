@@ -12,14 +12,24 @@ type TimerSpan struct {
 	CreatedAt, FireAt time.Time
 }
 
-// TimerSpans are the timers of an execution that wait, by id.
+// TimerSpans are the timers of an execution that wait, by id: its own, and those that end the schedule-to-close times of activities.
 type TimerSpans map[int64]TimerSpan
 
-// Cancelled are those of the timers which the events cancel. What the same events create was never anywhere else.
+// closeLeeway is how much later than a worker the timer of an activity says that its schedule-to-close time is over: who runs
+// it knows better how it ended.
+const closeLeeway = time.Second
+
+// closeBy is when the schedule-to-close time of an activity is over, if it has one.
+func closeBy(scheduled *history.Event) (at time.Time, limited bool) {
+	return scheduled.Time.Add(time.Duration(scheduled.ScheduleToCloseMs) * time.Millisecond), scheduled.ScheduleToCloseMs > 0
+}
+
+// Cancelled are those of the timers which the events make needless: they cancel it, or settle its activity. What the same events
+// create was never anywhere else.
 func (s TimerSpans) Cancelled(events []history.Event) (cancelled []TimerSpan) {
 	for i := range events {
 		e := &events[i]
-		if e.Kind != history.TimerCancelled {
+		if len(s) == 0 || e.Kind == history.TimerFired || !settlesTimer(e.Kind) {
 			continue
 		}
 		for _, id := range e.Sources() {
@@ -31,13 +41,27 @@ func (s TimerSpans) Cancelled(events []history.Event) (cancelled []TimerSpan) {
 	return cancelled
 }
 
+// settlesTimer reports whether an event of that kind ends the wait for a timer, or for the activity that it is for.
+func settlesTimer(k history.Kind) bool {
+	switch k {
+	case history.TimerFired, history.TimerCancelled, history.ActivityCompleted, history.ActivityFailed, history.ActivityCancelRequested, history.OutputFailed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Apply takes over what events create, and leaves out what they settle.
 func (s TimerSpans) Apply(events []history.Event) {
 	for i := range events {
-		switch e := &events[i]; e.Kind {
-		case history.TimerCreated:
+		switch e := &events[i]; {
+		case e.Kind == history.TimerCreated:
 			s[e.ID] = TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: *e.FireAt}
-		case history.TimerFired, history.TimerCancelled:
+		case e.Kind == history.ActivityScheduled:
+			if by, limited := closeBy(e); limited {
+				s[e.ID] = TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: by.Add(closeLeeway)}
+			}
+		case len(s) > 0 && settlesTimer(e.Kind):
 			for _, id := range e.Sources() {
 				delete(s, id)
 			}

@@ -39,10 +39,8 @@ func advise(err error, hub string) string {
 		return fmt.Sprintf("no build deployed to hub %q knows this orchestration in this version: check the spelling, or deploy it; one deployed just now is known within moments", hub)
 	case errors.Is(err, client.ErrAlreadyExists):
 		return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id", hub)
-	case errors.Is(err, client.ErrTerminal):
-		return "the instance is over: see how it ended with perdure status"
-	case errors.Is(err, client.ErrNotCancellable):
-		return "the activity is neither pending nor running: see how it ended with perdure history"
+	case notNow(err) != "":
+		return notNow(err)
 	case errors.Is(err, client.ErrActivityNotFound):
 		return "the current execution has no such activity: perdure history shows those it has, each by the number of the event that scheduled it"
 	case errors.Is(err, client.ErrNotFound):
@@ -51,6 +49,20 @@ func advise(err error, hub string) string {
 		return err.Error() + ": try again"
 	default:
 		return err.Error()
+	}
+}
+
+// notNow is what is wrong with what cannot be done to something as it stands; empty for other errors.
+func notNow(err error) string {
+	switch {
+	case errors.Is(err, client.ErrTerminal):
+		return "the instance is over: see how it ended with perdure status"
+	case errors.Is(err, client.ErrNotTerminal):
+		return "the instance is not over: end it with perdure cancel or perdure terminate, or purge it with --force"
+	case errors.Is(err, client.ErrNotCancellable):
+		return "the activity is neither pending nor running: see how it ended with perdure history"
+	default:
+		return ""
 	}
 }
 

@@ -78,8 +78,8 @@ func (c *command) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "default"), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.watchVerb(), c.listVerb(), c.historyVerb(), c.executionsVerb(), c.raiseVerb())
-	root.AddCommand(c.cancelVerb(), c.terminateVerb(), c.workerVerb())
+	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.watchVerb(), c.listVerb(), c.historyVerb(), c.whyVerb(), c.executionsVerb(), c.raiseVerb())
+	root.AddCommand(c.cancelVerb(), c.terminateVerb(), c.purgeVerb(), c.workerVerb())
 	return root
 }
 

@@ -38,12 +38,16 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	return c.printJSON(doc)
 }
 
+func noExecution(id, execution string) error {
+	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
+}
+
 // readEvents reads an execution of an instance that is known to be there.
 func readEvents(ctx context.Context, cl *client.Client, id, execution string) ([]history.Event, error) {
 	var events []history.Event
 	for e, err := range cl.History(ctx, id, client.WithExecution(execution)) {
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
+			return nil, noExecution(id, execution)
 		}
 		if err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ func (c *command) listVerb() *cobra.Command {
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "show at most this many, up to 1000")
 	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list with the same filter ended")
 	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
-		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked)
+		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusDeleting)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
@@ -66,6 +67,24 @@ func (a *api) history(ctx context.Context, instanceID string, after int64) ([]hi
 	}
 	var page struct {
 		Items []history.Event `json:"items"`
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return nil, err
+	}
+	return page.Items, nil
+}
+
+// cancellations reads what was cancelled in an instance.
+func (a *api) cancellations(ctx context.Context, instanceID string) ([]client.Cancellation, error) {
+	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+"/cancellations", nil)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("HTTP %d: %s", status, answer)
+	}
+	var page struct {
+		Items []client.Cancellation `json:"items"`
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ type fate struct {
 	ends string
 	// unpacked: the demo does not raise the event "packed", so the order waits until its time is over.
 	unpacked bool
+	// slow: the card processor never answers, so the charge is cancelled; the demo shows what became of it.
+	slow bool
 	// delay puts the start off, as the API takes it.
 	delay string
 }
@@ -19,6 +21,7 @@ var fates = map[string]fate{
 	"order-20422": {ends: orders.StatusCancelled, unpacked: true},
 	"order-20423": {ends: orders.StatusDelivered, delay: "2s"},
 	"order-20424": {ends: orders.StatusLost},
+	"order-20425": {ends: orders.StatusUnpaid, slow: true},
 }
 
 func fateOf(orderID string) fate {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/examples/orders"
 	"github.com/perdure/perdure/history"
 )
@@ -36,7 +38,7 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 			after = e.ID
 			s.event(o.ID, e)
 			if e.Kind.Terminal() {
-				return judged(o.ID, f, e)
+				return told(ctx, a, s, o.ID, f, judged(o.ID, f, e))
 			}
 			if err := pack(ctx, a, s, o.ID, f, e); err != nil {
 				return result{err: fmt.Errorf("%s: raise: %w", o.ID, err)}
@@ -46,6 +48,23 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 			return result{err: fmt.Errorf("%s: %w", o.ID, err)}
 		}
 	}
+}
+
+// told shows why something of the order was cancelled, and what became of it, once that is known.
+func told(ctx context.Context, a *api, s *screen, instanceID string, f fate, r result) result {
+	for f.slow && r.err == nil {
+		why, err := a.cancellations(ctx, instanceID)
+		if err != nil {
+			r.err = fmt.Errorf("%s: cancellations: %w", instanceID, err)
+			break
+		}
+		if !slices.ContainsFunc(why, func(c client.Cancellation) bool { return c.End == "" }) {
+			s.why(instanceID, why)
+			break
+		}
+		r.err = pause(ctx, 100*time.Millisecond)
+	}
+	return r
 }
 
 func inTime(delay string) string {

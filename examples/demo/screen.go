@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/examples/orders"
 	"github.com/perdure/perdure/history"
 )
@@ -53,6 +54,16 @@ func (s *screen) event(instanceID string, e *history.Event) {
 	}
 }
 
+// why is what perdure why tells, in a line each.
+func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
+	for i := range cancelled {
+		c := &cancelled[i]
+		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: %s, decided by the %s; its worker saw it %v later; it %s in %v", c.ID, c.Target, c.Name,
+			c.Reason, c.RequestedBy, c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond), c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond)))
+	}
+	s.line(instanceID, "why", "perdure why "+instanceID+" tells the same")
+}
+
 func attempts(n int) string {
 	if n < 2 {
 		return ""
@@ -81,6 +92,8 @@ func describe(output history.Payload) string {
 	switch {
 	case f.Status == orders.StatusBackOrder:
 		return "on back order, short of " + strings.Join(f.Short, ", ")
+	case f.Status == orders.StatusUnpaid:
+		return "unpaid, the card processor took too long: what it may have charged is refunded"
 	case f.Status == orders.StatusCancelled:
 		return "cancelled, nobody packed it in time: the card is refunded"
 	case f.Shipment == nil:

@@ -47,7 +47,7 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error)
 		return f, err
 	}
 	ctx.SetCustomStatus(Undoing)
-	failed := done.undo()
+	failed := done.undo(ctx)
 	if failed != nil && err == nil {
 		err = fmt.Errorf("the order is %s", f.Status)
 	}
@@ -57,22 +57,26 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error)
 // fulfil goes as far as it can, and leaves behind how each thing that it did is undone.
 func fulfil(ctx *perdure.OrchestrationContext, o Order, done *saga) (Fulfilment, error) {
 	held, err := reserveAll(ctx, o.Lines)
-	done.add("release the stock", func() error { return releaseAll(ctx, held) })
+	done.add("release the stock", func(ctx *perdure.OrchestrationContext) error { return releaseAll(ctx, held) })
 	if err != nil {
 		return Fulfilment{}, fmt.Errorf("reserve: %w", err)
 	}
 	if short := shortOf(held); len(short) > 0 {
 		return Fulfilment{Status: StatusBackOrder, Short: short}, nil
 	}
-	receipt, err := charge(ctx, o, done)
-	if err != nil {
+	receipt, paid, err := charge(ctx, o, done)
+	switch {
+	case err != nil:
 		return Fulfilment{}, fmt.Errorf("charge %d cents: %w", o.Total(), err)
+	case !paid:
+		return Fulfilment{Status: StatusUnpaid}, nil
 	}
 	packed, err := waitUntilPacked(ctx, o)
 	if err != nil || !packed {
 		return Fulfilment{Status: StatusCancelled, Receipt: &receipt}, err
 	}
 	ctx.SetCustomStatus(Shipping)
+	ctx = perdure.WithoutCancel(ctx) // what is on its way cannot be called back
 	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
 	if err != nil {
 		return Fulfilment{}, fmt.Errorf("ship: %w", err)
@@ -121,20 +125,25 @@ func shortOf(held []Reservation) []string {
 	return short
 }
 
-// charge charges the card once, however often it is tried: the key is the same each time.
-func charge(ctx *perdure.OrchestrationContext, o Order, done *saga) (Receipt, error) {
+// charge charges the card once, however often it is tried: the key is the same each time. The processor and the clock race: a
+// customer does not look at a wheel for ever. The loser is cancelled, so that a try that still runs is stopped.
+func charge(ctx *perdure.OrchestrationContext, o Order, done *saga) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
 	p := Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}
-	receipt, err := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second)).Await(ctx)
-	if declined(err) {
-		return receipt, err
+	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second))
+	first, err := perdure.Select(ctx, payment, perdure.CreateTimer(ctx, o.payWithin()))
+	if first == 0 {
+		receipt, err = payment.Await(ctx)
 	}
-	// After any other error the money may have moved, and only the answer was lost: then it goes back as well.
-	done.add("refund the card", func() error {
+	if declined(err) {
+		return receipt, false, err
+	}
+	// After anything but a no the money may have moved, and only the answer was lost: then it goes back as well.
+	done.add("refund the card", func(ctx *perdure.OrchestrationContext) error {
 		_, err := refundCard.Call(ctx, p, stubbornly).Await(ctx)
 		return err
 	})
-	return receipt, err
+	return receipt, first == 0 && err == nil, err
 }
 
 func declined(err error) bool {

@@ -66,6 +66,11 @@ func TestTheFatesOfAnOrder(t *testing.T) {
 			packedAfter: never, status: "failed", statuses: undone(charged),
 			asked: "reserve-stock charge-card refund-card release-stock",
 		},
+		"the card processor is silent": {
+			change:      func(o *orders.Order) { o.Card.Token = orders.TokenSilent },
+			packedAfter: never, status: orders.StatusUnpaid, statuses: undone(charged),
+			asked: "reserve-stock charge-card refund-card release-stock",
+		},
 		"nobody packs it": {
 			packedAfter: never, status: orders.StatusCancelled, statuses: undone(packing),
 			asked: "reserve-stock charge-card refund-card release-stock",
@@ -239,6 +244,51 @@ func TestARefundThatFails(t *testing.T) {
 	}
 }
 
+// A payment that lost its race is stopped, and not only forgotten.
+func TestASilentProcessorIsHungUpOn(t *testing.T) {
+	t.Parallel()
+	o := order(func(o *orders.Order) { o.Card.Token, o.PayWithinSeconds = orders.TokenSilent, 5 })
+	e := fulfil(t, orders.NewShop(), o, -1)
+	if e.fulfilment.Status != orders.StatusUnpaid || e.took() < 5*time.Second || e.took() > 8*time.Second {
+		t.Errorf("%+v after %v", e.fulfilment, e.took())
+	}
+	if diff := cmp.Diff([]string{"charge-card: select_loser"}, e.cancelled); diff != "" {
+		t.Errorf("cancelled (-want +got):\n%s", diff)
+	}
+}
+
+// A customer who withdraws gets the money back, until the parcel is on its way.
+func TestACancelledOrder(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		packed bool
+		want   client.RuntimeStatus
+		asked  string
+	}{
+		"waiting to be packed": {false, client.StatusCancelled, "reserve-stock charge-card refund-card release-stock"},
+		"on its way":           {true, client.StatusCompleted, "reserve-stock charge-card book-carrier print-label track-parcel*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env, id := placed(t, orders.NewShop(), order(nil))
+			env.Advance(time.Minute)
+			if tt.packed {
+				if err := env.Client().Raise(t.Context(), id, orders.EventPacked, nil); err != nil {
+					t.Fatal(err)
+				}
+				env.Advance(time.Second)
+			}
+			if err := env.Client().Cancel(t.Context(), id, "withdrawn"); err != nil {
+				t.Fatal(err)
+			}
+			e := awaited(t, env, id)
+			if got := asked(e); e.Status.Status != tt.want || got != tt.asked {
+				t.Errorf("%s, asked for\n%s, want\n%s", e.Status.Status, got, tt.asked)
+			}
+		})
+	}
+}
+
 // The file that the demo takes is good: every order ends as the table of the demo says.
 func TestTheExampleOrders(t *testing.T) {
 	t.Parallel()
@@ -253,7 +303,7 @@ func TestTheExampleOrders(t *testing.T) {
 	seen := map[string]int{}
 	for _, o := range all {
 		packedAfter := time.Duration(0)
-		if o.PackWithinSeconds > 0 {
+		if o.PackWithinSeconds > 0 || o.PayWithinSeconds > 0 {
 			packedAfter = -1
 		}
 		e := fulfil(t, orders.NewShop(), o, packedAfter)
@@ -262,7 +312,7 @@ func TestTheExampleOrders(t *testing.T) {
 		}
 		seen[e.fulfilment.Status]++
 	}
-	want := map[string]int{orders.StatusDelivered: 4, orders.StatusBackOrder: 1, orders.StatusCancelled: 1, orders.StatusLost: 1, orders.CardDeclined: 1}
+	want := map[string]int{orders.StatusDelivered: 4, orders.StatusBackOrder: 1, orders.StatusCancelled: 1, orders.StatusUnpaid: 1, orders.StatusLost: 1, orders.CardDeclined: 1}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,6 +1,9 @@
 package orders
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Order is what a customer bought.
 type Order struct {
@@ -9,8 +12,10 @@ type Order struct {
 	Lines    []Line  `json:"lines"`
 	Card     Card    `json:"card"`
 	ShipTo   Address `json:"shipTo"`
-	// PackWithinSeconds is how long the warehouse may take; 0 is a day. It is part of the input, and no setting of the program: an
-	// orchestration must decide the same whenever it is replayed, and a setting may have changed by then.
+	// PayWithinSeconds is how long the card processor may take, all tries together; 0 is two minutes. PackWithinSeconds is how long
+	// the warehouse may take; 0 is a day. They are part of the input, and no settings of the program: an orchestration must decide
+	// the same whenever it is replayed, and a setting may have changed by then.
+	PayWithinSeconds  int `json:"payWithinSeconds,omitempty"`
 	PackWithinSeconds int `json:"packWithinSeconds,omitempty"`
 }
 
@@ -43,11 +48,12 @@ func (o Order) Total() int {
 	return total
 }
 
+func (o Order) payWithin() time.Duration {
+	return cmp.Or(time.Duration(o.PayWithinSeconds)*time.Second, 2*time.Minute)
+}
+
 func (o Order) packWithin() time.Duration {
-	if o.PackWithinSeconds == 0 {
-		return 24 * time.Hour
-	}
-	return time.Duration(o.PackWithinSeconds) * time.Second
+	return cmp.Or(time.Duration(o.PackWithinSeconds)*time.Second, 24*time.Hour)
 }
 
 // Reservation is stock that is held for a line.
@@ -123,6 +129,7 @@ type Fulfilment struct {
 const (
 	StatusDelivered = "delivered"
 	StatusBackOrder = "backOrder" // something was short
+	StatusUnpaid    = "unpaid"    // the card processor took too long
 	StatusCancelled = "cancelled" // nobody packed it in time
 	StatusLost      = "lost"      // the carrier lost it
 )

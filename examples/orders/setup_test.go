@@ -19,6 +19,8 @@ type ended struct {
 	fulfilment orders.Fulfilment
 	// asked are the activities in the order in which they were asked for, statuses the custom statuses.
 	asked, statuses []string
+	// cancelled are the activities that were, and why.
+	cancelled []string
 }
 
 // order is one that nothing is wrong with.
@@ -36,25 +38,38 @@ func order(change func(*orders.Order)) orders.Order {
 // fulfil takes an order through virtual time to its end. It is packed after packedAfter; never if that is negative.
 func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Duration) ended {
 	t.Helper()
-	r := perdure.NewRegistry()
-	orders.Register(r, shop)
-	env := perduretest.New(t, r, perduretest.WithoutCache()) // every turn replays: it must decide the same each time
-	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	env, id := placed(t, shop, o)
 	if packedAfter >= 0 {
 		env.Advance(packedAfter)
 		if err := env.Client().Raise(t.Context(), id, orders.EventPacked, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return awaited(t, env, id)
+}
+
+// placed is an order that has just been started.
+func placed(t *testing.T, shop *orders.Shop, o orders.Order) (env *perduretest.Env, id string) {
+	t.Helper()
+	r := perdure.NewRegistry()
+	orders.Register(r, shop)
+	env = perduretest.New(t, r, perduretest.WithoutCache()) // every turn replays: it must decide the same each time
+	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env, id
+}
+
+// awaited is an order once it is over.
+func awaited(t *testing.T, env *perduretest.Env, id string) ended {
+	t.Helper()
 	s, err := env.Client().Wait(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := ended{Status: s}
-	if s.Failure == nil {
+	if s.Status == client.StatusCompleted {
 		if e.fulfilment, err = client.Result[orders.Fulfilment](s); err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +81,17 @@ func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Du
 // read goes through the history, and through those of the sub-orchestrations where they were called.
 func (e *ended) read(t *testing.T, c *client.Client, id string) {
 	t.Helper()
+	names := map[int64]string{}
 	for event, err := range c.History(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch event.Kind {
 		case history.ActivityScheduled:
+			names[event.ID] = event.Name
 			e.asked = append(e.asked, event.Name)
+		case history.ActivityCancelRequested:
+			e.cancelled = append(e.cancelled, names[event.SourceEventID]+": "+event.Reason)
 		case history.SubOrchestrationScheduled:
 			e.read(t, c, event.InstanceID)
 		case history.CustomStatusSet:

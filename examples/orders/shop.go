@@ -30,7 +30,8 @@ func NewShop() *Shop {
 const (
 	TokenDeclined = "tok_declined"  // is declined
 	TokenFlaky    = "tok_flaky"     // is charged at the third attempt, since the network is down before
-	TokenDead     = "tok_dead"      // never gets an answer
+	TokenDead     = "tok_dead"      // is never reached
+	TokenSilent   = "tok_silent"    // is reached, and never gets an answer
 	TokenNoRefund = "tok_no_refund" // is charged, and never given back
 )
 
@@ -75,6 +76,9 @@ func (s *Shop) ChargeCard(ctx context.Context, p Payment) (Receipt, error) {
 	switch {
 	case p.Token == TokenDeclined:
 		return Receipt{}, &DeclinedError{Token: p.Token}
+	case p.Token == TokenSilent:
+		<-ctx.Done()
+		return Receipt{}, context.Cause(ctx)
 	case p.Token == TokenDead, p.Token == TokenFlaky && attempt < 3:
 		return Receipt{}, fmt.Errorf("attempt %d: the card processor does not answer", attempt)
 	default:

@@ -39,7 +39,7 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
-		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20,
+		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5),
 		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 
@@ -53,6 +53,9 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	}
 	if queue := payments.text("Environment", "Variables", "PERDURE_QUEUE"); queue != "payments" {
 		t.Errorf("the payments worker serves %q", queue)
+	}
+	if n := payments.text("Environment", "Variables", "PERDURE_MAX_ATTEMPTS"); n != "5" {
+		t.Errorf("the payments worker watches code after %q attempts", n)
 	}
 	api := got.find(t, "AWS::Lambda::Function", "TaskHubApi")
 	if n := got.number(t, api, "ReservedConcurrentExecutions"); n != 20 {
@@ -99,8 +102,8 @@ func TestGrants(t *testing.T) {
 		},
 		{
 			"Purge", (*cdk.TaskHub).GrantPurge,
-			[]string{"ssm:GetParameter", "dynamodb:BatchWriteItem", "sqs:SendMessage"},
-			[]string{"sqs:ReceiveMessage"},
+			[]string{"ssm:GetParameter", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "sqs:SendMessage", "scheduler:DeleteSchedule"},
+			[]string{"sqs:ReceiveMessage", "scheduler:CreateSchedule"},
 		},
 		{
 			"API", (*cdk.TaskHub).GrantAPI,

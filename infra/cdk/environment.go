@@ -2,6 +2,7 @@ package cdk
 
 import (
 	"maps"
+	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -65,11 +66,16 @@ func (h *TaskHub) timerEnvironment() environment {
 }
 
 func (h *TaskHub) orchestratorEnvironment() environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment())
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment())
+}
+
+// poisonEnvironment is for those who run code of the user's.
+func (h *TaskHub) poisonEnvironment() environment {
+	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxAttempts)}
 }
 
 func (h *TaskHub) workerEnvironment(queue string) environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), environment{
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), environment{
 		"PERDURE_QUEUE":                     queue,
 		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
 		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),
@@ -83,7 +89,15 @@ func (h *TaskHub) renewerEnvironment() environment {
 }
 
 func (h *TaskHub) apiEnvironment() environment {
-	return merge(h.hubEnvironment(), environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()})
+	return merge(h.hubEnvironment(), h.timerEnvironment())
+}
+
+// wholeNumber writes n, or the parameter it stands for.
+func wholeNumber(n *float64) string {
+	if *awscdk.Token_IsUnresolved(n) {
+		return *awscdk.Token_AsString(n, nil)
+	}
+	return strconv.Itoa(int(*n))
 }
 
 // goDuration writes d, or the parameter it stands for, as time.ParseDuration reads it.

@@ -56,12 +56,13 @@ func TestEnvironmentOfEachFunction(t *testing.T) {
 		"PERDURE_CANCELLATION_GRACE_PERIOD", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_LOCK_RENEWAL_BUFFER",
 		"PERDURE_LOCK_TIMEOUT", "PERDURE_QUEUE",
 	}
+	poison := []string{"PERDURE_MAX_ATTEMPTS"}
 	parsed := parse(t)
 	for prefix, want := range map[string][]string{
-		"TaskHubOrchestrator": slices.Concat(all, queues, timers),
-		"TaskHubWorker":       slices.Concat(all, queues, locks),
+		"TaskHubOrchestrator": slices.Concat(all, queues, timers, poison),
+		"TaskHubWorker":       slices.Concat(all, queues, locks, poison),
 		"TaskHubRenewer":      slices.Concat(all, queues, timers),
-		"TaskHubApi":          slices.Concat(all, []string{"PERDURE_TIMERS_URL"}),
+		"TaskHubApi":          slices.Concat(all, timers),
 	} {
 		function := parsed.find(t, "AWS::Lambda::Function", prefix)
 		variables, _ := function.get("Environment", "Variables").(map[string]any)

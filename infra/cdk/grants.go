@@ -30,8 +30,9 @@ func (h *TaskHub) GrantCancel(grantee awsiam.IGrantable) {
 // GrantPurge lets grantee delete instances (R17).
 func (h *TaskHub) GrantPurge(grantee awsiam.IGrantable) {
 	h.grant(grantee, append(h.readStatements(),
-		allow(h.tableARNs(), concat(writeItems, rewriteItems)...),
-		allow(arns(h.Inbox), send)))
+		allow(h.tableARNs(), concat(writeItems, deleteItems)...),
+		allow(arns(h.Inbox), send),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
 }
 
 // GrantAPI lets grantee make every call of the HTTP API, signed for execute-api,

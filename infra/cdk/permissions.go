@@ -9,10 +9,10 @@ import (
 // Each list names single actions: no role of a hub holds a wildcard action.
 // TransactWriteItems needs no action of its own but those of its parts.
 var (
-	readItems    = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
-	writeItems   = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
-	rewriteItems = []string{"dynamodb:BatchWriteItem", "dynamodb:DeleteItem"} // deletion, R17
-	consume      = []string{
+	readItems   = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+	writeItems  = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
+	deleteItems = []string{"dynamodb:DeleteItem"} // deletion, R17
+	consume     = []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
 	}
 )
@@ -46,7 +46,7 @@ func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 	passRole.AddCondition(jsii.String("StringEquals"),
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
 	return append([]awsiam.PolicyStatement{
-		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, rewriteItems)...),
+		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(h.workQueueARNs(), send, "sqs:ChangeMessageVisibility"),
 		allow(arns(h.Inbox), send),
@@ -58,8 +58,9 @@ func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 // apiPermissions: what a client may do, and no more.
 func (h *TaskHub) apiPermissions() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
-		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, rewriteItems)...),
+		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // of the timers of a deleted instance, R17
 	}, h.payloadPermissions()...)
 }
 

@@ -177,6 +177,25 @@ func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
 	}
 }
 
+// Those who delete instances overwrite and delete items, tell parents and children, and delete the schedules of timers (R17).
+func TestWhoDeletesInstances(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	for prefix, may := range map[string]bool{
+		"TaskHubApiRole": true, "TaskHubRenewerRole": true, "TaskHubOrchestratorRole": false, "TaskHubWorkerdefaultRole": false,
+	} {
+		actions := actionsOf(statementsOf(parsed.find(t, "AWS::IAM::Role", prefix)))
+		if actions["dynamodb:DeleteItem"] != may || actions["dynamodb:BatchWriteItem"] {
+			t.Errorf("%s deletes items: %v, want %v, and no more than that", prefix, actions["dynamodb:DeleteItem"], may)
+		}
+		for _, action := range []string{"dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "sqs:SendMessage", "scheduler:DeleteSchedule"} {
+			if may && !actions[action] {
+				t.Errorf("%s deletes instances, and does not have %s", prefix, action)
+			}
+		}
+	}
+}
+
 func TestWorkersAndOrchestratorsDoNotReadIndexesOrDelete(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)

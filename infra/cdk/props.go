@@ -57,6 +57,9 @@ type TaskHubProps struct {
 	CancelPollInterval awscdk.Duration
 	// CancellationGracePeriod is how long a cancelled activity may take to return. Default: 10 s.
 	CancellationGracePeriod awscdk.Duration
+	// MaxAttempts is how often a message is delivered before the code that it leads to
+	// is watched, and found to be poison if it takes its process down (R13). Default: 10.
+	MaxAttempts *float64
 	// WatchRate is how often the renewer looks for what is stuck (R11): an
 	// EventBridge schedule expression. Default: rate(2 minutes).
 	WatchRate string
@@ -112,6 +115,9 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds(&p.CancellationGracePeriod, 10)
 	seconds(&p.TimerLongestDelay, 900)
 	seconds(&p.ScheduleLead, 120)
+	if p.MaxAttempts == nil {
+		p.MaxAttempts = jsii.Number(maxAttempts)
+	}
 	text := func(s *string, value string) {
 		if *s == "" {
 			*s = value

@@ -7,7 +7,9 @@ import (
 )
 
 const (
-	// maxReceiveCount is far above the functions' own attempt limit of 10: they
+	// maxAttempts is the functions' own limit (R13).
+	maxAttempts = 10
+	// maxReceiveCount is far above the functions' own attempt limit: they
 	// record a poison message before SQS moves it away unseen (R13), and a
 	// throttled mapping raises receive counts without any code having run.
 	maxReceiveCount = 100

@@ -58,6 +58,7 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 1, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
+		MaxAttempts:             p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // of which poison takes three more to be found
 		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "How often the renewer keeps watch"),
 		Timers:                  p.choice("Timers", TimersSchedules, TimersHops),
 		TimerLongestDelay:       p.seconds("TimerLongestDelay", 900, 1, 900),
@@ -96,6 +97,16 @@ func (p parameters) seconds(id string, value, least, most float64) awscdk.Durati
 		Description: jsii.String("Seconds"),
 	})
 	return awscdk.Duration_Seconds(parameter.ValueAsNumber())
+}
+
+func (p parameters) count(id string, value, least, most float64) *float64 {
+	parameter := awscdk.NewCfnParameter(p.stack, jsii.String(id), &awscdk.CfnParameterProps{
+		Type:     jsii.String("Number"),
+		Default:  value,
+		MinValue: jsii.Number(least),
+		MaxValue: jsii.Number(most),
+	})
+	return parameter.ValueAsNumber()
 }
 
 // choice takes the first of the values as its default.

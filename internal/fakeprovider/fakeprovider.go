@@ -22,9 +22,10 @@ type Provider struct {
 
 	mu         sync.Mutex
 	builds     []provider.Build
-	instances  map[string]provider.Instance    // by instance id
-	executions map[string][]provider.Execution // by instance id, the oldest first
-	events     map[string][]history.Event      // by execution id
+	instances  map[string]provider.Instance         // by instance id
+	executions map[string][]provider.Execution      // by instance id, the oldest first
+	events     map[string][]history.Event           // by execution id
+	left       map[string][]provider.ActivityRecord // by execution id
 	failure    error
 	reads      int
 	sent       []provider.Message
@@ -40,7 +41,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 	}
 	return &Provider{
 		now: now, builds: []provider.Build{b},
-		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{},
+		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, left: map[string][]provider.ActivityRecord{},
 	}
 }
 
@@ -176,6 +177,27 @@ func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provide
 		return in, fmt.Errorf("fake: instance %q: %w", instanceID, provider.ErrNotFound)
 	}
 	return in, nil
+}
+
+// DeleteInstance implements provider.Instances. There is no moment at which an instance is being deleted.
+func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	defer p.mu.Unlock()
+	in, ok := p.instances[instanceID]
+	switch {
+	case !ok:
+		return fmt.Errorf("fake: instance %q: %w", instanceID, provider.ErrNotFound)
+	case !in.Status.Terminal() && !force:
+		return fmt.Errorf("fake: instance %q is %s: %w", instanceID, in.Status, provider.ErrNotTerminal)
+	}
+	for _, x := range p.executions[instanceID] {
+		p.events[x.ExecutionID] = nil // its id stays taken
+	}
+	delete(p.instances, instanceID)
+	delete(p.executions, instanceID)
+	return nil
 }
 
 // ReadEnd implements provider.Instances.

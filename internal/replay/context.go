@@ -21,8 +21,8 @@ type Context struct {
 type ActivityCall struct {
 	Name, Queue string
 	Input       json.RawMessage
-	// StartToClose limits an attempt; 0 is no limit.
-	StartToClose time.Duration
+	// StartToClose limits an attempt, Heartbeat the time between its heartbeats, ScheduleToClose all attempts together; 0 is no limit.
+	StartToClose, Heartbeat, ScheduleToClose time.Duration
 	// Retry is how it is tried again, by whoever runs it; nil is not at all.
 	Retry *history.RetryPolicy
 }
@@ -36,7 +36,8 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	}
 	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
 	if added {
-		ev.Queue, ev.Input, ev.StartToCloseMs, ev.Retry = a.Queue, inline(a.Input), milliseconds(a.StartToClose), a.Retry
+		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), a.Retry
+		ev.StartToCloseMs, ev.HeartbeatMs, ev.ScheduleToCloseMs = milliseconds(a.StartToClose), milliseconds(a.Heartbeat), milliseconds(a.ScheduleToClose)
 	}
 	return c.newTask(ev)
 }

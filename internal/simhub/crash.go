@@ -58,6 +58,14 @@ func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 	}
 }
 
+// Die kills the invocation that an activity's context is of, as code does that ends its process. The hub's interceptor must be
+// one of Crash, which keeps what is dead from calling AWS.
+func Die(ctx context.Context) {
+	if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
+		inv.crashed.Store(true)
+	}
+}
+
 // CrashAt kills the invocation that makes the n-th call of all functions, before that call or after it. calls counts them.
 func CrashAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64) {
 	calls = &atomic.Int64{}

@@ -26,6 +26,8 @@ type Options struct {
 	CacheBytes int
 	// TurnLimit is as in dispatch.Options.
 	TurnLimit time.Duration
+	// MaxAttempts and SendAnewAfter are as in dispatch.Options.
+	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
 	// Schedule, if there is one, decides on the order of all that happens.

@@ -22,10 +22,10 @@ func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 func instanceItem(in provider.Instance) (item, error) {
 	it := instanceKey(in.InstanceID)
-	it["name"], it["status"], it[attrStartID] = str(in.Name), str(string(in.Status)), str(in.StartID)
-	it["execution"], it["number"] = str(in.ExecutionID), num(in.ExecutionNumber)
+	it["name"], it[attrStatus], it[attrStartID] = str(in.Name), str(string(in.Status)), str(in.StartID)
+	it[attrExecution], it["number"] = str(in.ExecutionID), num(in.ExecutionNumber)
 	it[attrShard], it[attrCreated] = str(shardOf(in.InstanceID)), str(createdKey(in))
-	it["updated"] = str(formatTime(in.UpdatedAt))
+	it[attrUpdated] = str(formatTime(in.UpdatedAt))
 	if in.Version != "" {
 		it["version"] = str(in.Version)
 	}
@@ -57,8 +57,8 @@ func createdKey(in provider.Instance) string {
 func decodeInstance(it item) (provider.Instance, error) {
 	id := getString(it, attrPK)
 	in := provider.Instance{
-		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, "execution"), ExecutionNumber: getNumber(it, "number"),
-		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, "status")),
+		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, attrExecution), ExecutionNumber: getNumber(it, "number"),
+		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, attrStatus)),
 		StartID: getString(it, attrStartID),
 	}
 	var err error
@@ -66,7 +66,7 @@ func decodeInstance(it item) (provider.Instance, error) {
 	if in.CreatedAt, err = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))]); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: created: %w", in.InstanceID, err)
 	}
-	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, "updated")); err != nil {
+	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, attrUpdated)); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
 	if at := getString(it, attrStartAt); at != "" {
@@ -101,18 +101,27 @@ func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provide
 }
 
 func (p *Provider) readInstance(ctx context.Context, instanceID string, c provider.Consistency) (provider.Instance, error) {
+	it, err := p.getInstance(ctx, instanceID, c)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return decodeInstance(it)
+}
+
+// getInstance reads the instance item, unless it is a tombstone.
+func (p *Provider) getInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
 		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: instanceKey(instanceID), ConsistentRead: aws.Bool(bool(c))})
 		return err
 	})
 	if err != nil {
-		return provider.Instance{}, err
+		return nil, err
 	}
 	if len(out.Item) == 0 || isTombstone(out.Item) {
-		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
+		return nil, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
 	}
-	return decodeInstance(out.Item)
+	return out.Item, nil
 }
 
 // projection is what history says of an instance, up to a segment. What did not change is empty.
@@ -131,13 +140,13 @@ func (u *projection) changed() bool { return u.status != "" || u.customStatus !=
 
 // project writes what history says onto the instance item, on the condition that the instance's execution is still this one
 // (R7) and no later segment was projected: a slow sender must not undo what a faster one has written. When the condition
-// fails somebody has gone further, and nothing is left to do.
+// fails somebody has gone further, or deletes the instance, and nothing is left to do.
 func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
-		UpdateExpression:         aws.String("SET #updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
-		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq)"),
-		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq"},
+		UpdateExpression:         aws.String("SET updated = :updated, #seq = :seq" + u.assignments() + u.removals()),
+		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)"),
+		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq"},
 		ExpressionAttributeValues: item{
 			":updated": str(formatTime(p.now())), ":execution": str(u.executionID), ":seq": num(u.sequence),
 		},
@@ -156,13 +165,13 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 // succeed makes a turn's next execution the instance's, on the condition that the turn's own was (R7).
 func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
-		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#execution": "execution", "#seq": "seq", "#number": "number"},
+		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq", "#number": "number"},
 		ExpressionAttributeValues: item{
-			":updated": str(formatTime(p.now())), ":execution": str(t.Head.ExecutionID),
+			":at": str(formatTime(p.now())), ":execution": str(t.Head.ExecutionID),
 			":next": str(t.Next.ExecutionID), ":number": num(t.Next.Start.Number),
 		},
 	}
-	set := "SET #updated = :updated, #execution = :next, #number = :number" + u.assignments() + " REMOVE #seq, attention, blockedBy, diagnosis"
+	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments() + " REMOVE #seq, attention, blockedBy, diagnosis"
 	u.values(in)
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
@@ -200,7 +209,7 @@ func (u *projection) removals() string {
 
 func (u *projection) values(in *dynamodb.UpdateItemInput) {
 	if u.status != "" {
-		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeValues[":status"] = "status", str(string(u.status))
+		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeValues[":status"] = attrStatus, str(string(u.status))
 	}
 	if u.version != "" && u.status != "" {
 		in.ExpressionAttributeNames["#version"], in.ExpressionAttributeValues[":version"] = "version", str(u.version)

@@ -23,6 +23,8 @@ const (
 	// The index by attention holds what is blocked, and is empty where all is well.
 	indexByAttention = "byAttention"
 	attentionBlocked = "blocked"
+	// attentionDeleting marks an instance whose deletion is not finished (R17).
+	attentionDeleting = "deleting"
 
 	shards = 16 // an index by status or day alone would be one hot partition
 )
@@ -30,6 +32,9 @@ const (
 // Attributes of the instance item that more than one file knows.
 const (
 	attrStartID   = "startId"
+	attrExecution = "execution"
+	attrStatus    = "status"
+	attrUpdated   = "updated"
 	attrStartAt   = "startAt"
 	attrParent    = "parent"
 	attrPast      = "past" // the ids of starts that were refused (R10)
@@ -39,6 +44,8 @@ const (
 	nameRefused   = "#refused"
 	attrDeleted   = "deleted" // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
 	attrTTL       = "ttl"
+	attrDeleting  = "deleting" // since when; an instance with it is over, and on its way to a tombstone (R17)
+	attrErasing   = "erasing"  // the execution that a deletion has come to; until then its end is to be sent
 )
 
 const (
@@ -46,6 +53,8 @@ const (
 	skInstance = "i"
 	skSegments = "h#"
 	skCancels  = "c"
+
+	skActivities = "a#" // and the id: what workers leave of activities
 )
 
 type item = map[string]types.AttributeValue

@@ -97,6 +97,33 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	return d, nil
 }
 
+// RenewWorkItemLocks extends the visibility of the records while it reads what is cancelled of each execution, once.
+func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
+	records := make([]provider.Record, len(items))
+	cancels := map[string]*provider.Cancels{}
+	for i := range items {
+		records[i], cancels[items[i].ExecutionID] = items[i].Record, new(provider.Cancels)
+	}
+	var lost []provider.Record
+	calls := []func() error{func() (err error) {
+		lost, err = p.RenewRecords(ctx, queue, lock, records...)
+		return err
+	}}
+	for executionID, into := range cancels {
+		calls = append(calls, func() (err error) {
+			*into, err = p.ReadCancels(ctx, executionID)
+			return err
+		})
+	}
+	err := together(calls...)
+	renewals := make([]provider.Renewal, len(items))
+	for i := range items {
+		renewals[i].Cancel = cancels[items[i].ExecutionID].Of(items[i].ActivityID)
+		renewals[i].Lost = slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == items[i].Record.ID })
+	}
+	return renewals, err
+}
+
 // RenewRecords extends locks. AWS takes some renewals of a lock that is over and does nothing, so a hold that is past counts
 // as lost without being asked for.
 func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {

@@ -61,6 +61,7 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 		items, err := p.queryAll(ctx, instanceID, segmentsQuery(p.hub.Table, executionID, c))
 		var segments []provider.Segment
 		if err == nil {
+			items = unlessDeleted(items)
 			segments, err = decodeSegments(items)
 		}
 		_, torn := errors.AsType[*tornError](err)
@@ -173,7 +174,7 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	if err != nil {
 		return x, "", err
 	}
-	segments, err := decodeSegments(items)
+	segments, err := decodeSegments(unlessDeleted(items))
 	if err == nil && len(segments) == 0 {
 		err = provider.ErrNotFound
 	}
@@ -214,7 +215,9 @@ func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, e
 			return nil, err
 		}
 		parts = append(parts, page...)
-		if n := len(parts); n > 0 && getNumber(parts[n-1], attrParts) > 0 {
+		if n := len(parts); n > 0 && isStub(parts[n-1]) {
+			return nil, nil // deleted
+		} else if n > 0 && getNumber(parts[n-1], attrParts) > 0 {
 			break // the first part: the segment is whole
 		}
 	}

@@ -70,7 +70,12 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	}
 	creations := make([]func() error, len(timers))
 	for i := range timers {
-		creations[i] = func() error { return p.createSchedule(ctx, &timers[i]) }
+		creations[i] = func() error {
+			if err := p.createSchedule(ctx, &timers[i]); err != nil {
+				return err
+			}
+			return p.lookAgain(ctx, &timers[i])
+		}
 	}
 	return together(creations...)
 }
@@ -143,6 +148,19 @@ func (p *Provider) deleteSchedules(ctx context.Context, executionID string, canc
 		}
 	}
 	return together(deletions...)
+}
+
+// lookAgain deletes the schedule of a timer that nobody waits for any more, since it was cancelled, or its execution ended, while
+// its message was in the queue (R15). A turn that commits before this look, at whatever moment, is seen by it; one that commits
+// after it deletes the schedule itself, which is there by then; and a function that dies before the look has its record delivered
+// again. It costs one strongly consistent query for each schedule, of what the execution has committed since it sent the timer:
+// a quarter of an hour's segments.
+func (p *Provider) lookAgain(ctx context.Context, t *provider.Timer) error {
+	waits, err := p.isWaitedFor(ctx, t)
+	if err != nil || waits {
+		return err
+	}
+	return p.deleteSchedule(ctx, t.ExecutionID, t.TimerID)
 }
 
 // mayHaveSchedule: a timer waits out the longest delay in the queue before it gets a schedule, which is gone when it has fired.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/smithy-go"
@@ -48,6 +49,13 @@ func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateSc
 	return &scheduler.CreateScheduleOutput{}, nil
 }
 
+// emptyTable has no history, which says nothing of a timer.
+type emptyTable struct{ tableAPI }
+
+func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return &dynamodb.QueryOutput{}, nil
+}
+
 // scheduling is a hub whose timers need schedules.
 func scheduling() Hub {
 	return Hub{
@@ -61,7 +69,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 func holder(t *testing.T, hub Hub, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
 	t.Helper()
 	q, s := &fakeQueues{}, &fakeSchedules{}
-	p, err := New(hub, Clients{Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
+	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,9 @@ const (
 	// Of an execution's first segment: whose it is, and the execution that it continues.
 	attrInstance = "instance"
 	attrPrevious = "previous"
+
+	// attrStub is when the segment was deleted: an item with it holds nothing but its place (R17).
+	attrStub = "stub"
 )
 
 const (

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,7 +67,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	}
 	o := &provider.Orchestration{
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
-		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: m.Position},
+		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
 	out := provider.OutputsOf(o.Origin(), *started, nil)
 	_, err = p.sendOutputs(ctx, &out)
@@ -86,13 +85,13 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: in.Name, Version: in.Version, Input: input,
 		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent, StartAt: timeOrNil(in.StartAt),
 	}}}
-	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
-	if err != nil {
-		return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
-	}
 	put := &types.Put{TableName: &p.hub.Table, Item: it}
 	create(put)
 	for {
+		parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
+		if err != nil {
+			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+		}
 		err = p.transact(ctx, in.InstanceID, append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...))
 		if err == nil {
 			return in, &first, nil
@@ -101,15 +100,24 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 		switch {
 		case !refused:
 			return in, nil, err
-		case getString(old, attrStartID) == in.StartID:
+		case getString(old, attrStartID) == in.StartID && !isDeleting(old):
 			in, err = decodeInstance(old)
 			return in, nil, err
 		case isTombstone(old) && !slices.Contains(pastOf(old), in.StartID):
 			succeedTombstone(put, old)
+			first.Watermark = later(consumed, watermarkOf(old))
 		default:
 			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
 		}
 	}
+}
+
+// later is how far the inbox is consumed at a start: by the last life of the id, or by the message that starts the next (R3).
+func later(own, before provider.Position) provider.Position {
+	if own == (provider.Position{}) || before.Covers(own) {
+		return before
+	}
+	return own
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -136,22 +144,20 @@ func encodeStart(instanceID, executionID, previous string, s provider.Segment) (
 const pastStarts = 256
 
 // RefuseStart adds the start to the past ones of the instance, then answers whoever waits. The answer comes last: once it is
-// out, no start of that id may ever succeed (R10).
+// out, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered by the deletion.
 func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) error {
-	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
-		UpdateExpression:         aws.String("ADD #past :start, #refused :one"),
-		ConditionExpression:      aws.String("attribute_exists(" + attrPK + ") AND (attribute_not_exists(#refused) OR #refused < :most)"),
-		ExpressionAttributeNames: map[string]string{"#past": attrPast, nameRefused: attrRefused},
-		ExpressionAttributeValues: item{
-			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1), ":most": num(pastStarts),
-		},
-	}
+	in := p.remember(m)
+	in.ConditionExpression = aws.String("attribute_exists(" + attrPK + ") AND (attribute_not_exists(#refused) OR #refused < :most)" +
+		" AND (attribute_not_exists(deleting) OR startId <> :id)")
+	in.ExpressionAttributeValues[":most"], in.ExpressionAttributeValues[":id"] = num(pastStarts), str(m.StartID)
 	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
 	})
-	if _, full := errors.AsType[*types.ConditionalCheckFailedException](err); full {
+	if old, refused := refusedItem(err, 0); refused {
+		if isDeleting(old) && getString(old, attrStartID) == m.StartID {
+			return nil
+		}
 		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
 		err = nil
 	}
@@ -163,6 +169,17 @@ func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) er
 		Type: history.TypeAlreadyExists, NonRetryable: true, Message: fmt.Sprintf("instance %q: %v", m.InstanceID, provider.ErrAlreadyExists),
 	}
 	return p.EnqueueForOrchestrator(ctx, answer)
+}
+
+// remember adds a start to the past ones of its instance, on a condition that is for the caller to set.
+func (p *Provider) remember(m *provider.InboxMessage) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
+		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
+		ExpressionAttributeNames:            map[string]string{"#past": attrPast, nameRefused: attrRefused},
+		ExpressionAttributeValues:           item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
 }
 
 // poke wakes no instance, but a function: one that was just deployed reports what it knows when it first runs. So a name

@@ -2,13 +2,10 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
@@ -41,26 +38,26 @@ func succeedTombstone(put *types.Put, old item) {
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
-// RefuseCancel writes a tombstone for the start, and answers then: once the parent has been told, the child may never begin.
+// RefuseCancel writes a tombstone for the start, and answers then: once the parent has been told, the child may never begin. An
+// instance that is being deleted remembers the start for its tombstone.
 func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) error {
 	now := p.now()
-	in := &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
-		UpdateExpression:    aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl ADD #past :start, #refused :one"),
-		ConditionExpression: aws.String("attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted)"),
-		ExpressionAttributeNames: map[string]string{
-			"#deleted": attrDeleted, "#ttl": attrTTL, "#past": attrPast, nameRefused: attrRefused,
-		},
-		ExpressionAttributeValues: item{
-			":now": str(formatTime(now)), ":ttl": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Add(tombstoneLife).Unix(), 10)},
-			":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1),
-		},
-	}
-	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
+	in := p.remember(m)
+	in.UpdateExpression = aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression)
+	in.ConditionExpression = aws.String("attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted)")
+	in.ExpressionAttributeNames["#deleted"], in.ExpressionAttributeNames["#ttl"] = attrDeleted, attrTTL
+	in.ExpressionAttributeValues[":now"], in.ExpressionAttributeValues[":ttl"] = str(formatTime(now)), unix(now.Add(tombstoneLife))
+	update := func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
-	})
-	if _, there := errors.AsType[*types.ConditionalCheckFailedException](err); there {
+	}
+	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
+	if old, there := refusedItem(err, 0); there && isDeleting(old) {
+		in = p.remember(m)
+		in.ConditionExpression = aws.String("attribute_exists(deleting)")
+		err = call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
+	}
+	if _, there := refusedItem(err, 0); there {
 		return fmt.Errorf("dynamo: instance %q: %w", m.InstanceID, provider.ErrConflict)
 	}
 	if err != nil {

@@ -20,10 +20,16 @@ func cancelFlags() group {
 		{name: "AnyIDsInAnyOrder", run: anyCancels},
 		{name: "CancelIsIdempotentFirstReasonWins", run: firstReasonWins},
 		{name: "CancelUnknownIsHarmless", run: cancelUnknown},
-		{name: "CompletionAfterCancelIsAccepted", run: completionAfterCancel},
+		{name: "RenewSurfacesCancelFlag", run: renewSurfaces, needs: []Capability{Polling}},
+		{name: "RenewExtendsLockWhenCancelled", run: renewExtendsCancelled, needs: []Capability{Polling}, visibility: shortLock},
+		{name: "ARenewalThatCannotReadStillExtends", run: renewUnreadable, needs: []Capability{Polling, Faults}, visibility: shortLock},
+		{name: "AckWithoutCompletion", run: ackWithoutCompletion},
+		{name: "CompletionAfterCancelIsFiltered", run: completionAfterCancel},
+		{name: "CancelDoesNotTouchAttempts", run: attemptsOfCancelled, needs: []Capability{Polling}, visibility: shortLock},
 		{name: "CancelIsPerExecution", run: cancelPerExecution},
 		{name: "AnEndWithWorkOutstandingCancelsAll", run: endCancelsAll},
 		{name: "ALargeTurnThatCancelsCommitsWhole", run: largeCancel},
+		{name: "OrphanActivityAfterDelete", run: orphanAfterDelete},
 		{name: "AnUnreachableRecordIsAnError", run: unreadableCancels, needs: []Capability{Faults}},
 	}}
 }
@@ -204,6 +210,102 @@ func cancelUnknown(f *fixture) {
 	}
 }
 
+// cancelledWork is an execution's work items as a worker holds them: of three, the second is cancelled.
+func (f *fixture) cancelledWork() []provider.LockedWorkItem {
+	f.t.Helper()
+	e := f.quiet("a")
+	e.commit(turnStarted(), activity(Queue), activity(Queue), activity(Queue))
+	items, unreadable := f.p.AdoptWorkItems(f.fetch(Queue, 3))
+	if len(items) != 3 || len(unreadable) > 0 {
+		f.t.Fatalf("%d work items, %d cannot be read", len(items), len(unreadable))
+	}
+	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
+	e.ack(e.cancelTurn(nil, turnStarted(), cancels("requested", one(4))))
+	return items
+}
+
+// wantRenewals fails unless none of three is lost, and the second alone is cancelled.
+func (f *fixture) wantRenewals(got []provider.Renewal) {
+	f.t.Helper()
+	if len(got) != 3 {
+		f.t.Fatalf("%d renewals, want 3", len(got))
+	}
+	for i, r := range got {
+		if r.Lost || r.Cancel.Requested != (i == 1) {
+			f.t.Errorf("renewal %d: %+v", i, r)
+		}
+	}
+	if c := got[1].Cancel; c.Reason != "requested" || c.Message != "m" || c.RequestedAt.IsZero() {
+		f.t.Errorf("renewal: %+v", c)
+	}
+}
+
+func renewSurfaces(f *fixture) {
+	items := f.cancelledWork()
+	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
+	f.must(err)
+	f.wantRenewals(renewals)
+	none, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock)
+	f.must(err)
+	f.wantEqual("renewals of none", len(none), 0)
+}
+
+func renewExtendsCancelled(f *fixture) {
+	items := f.cancelledWork()
+	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
+	f.must(err)
+	f.wantRenewals(renewals)
+	f.Pass(pastLock)
+	f.wantNone(Queue, "after the first lock")
+	for i := range items {
+		if !items[i].Record.Held(f.Now()) {
+			f.t.Errorf("the lock of work item %d is not extended", i)
+		}
+	}
+	items[1].Record.EndHold()
+	renewals, err = f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
+	f.must(err)
+	f.wantEqual("lost", []bool{renewals[0].Lost, renewals[1].Lost, renewals[2].Lost}, []bool{false, true, false})
+}
+
+func renewUnreadable(f *fixture) {
+	items := f.cancelledWork()
+	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
+	f.wantPermanent(err)
+	if len(renewals) != 3 || renewals[1].Lost || renewals[1].Cancel.Requested {
+		f.t.Errorf("renewals %+v", renewals)
+	}
+	f.Pass(pastLock)
+	f.wantNone(Queue, "after the first lock")
+}
+
+// ackWithoutCompletion: a cancelled activity that is not run is acknowledged, and nobody is told anything.
+func ackWithoutCompletion(f *fixture) {
+	e := f.quiet("a")
+	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{{LockedWorkItem: f.locked(Queue)[0]}})
+	f.must(err)
+	if len(failed) > 0 {
+		f.t.Errorf("%d failed", len(failed))
+	}
+	f.wantNothingSent()
+}
+
+// attemptsOfCancelled: deliveries are counted as they are of any other.
+func attemptsOfCancelled(f *fixture) {
+	items := f.cancelledWork()
+	for _, it := range items {
+		f.wantEqual("first delivery", it.Record.ReceiveCount, 1)
+	}
+	f.Pass(pastLock)
+	again, _ := f.p.AdoptWorkItems(f.fetch(Queue, 3))
+	for _, it := range again {
+		f.wantEqual("second delivery", []int{it.Record.ReceiveCount, it.Attempt}, []int{2, 1})
+	}
+}
+
+// completionAfterCancel: the outcome is accepted and sent. That the code is not told of it is the turn's.
 func completionAfterCancel(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
@@ -246,6 +348,28 @@ func largeCancel(f *fixture) {
 	e.ack(t)
 	e.wantSegments(t)
 	e.wantReasons("", "", "requested")
+}
+
+// orphanAfterDelete: an activity of a deleted instance, whether it runs or is still queued, finds that it is cancelled; also one of
+// an execution that has continued as new, and one that nobody has a record of.
+func orphanAfterDelete(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	next := e.continueAs("x2", completed(3))
+	t := next.cancelTurn(nil, turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(4)))
+	next.ack(t)
+	queued := f.locked(Queue)
+	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
+	next.wantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
+	e.wantReasons("instance_deleted", "instance_deleted", "instance_deleted")
+	if len(queued) != 3 {
+		f.t.Errorf("%d work items, want 3", len(queued))
+	}
+	for _, w := range queued {
+		if info := f.cancels(w.ExecutionID).Of(w.ActivityID); !info.Requested || info.RequestedAt.IsZero() {
+			f.t.Errorf("activity %d of execution %s: %+v", w.ActivityID, w.ExecutionID, info)
+		}
+	}
 }
 
 func unreadableCancels(f *fixture) {

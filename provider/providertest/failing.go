@@ -72,6 +72,15 @@ func (f *fixture) actions() map[string]action {
 		"AckWorkItems": {Send, func(ctx context.Context) error {
 			return second(f.p.AckWorkItems(ctx, Queue, done(held[:1], smallResult)))
 		}},
+		"PutActivityRecords": {Update, func(ctx context.Context) error {
+			return f.p.PutActivityRecords(ctx, o.Head.ExecutionID, beat(3, f.now(), `1`))
+		}},
+		"ReadActivityRecord": {Read, func(ctx context.Context) error {
+			return second(f.p.ReadActivityRecord(ctx, o.Head.ExecutionID, 3))
+		}},
+		"ReadActivityRecords": {Read, func(ctx context.Context) error {
+			return last(f.p.ReadActivityRecords(ctx, o.Head.ExecutionID))
+		}},
 		"HoldTimers":       {Send, func(ctx context.Context) error { return f.p.HoldTimers(ctx, timerDue(9, f.now())) }},
 		"PendingInstances": {Read, func(ctx context.Context) error { return last(f.p.PendingInstances(ctx, f.Now())) }},
 		"DeadLetter": {Send, func(ctx context.Context) error {

@@ -45,6 +45,9 @@ type Hub struct {
 	Receive func(queue string) []provider.Record
 	// ReceiveDead is Receive for the dead letters of a queue.
 	ReceiveDead func(queue string) []provider.Record
+	// Bury puts a record into the dead letters of a queue, as it lies there when the queue itself has moved it. Of the record only Body
+	// and, for the inbox, Group count.
+	Bury func(queue string, r provider.Record)
 	// Now is the clock that the provider goes by.
 	Now func() time.Time
 	// Pass lets time pass, in which messages become visible and locks expire.
@@ -98,6 +101,7 @@ type Fault struct {
 	On    Operation
 	How   Failure
 	Times int // the first so many calls; 0: all of them
+	After int // not counting so many calls that are let through before
 }
 
 // Failure is how a call fails.

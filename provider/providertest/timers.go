@@ -16,6 +16,7 @@ func timers() group {
 		{name: "OneThatIsDueIsNotHeld", run: dueAtOnce},
 		{name: "ALongOneIsSeenAgainInTime", run: longTimers, needs: []Capability{LongTime}},
 		{name: "ManyAtOnce", run: manyTimers},
+		{name: "OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", run: heldLater, needs: []Capability{LongTime}},
 	}}
 }
 

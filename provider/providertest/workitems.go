@@ -14,6 +14,7 @@ func workItems() group {
 	return group{"workitems", []testCase{
 		{name: "AnActivityGoesToItsQueue", run: routed},
 		{name: "AWorkItemIsWhatWasScheduled", run: workItemFields},
+		{name: "AnActivityThatMustEndHasATimer", run: limitedActivity},
 		{name: "AnUnknownQueueIsARefusedOutput", run: unknownQueue},
 		{name: "AnInputThatNoMessageHoldsIsARefusedOutput", run: oversizedInput},
 		{name: "OutcomesOfAnExecutionAreOneMessage", run: bundled},
@@ -48,6 +49,31 @@ func workItemFields(f *fixture) {
 	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, ActivityID: 3, Name: pack,
 		Queue: OtherQueue, Attempt: 1, Input: scheduled.Input, StartToCloseMs: 1500, Retry: scheduled.Retry,
+	})
+}
+
+// limitedActivity is one with a schedule-to-close time: a timer ends it a second after that, if nobody has by then.
+func limitedActivity(f *fixture) {
+	e := f.start("a")
+	scheduled := activity(Queue)
+	scheduled.HeartbeatMs, scheduled.ScheduleToCloseMs = 5000, 500
+	t := e.commit(turnStarted(), scheduled)
+	by := t.Events[1].Time.Add(500 * time.Millisecond)
+	items := f.work(Queue)
+	if len(items) != 1 {
+		f.t.Fatalf("%d work items, want 1", len(items))
+	}
+	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, ActivityID: 3, Name: pack,
+		Queue: Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, CloseBy: &by,
+	})
+	f.Pass(2 * time.Second)
+	timers := f.timers()
+	if len(timers) != 1 {
+		f.t.Fatalf("%d timers, want 1", len(timers))
+	}
+	f.wantEqual("timer", timers[0].Timer, provider.Timer{
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, TimerID: 3, FireAt: by.Add(time.Second), Activity: true,
 	})
 }
 

@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,15 +18,16 @@ import (
 
 // From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of one second, and a moment.
 func TestACancelReachesRunningActivities(t *testing.T) {
-	const rounds, instances, each, enough, limit = 4, 5, 10, 100, 1200 * time.Millisecond
+	const rounds, instances, each, enough, limit = 12, 5, 10, 200, 1200 * time.Millisecond
 	c := patient(t)
 	var took []time.Duration
-	for round := range rounds {
+	for round := 0; round < rounds && len(took) < enough; round++ { // the local cloud runs about 40 at once
 		var ids []string
 		for n := range instances {
 			ids = append(ids, id(t, round*instances+n))
 		}
 		took = append(took, relieve(t, c, ids, each)...)
+		explained(t, c, ids[0], each)
 	}
 	slices.Sort(took)
 	if len(took) < enough {
@@ -90,6 +93,34 @@ func relieve(t *testing.T, c *client.Client, ids []string, each int) (took []tim
 	return took
 }
 
+// explained checks that it is told, sooner or later, what became of each of an instance's activities.
+func explained(t *testing.T, c *client.Client, instance string, each int) {
+	t.Helper()
+	known := func(x client.Cancellation) bool { return x.Target != client.TargetActivity || x.End != "" }
+	var found client.Cancellations
+	for range time.Tick(100 * time.Millisecond) {
+		var err error
+		if found, err = c.Cancellations(t.Context(), instance, ""); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(found.Items, func(x client.Cancellation) bool { return !known(x) }) {
+			break
+		}
+	}
+	if len(found.Items) != 1+each || found.Items[0].Target != client.TargetInstance || found.Items[0].End != client.EndCancelled {
+		t.Fatalf("%d things were cancelled, the first %+v", len(found.Items), found.Items)
+	}
+	for _, x := range found.Items[1:] {
+		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted {
+			t.Errorf("%+v", x)
+		}
+	}
+	out, exit := perdure(t, "why", instance)
+	if exit != 0 || strings.Count(out, "\n") != 4+1+each || !strings.Contains(out, `requested "that will do"`) {
+		t.Errorf("perdure why: exit %d\n%s", exit, out)
+	}
+}
+
 // reached are the times from an instance's cancellation to when its activities saw it.
 func reached(t *testing.T, c *client.Client, instance string) (took []time.Duration) {
 	t.Helper()
@@ -110,4 +141,36 @@ func reached(t *testing.T, c *client.Client, instance string) (took []time.Durat
 		}
 	}
 	return took
+}
+
+// An activity is cancelled through API Gateway, while it runs, and while it waits for its next attempt. The orchestration goes on,
+// and the next cancel of it is refused.
+func TestCancelActivityByAPI(t *testing.T) {
+	for name, n := range map[string]int{"running": 0, "pending": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instance := "cancel-by-api-" + name
+			if _, err := hub.client.Start(t.Context(), "one-of-two", n, client.WithInstanceID(instance)); err != nil {
+				t.Fatal(err)
+			}
+			await(t, instance, history.ActivityScheduled)
+			path := "/instances/" + instance + "/activities/3/cancel"
+			if status, _, told := request(t, "POST", path, `{"message":"that will do"}`); status != http.StatusAccepted {
+				t.Fatalf("HTTP %d %v", status, told)
+			}
+			s, err := hub.client.Wait(t.Context(), instance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
+				t.Errorf("%q, %v", got, err)
+			}
+			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict || problem["code"] != "not_cancellable" {
+				t.Errorf("again: HTTP %d %v", status, problem)
+			}
+			if status, _, problem := request(t, "POST", strings.Replace(path, "/3/", "/4711/", 1), ""); status != http.StatusNotFound || problem["code"] != "activity_not_found" {
+				t.Errorf("another: HTTP %d %v", status, problem)
+			}
+		})
+	}
 }

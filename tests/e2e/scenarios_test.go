@@ -45,9 +45,25 @@ func TestScenarios(t *testing.T) {
 			if err := s.Check(t.Context(), hub.client, r.status); err != nil {
 				t.Error(err)
 			}
+			if s.Calm != nil {
+				calm(t, s, r.status)
+			}
 			valid(t, hub.client, r.status.InstanceID)
 		})
 	}
+}
+
+// calm gives what the end of an instance has led to a few seconds to come.
+func calm(t *testing.T, s scenarios.Scenario, status client.Status) {
+	t.Helper()
+	var err error
+	for range 50 {
+		if err = s.Calm(t.Context(), hub.client, status); err == nil {
+			return
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	t.Error(err)
 }
 
 // result is how a scenario's instance ended.

@@ -20,7 +20,7 @@ func cancelling(tick time.Duration) []Scenario {
 		},
 		{
 			Name: "CompensationThatFailsIsAFailure", Register: body(guardedTrip), Input: []string{"cabin", stuck}, Drive: cancelsWhen("waiting"),
-			Check: fails("cancelled", "cannot be given back", "cancelled (requested)"),
+			Check: fails("ActivityError", "cannot be given back", "cancelled (requested)"),
 		},
 		{
 			Name: "CancelIsIgnored", Register: body(stubborn), Drive: cancelsWhen("waiting"),

@@ -18,14 +18,17 @@ func continuing(tick time.Duration) []Scenario {
 		{Name: "ContinueAsNewChainOf100", Register: body(counting), Input: Count{Left: 99}, Long: true, Check: all(gives("99 counted"), executions(100))},
 		{Name: "ContinueAsNewAtOnce", Register: body(atOnce), Input: 4, Check: all(gives("over"), executions(5))},
 		{Name: "ContinueAsNewIsAnew", Register: body(anew), Input: []string{}, Check: all(gives("all differ"), executions(3))},
-		{Name: "ContinueAsNewGivesUpWhatIsOutstanding", Register: body(givesUp), Input: Saying{"first", tick}, Check: all(gives(second), executions(2))},
-		{Name: "ContinueAsNewCancelsAChild", Register: body(leavesChild), Input: Saying{"first", tick}, Check: all(gives(second), executions(2), cancelledBeside("/child", "orchestration_terminal_continued_as_new"))},
+		{Name: "ContinueAsNewGivesUpWhatIsOutstanding", Register: body(givesUp), Input: Saying{first, tick}, Check: all(gives(second), executions(2))},
+		{Name: "ContinueAsNewCancelsAChild", Register: body(leavesChild), Input: Saying{first, tick}, Check: all(gives(second), executions(2), cancelledBeside("/child", "orchestration_terminal_continued_as_new"))},
 		{Name: "EternalWithEventsInFlight", Register: body(eternal), Input: Sum{Tick: tick}, Drive: keepsRaising(events), Check: all(gives(events*(events+1)/2), executions(events/2+1))},
 	}
 }
 
-// second is what the executions say that are not the first.
-const second = "second"
+// What executions say: the first, and those that are not.
+const (
+	first  = "first"
+	second = "second"
+)
 
 // Count is what is left to count.
 type Count struct{ Left, Counted int }

@@ -23,6 +23,8 @@ type Scenario struct {
 	Drive func(ctx context.Context, w World, id string) error
 	// Check says what is wrong with the status of the instance that is over.
 	Check Check
+	// Calm is checked besides where nothing is made to fail, once what the end has led to is done; nil is nothing.
+	Calm Check
 	// Virtual: it takes hours, so it needs virtual time.
 	Virtual bool
 	// Long: it makes hundreds of AWS calls.
@@ -68,7 +70,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), retries(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), determinism(tick), coroutines(tick), versions(), starts(tick), unobserved(tick), everything(tick), cancelling(tick),
+		detached(tick), continuing(tick), events(tick), determinism(tick), coroutines(tick), versions(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }
 
@@ -76,6 +78,7 @@ func All(tick time.Duration) []Scenario {
 func Register(r *perdure.Registry, all ...Scenario) {
 	addActivities(r)
 	addHelpers(r)
+	addStopping(r)
 	for _, s := range all {
 		s.Register(r, s.Name)
 	}

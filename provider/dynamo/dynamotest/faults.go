@@ -23,7 +23,7 @@ type faults struct {
 type armed struct {
 	providertest.Fault
 
-	hits int
+	hits, passed int
 }
 
 func (f *faults) arm(fault providertest.Fault) (hits func() int) {
@@ -42,11 +42,17 @@ func (f *faults) arm(fault providertest.Fault) (hits func() int) {
 func (f *faults) next(op providertest.Operation) providertest.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if a := f.armed; a != nil && a.On == op && (a.Times == 0 || a.hits < a.Times) {
+	a := f.armed
+	switch {
+	case a == nil || a.On != op || a.Times > 0 && a.hits >= a.Times:
+		return ""
+	case a.passed < a.After:
+		a.passed++
+		return ""
+	default:
 		a.hits++
 		return a.How
 	}
-	return ""
 }
 
 // through makes a call, unless it is to fail.
@@ -81,6 +87,11 @@ func (t faultyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ..
 
 func (t faultyTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) { return t.Table.PutItem(ctx, in, opts...) })
+}
+
+// DeleteItem is a write as any other.
+func (t faultyTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return through(t.faults, providertest.Write, func() (*dynamodb.DeleteItemOutput, error) { return t.Table.DeleteItem(ctx, in, opts...) })
 }
 
 func (t faultyTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {

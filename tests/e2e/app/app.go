@@ -34,6 +34,11 @@ func Registry() *perdure.Registry {
 	perdure.AddActivity(r, "stands-by", standsBy)
 	perdure.AddOrchestration(r, "all-stand-by", allStandBy)
 	perdure.AddOrchestration(r, "echo", echo)
+	perdure.AddActivity(r, "never", never)
+	perdure.AddOrchestration(r, "one-of-two", oneOfTwo)
+	perdure.AddActivity(r, "deadly", deadly)
+	perdure.AddOrchestration(r, "poisoned", poisoned)
+	perdure.AddOrchestration(r, "fatal", fatal)
 	scenarios.Register(r, scenarios.All(0)...) // their durations come with their inputs
 	return r
 }
@@ -93,6 +98,25 @@ func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) 
 	return struct{}{}, err
 }
 
+// never is an activity that runs until it is cancelled, or one that fails, and waits for long to be tried again.
+func never(ctx context.Context, fails int) (string, error) {
+	if fails > 0 {
+		return "", errors.New("not yet")
+	}
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+// oneOfTwo tells why its activity was cancelled.
+func oneOfTwo(ctx *perdure.OrchestrationContext, fails int) (string, error) {
+	retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour, MaxInterval: time.Hour})
+	_, err := perdure.CallActivity(ctx, never, fails, retried).Await(ctx)
+	if c, ok := errors.AsType[*perdure.CancelledError](err); ok {
+		return fmt.Sprintf("%s: %s", c.Reason, c.Message), nil
+	}
+	return "", err
+}
+
 func hello(_ *perdure.OrchestrationContext, name string) (string, error) {
 	return "hello, " + name, nil
 }
@@ -133,4 +157,38 @@ func third(ctx context.Context, word string) (string, error) {
 		return "", fmt.Errorf("attempt %d of 3", n)
 	}
 	return word + " at last", nil
+}
+
+// Deadly is code that ends its process; it leaves a file in the folder for each time it ran.
+type Deadly struct{ Folder string }
+
+func (d Deadly) die() error {
+	f, err := os.CreateTemp(d.Folder, "ran-*")
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	os.Exit(1)
+	return nil
+}
+
+func deadly(_ context.Context, d Deadly) (struct{}, error) { return struct{}{}, d.die() }
+
+// poisoned tells how an activity failed that ends its process.
+func poisoned(ctx *perdure.OrchestrationContext, d Deadly) (string, error) {
+	_, err := perdure.CallActivity(ctx, deadly, d).Await(ctx)
+	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
+		return failed.Type, nil
+	}
+	return "", err
+}
+
+// fatal ends its process once it is told to.
+func fatal(ctx *perdure.OrchestrationContext, d Deadly) (struct{}, error) {
+	if _, err := perdure.WaitForExternalEvent[bool](ctx, "go").Await(ctx); err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, d.die()
 }

@@ -1,0 +1,130 @@
+package client_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// at is when something happened, in milliseconds.
+func at(ms int, e history.Event) history.Event {
+	e.Time = instant(ms)
+	return e
+}
+
+func instant(ms int) time.Time { return time.UnixMilli(int64(ms)).UTC() }
+
+// everyEnd is an execution in which each thing was cancelled in turn.
+var everyEnd = []history.Event{
+	at(10, history.Event{Kind: history.ActivityScheduled, Name: "queued"}),                          // #2
+	at(10, history.Event{Kind: history.ActivityScheduled, Name: "stopped"}),                         // #3
+	at(10, history.Event{Kind: history.ActivityScheduled, Name: "late"}),                            // #4
+	at(10, history.Event{Kind: history.ActivityScheduled, Name: "done"}),                            // #5
+	at(10, history.Event{Kind: history.TimerCreated}),                                               // #6
+	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c7"}), // #7
+	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c8"}), // #8
+	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c9"}), // #9
+	at(20, history.Event{Kind: history.ActivityCompleted, SourceEventID: 5}),
+	at(30, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "wrong card", RequestedBy: "client"}),
+	at(40, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn", RequestedBy: "client"}), // #12
+	at(40, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 2, Last: 4}}, Reason: "requested", RequestedBy: "engine"}),
+	at(40, history.Event{Kind: history.TimerCancelled, SourceEventID: 6, Reason: "requested"}),
+	at(40, history.Event{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 7, InstanceID: "c7", Reason: "parent_cancelled", RequestedBy: "engine"}),
+	at(40, history.Event{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 8, InstanceID: "c8", Reason: "parent_cancelled", RequestedBy: "engine"}),
+	at(40, history.Event{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 9, InstanceID: "c9", Reason: "parent_cancelled", RequestedBy: "engine"}),
+	at(50, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "again", RequestedBy: "client"}),
+	at(60, history.Event{Kind: history.ActivityCompleted, SourceEventID: 4}),
+	at(60, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 7, InstanceID: "c7", Error: &history.Failure{Type: history.TypeCancelled}}),
+	at(60, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeOver}}),
+	at(61, history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: 8}),
+	at(62, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 9, InstanceID: "c9", Error: &history.Failure{Type: history.TypeNotFound}}),
+	at(63, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeOver}}),
+	at(70, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}),
+}
+
+func TestCancellations(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", everyEnd...)
+	p.Leave("x1",
+		provider.ActivityRecord{ActivityID: 3, SeenAt: instant(31), EndedAt: instant(35), End: provider.EndStopped},
+		provider.ActivityRecord{ActivityID: 4, Details: []byte(`{}`), BeatenAt: instant(12)}, // which says nothing of its end
+		provider.ActivityRecord{ActivityID: 5, SeenAt: instant(31), EndedAt: instant(35), End: provider.EndStopped},
+	)
+	got, err := c.Cancellations(t.Context(), "one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := func(id int64, name string) client.Cancellation {
+		return client.Cancellation{
+			Target: client.TargetSubOrchestration, ID: id, Name: "child", ChildID: name, Reason: "parent_cancelled", RequestedBy: "engine", DecidedAt: instant(40),
+		}
+	}
+	c7, c8, c9 := child(7, "c7"), child(8, "c8"), child(9, "c9")
+	c7.End, c7.EndedAt = client.EndCancelled, instant(60)
+	c8.End, c8.EndedAt, c8.Error = client.EndFinished, instant(61), &history.Failure{Type: history.TypeOver}
+	c9.End, c9.EndedAt, c9.Error = client.EndRefused, instant(62), &history.Failure{Type: history.TypeNotFound}
+	activity := client.Cancellation{Target: client.TargetActivity, Reason: "requested", RequestedBy: "engine", DecidedAt: instant(40)}
+	queued, late := activity, activity
+	queued.ID, queued.Name = 2, "queued"
+	late.ID, late.Name, late.End, late.EndedAt = 4, "late", client.EndFinished, instant(60)
+	want := client.Cancellations{InstanceID: "one", ExecutionID: "x1", Items: []client.Cancellation{
+		{
+			Target: client.TargetActivity, ID: 3, Name: "stopped", Reason: "requested", Message: "wrong card", RequestedBy: "client", DecidedAt: instant(30),
+			SeenAt: instant(31), EndedAt: instant(35), End: client.EndStopped,
+		},
+		{
+			Target: client.TargetInstance, ID: 12, Name: "hello", Reason: "requested", Message: "withdrawn", RequestedBy: "client", DecidedAt: instant(40),
+			EndedAt: instant(70), End: client.EndCancelled,
+		},
+		queued, late,
+		{Target: client.TargetTimer, ID: 6, Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.EndNeverFires},
+		c7, c8, c9,
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The cancellations of an execution are its own.
+func TestCancellationsOfAPastExecution(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", at(10, scheduled), at(20, history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "orchestration_terminal_continued_as_new", RequestedBy: "engine",
+	}), at(20, history.Event{Kind: history.OrchestrationContinuedAsNew}))
+	if now, err := c.Cancellations(t.Context(), "one", ""); err != nil || len(now.Items) != 0 || now.ExecutionID != "x2" {
+		t.Errorf("of the current one: %+v, %v", now, err)
+	}
+	if past, err := c.Cancellations(t.Context(), "one", "x1"); err != nil || len(past.Items) != 1 || past.Items[0].ID != 2 {
+		t.Errorf("of the past one: %+v, %v", past, err)
+	}
+}
+
+func TestCancellationsErrors(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", everyEnd...)
+	for name, call := range map[string]struct{ instance, execution string }{"no instance": {"nobody", ""}, "no execution": {"one", "x9"}} {
+		if _, err := c.Cancellations(t.Context(), call.instance, call.execution); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.Cancellations(t.Context(), "", ""); err == nil {
+		t.Error("an empty id was taken")
+	}
+	down := errors.New("down")
+	p.FailWith(down)
+	if _, err := c.Cancellations(t.Context(), "one", "x1"); !errors.Is(err, down) {
+		t.Errorf("the hub is down: %v", err)
+	}
+}

@@ -1,0 +1,36 @@
+package client
+
+import (
+	"context"
+	"fmt"
+)
+
+// PurgeOption is an option of Purge.
+type PurgeOption func(*purgeOptions)
+
+type purgeOptions struct{ force bool }
+
+// Force purges an instance that is not over, too: it ends at once, without running its code. Its activities, timers and children
+// are cancelled, and its parent is told that it was terminated.
+func Force() PurgeOption { return func(o *purgeOptions) { o.force = true } }
+
+// Purge deletes an instance that is over, with the histories of all its executions. Its id is free then for another start; a start
+// that it has seen before never starts it again.
+//
+// ErrNotFound when there is no such instance, ErrNotTerminal when it is not over and Force is not given. Of a long history, or when
+// the call fails or ctx ends, some may be left: the instance is StatusDeleting until Purge is called again, or until the task hub
+// finishes it by itself, after some minutes.
+func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOption) error {
+	var o purgeOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	err := checkInstanceID(instanceID)
+	if err == nil {
+		err = c.provider.DeleteInstance(ctx, instanceID, o.force)
+	}
+	if err != nil {
+		return fmt.Errorf("client: purge: %w", err)
+	}
+	return nil
+}

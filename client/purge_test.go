@@ -1,0 +1,64 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	for _, id := range []string{"one", "over"} {
+		mustStart(t, c, id)
+	}
+	p.Append("over", completed("1"))
+	if err := c.Purge(t.Context(), "one"); !errors.Is(err, client.ErrNotTerminal) {
+		t.Errorf("one that runs: %v", err)
+	}
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status.Terminal() {
+		t.Errorf("refused, it is %s, %v", s.Status, err)
+	}
+	for id, opts := range map[string][]client.PurgeOption{"over": nil, "one": {client.Force()}} {
+		if err := c.Purge(t.Context(), id, opts...); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if err := c.Purge(t.Context(), id, opts...); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s, purged: %v", id, err)
+		}
+	}
+	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a\n")); !ok || f.Field != "instanceId" {
+		t.Errorf("a bad id: %v", f)
+	}
+}
+
+// midway is a hub whose instances are all being deleted: there is no end to be read.
+type midway struct{ *fakeprovider.Provider }
+
+func (m midway) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
+	in, err := m.Provider.ReadInstance(ctx, id)
+	in.Status = provider.StatusDeleting
+	return in, err
+}
+
+func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
+	t.Parallel()
+	whole, p := setup(t)
+	mustStart(t, whole, "one")
+	c := client.New(midway{p})
+	for name, read := range map[string]func(context.Context, string) (client.Status, error){"Status": c.Status, "Wait": c.Wait} {
+		if s, err := read(t.Context(), "one"); err != nil || s.Status != client.StatusDeleting || s.Output != nil || s.Failure != nil {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+	if err := c.Raise(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("an event for it: %v", err)
+	}
+	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusDeleting}), func(s client.Status) string { return s.InstanceID }); got != "" {
+		t.Errorf("listed as the index has it: %s", got)
+	}
+}

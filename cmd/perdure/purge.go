@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+)
+
+func (c *command) purgeVerb() *cobra.Command {
+	var force bool
+	cmd := c.verb("purge ID", "Delete an instance that is over, with its history", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			var opts []client.PurgeOption
+			if force {
+				opts = append(opts, client.Force())
+			}
+			return cl.Purge(ctx, id, opts...) // the HTTP API's answer has no body: --json prints none
+		})
+	cmd.Long = cmd.Short + `.
+
+Its id is free then for another start. Should the deletion be interrupted, the instance is Deleting:
+purge it again, or leave the rest to the task hub, which finishes it after some minutes.
+
+With --force it need not be over: it ends at once, without running its code. Its activities, timers
+and children are cancelled, and its parent is told that it was terminated.`
+	cmd.Example = `  perdure purge order-7
+  perdure purge order-7 --force`
+	cmd.Flags().BoolVar(&force, "force", false, "end it first if it is not over")
+	return cmd
+}

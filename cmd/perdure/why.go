@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/provider"
+)
+
+func (c *command) whyVerb() *cobra.Command {
+	var limit int
+	var execution, cursor string
+	cmd := c.verb("why ID", "Show what was cancelled in an instance: who asked, why, and how it ended", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			from, err := placeOf(cursor)
+			if err != nil {
+				return err
+			}
+			return c.why(ctx, cl, id, execution, from, limit)
+		})
+	cmd.Long = cmd.Short + `.
+
+DECIDED is the time since the execution began at which the cancellation became history. BY is who
+decided it: the orchestration's code (body), the engine when a scope or the execution ended, a
+client, or a parent. SEEN is how long it took until the worker saw it, and ENDED how it ended then:
+never started, stopped, finished all the same, or leaked: its code ignored its context, and nobody
+waits for it. What still waits in a queue has neither; nor has what a worker ran that died.`
+	cmd.Example = `  perdure why order-7
+  perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
+	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one)")
+	cmd.Flags().IntVar(&limit, "limit", 50, "show at most this many, up to 1000")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where a list of the same execution ended")
+	return cmd
+}
+
+// placeOf is where a cursor points to.
+func placeOf(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(cursor)
+	if err != nil || n < 1 {
+		return 0, &provider.FieldError{Field: "cursor", Problem: "belongs to another list"}
+	}
+	return n, nil
+}
+
+func (c *command) why(ctx context.Context, cl *client.Client, id, execution string, from, limit int) error {
+	if err := checkLimit(limit); err != nil {
+		return err
+	}
+	s, err := cl.Status(ctx, id)
+	if err != nil {
+		return err
+	}
+	if execution == "" {
+		execution = s.ExecutionID
+	}
+	found, err := cl.Cancellations(ctx, id, execution)
+	if errors.Is(err, client.ErrNotFound) {
+		return noExecution(id, execution)
+	}
+	if err != nil {
+		return err
+	}
+	page := httpapi.NewCancellations(found, from, limit)
+	if c.json {
+		return c.printJSON(page)
+	}
+	began := s.CreatedAt
+	for e, err := range cl.History(ctx, id, client.WithExecution(execution)) {
+		if err != nil {
+			return err
+		}
+		began = e.Time
+		break
+	}
+	if err := c.print(describeWhy(s, page, began)); err != nil {
+		return err
+	}
+	c.more(page.NextCursor)
+	return nil
+}
+
+func describeWhy(s client.Status, page httpapi.Cancellations, began time.Time) string {
+	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
+		clean(page.ExecutionID), moment(began))
+	if len(page.Items) == 0 {
+		return head + "\nnothing was cancelled\n"
+	}
+	t := table{header: []string{">#", "WHAT", "NAME", ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
+	for i := range page.Items {
+		x := &page.Items[i]
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(began)),
+			excerpt(dash(x.RequestedBy), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
+	}
+	return head + "\n" + t.String()
+}
+
+func cancelledName(x *client.Cancellation) string {
+	if x.ChildID != "" {
+		return x.Name + " " + x.ChildID
+	}
+	return x.Name
+}
+
+func reasonText(x *client.Cancellation) string {
+	if x.Message == "" {
+		return x.Reason
+	}
+	return fmt.Sprintf("%s %q", x.Reason, x.Message)
+}
+
+func seenText(x *client.Cancellation) string {
+	if x.SeenAt.IsZero() {
+		return "—"
+	}
+	return "+" + span(x.SeenAt.Sub(x.DecidedAt))
+}
+
+// endText tells the end of an activity from when its worker saw that it was cancelled, and any other from the decision.
+func endText(x *client.Cancellation) string {
+	from := x.SeenAt
+	if from.IsZero() {
+		from = x.DecidedAt
+	}
+	after := span(x.EndedAt.Sub(from))
+	switch x.End {
+	case "":
+		return "not yet, or not known"
+	case client.EndNeverStarted:
+		return "never started"
+	case client.EndNeverFires:
+		return "never fires"
+	case client.EndStopped:
+		return "stopped in " + after
+	case client.EndFinished:
+		return "finished all the same, after " + after
+	case client.EndLeaked:
+		return "LEAKED: not waited for after " + after
+	case client.EndRefused:
+		return "not cancelled: " + excerpt(x.Error.Message, longestDetail)
+	default:
+		return fmt.Sprintf("%s after %s", x.End, after)
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "—"
+	}
+	return s
+}

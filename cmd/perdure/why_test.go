@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Every end that a reader meets, and a name that would like to write to the terminal.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
+	h.mustRun("why", "order-7")
+	h.wantGolden("why-nothing.golden")
+	ms := time.Millisecond
+	due := began.Add(time.Hour)
+	engine := func(k history.Kind, id int64, reason string) history.Event {
+		return at(1200*ms, history.Event{Kind: k, SourceEventID: id, Reason: reason, RequestedBy: history.RequestedByEngine})
+	}
+	h.Append("order-7",
+		at(120*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "label\x1b[2J"}),
+		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "notify"}),
+		at(120*ms, history.Event{Kind: history.TimerCreated, FireAt: &due}),
+		at(120*ms, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "order-7/ship"}),
+		at(120*ms, history.Event{Kind: history.SubOrchestrationScheduled, Name: "bill", InstanceID: "order-7/bill"}),
+		at(1200*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(1200*ms, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "customer withdrew", RequestedBy: history.RequestedByClient}),
+		engine(history.ActivityCancelRequested, 3, "requested"), engine(history.ActivityCancelRequested, 4, "requested"), engine(history.ActivityCancelRequested, 5, "requested"),
+		engine(history.ActivityCancelRequested, 6, "requested"), engine(history.ActivityCancelRequested, 7, "requested"),
+		at(1200*ms, history.Event{Kind: history.TimerCancelled, SourceEventID: 8, Reason: "requested"}),
+		engine(history.SubOrchestrationCancelRequested, 9, "parent_cancelled"), engine(history.SubOrchestrationCancelRequested, 10, "parent_cancelled"),
+		at(2*time.Second, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 9, Error: &history.Failure{Type: history.TypeCancelled}}),
+		at(2*time.Second, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 10, Error: &history.Failure{Type: history.TypeOver, Message: "it is over"}}),
+		at(65*time.Second, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "customer withdrew"}),
+	)
+	seen := began.Add(1900 * ms)
+	left := func(id int64, after time.Duration, end provider.ActivityEnd) provider.ActivityRecord {
+		return provider.ActivityRecord{ActivityID: id, SeenAt: seen, EndedAt: seen.Add(after), End: end}
+	}
+	h.Leave("x1", left(3, 12*ms, provider.EndStopped), left(4, 3*time.Second, provider.EndFinished), left(5, 10*time.Second, provider.EndLeaked), left(6, 0, provider.EndNeverStarted))
+	h.mustRun("why", "order-7")
+	h.wantGolden("why.golden")
+}
+
+func TestWhyOfAnExecution(t *testing.T) {
+	t.Parallel()
+	h := thrice(t)
+	want := `{"instanceId":"poller","executionId":"x2","items":[]}` + "\n"
+	if got := h.mustRun("why", "poller", "--execution", "x2", "--json"); got != want {
+		t.Errorf("printed %s", got)
+	}
+	h.wantError(exitError, "instance poller has no execution x9: perdure executions poller shows", "why", "poller", "--execution", "x9")
+	h.wantError(exitError, "cursor belongs to another list", "why", "poller", "--cursor", "x")
+	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
+	h.wantError(exitError, "perdure list shows", "why", "nobody")
+}

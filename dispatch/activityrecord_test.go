@@ -1,0 +1,244 @@
+package dispatch_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+)
+
+// recorded is what workers have left of an activity.
+func (f *floor) recorded(in provider.Instance, id int64) provider.ActivityRecord {
+	f.t.Helper()
+	r, err := f.Provider.ReadActivityRecord(f.t.Context(), in.ExecutionID, id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+// recordWrites are the calls that have written to records, and recordReads those that read one.
+func (f *floor) recordWrites() (writes []*dynamodb.UpdateItemInput) {
+	for _, c := range f.made() {
+		if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
+			writes = append(writes, in)
+		}
+	}
+	return writes
+}
+
+func (f *floor) recordReads() (n int) {
+	for _, c := range f.made() {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
+	t.Parallel()
+	for end, c := range map[provider.ActivityEnd]struct {
+		job   job
+		takes time.Duration // from when it was seen until it had ended
+	}{
+		provider.EndStopped:  {job{Takes: time.Hour, Longer: 4 * time.Second, Fails: true}, 4 * time.Second},
+		provider.EndFinished: {job{Takes: time.Hour, Longer: 9 * time.Second}, 9 * time.Second},
+		provider.EndLeaked:   {stubborn, 10 * time.Second},
+	} {
+		t.Run(string(end), func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", c.job)
+				over := f.handled(ctx, f.worker(nil))
+				time.Sleep(time.Minute + 500*time.Millisecond)
+				f.cancel(in, 3)
+				asked := time.Now()
+				if failed := <-over; len(failed) > 0 {
+					t.Errorf("failed %v", failed)
+				}
+				r := f.recorded(in, 3)
+				if after := r.SeenAt.Sub(asked); r.End != end || after < 0 || after > time.Second || r.EndedAt.Sub(r.SeenAt) != c.takes {
+					t.Errorf("%+v, asked at %v: want %s %v after it was seen", r, asked, end, c.takes)
+				}
+				f.wantNoneAgain()
+			})
+		})
+	}
+}
+
+func TestWhatNeverStartedIsRecorded(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, job{}, forever)
+		f.cancel(in, 3, 5)
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		for id, want := range map[int64]provider.ActivityEnd{3: provider.EndNeverStarted, 4: "", 5: provider.EndNeverStarted} {
+			if r := f.recorded(in, id); r.End != want || want != "" && (!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
+				t.Errorf("#%d: %+v, want %q", id, r, want)
+			}
+		}
+	})
+}
+
+// The record stands before anybody can see that the work item is gone.
+func TestTheRecordIsWrittenBeforeTheWorkItemIsDone(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute)
+		f.cancel(in, 3)
+		made := len(f.made())
+		<-over
+		ops := slices.DeleteFunc(f.operations(made), func(op string) bool { return op == "GetItem" })
+		if got := strings.Join(ops, " "); got != "UpdateItem SendMessageBatch DeleteMessageBatch" {
+			t.Errorf("calls %s", got)
+		}
+	})
+}
+
+func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, stubborn)
+		ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // the last two are given back
+		defer stop()
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 2 {
+			t.Errorf("failed %v", failed)
+		}
+		if n := len(f.recordWrites()) + f.recordReads(); n > 0 {
+			t.Errorf("%d calls about records", n)
+		}
+	})
+}
+
+// Interleaving: an activity is stopped, and the delete of its work item fails. The one who gets it again finds it cancelled, and
+// has not started it.
+func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		refused := f.failing("DeleteMessageBatch")
+		refused.Store(true)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute)
+		f.cancel(in, 3)
+		<-over
+		refused.Store(false)
+		first := f.recorded(in, 3)
+		time.Sleep(20 * time.Minute)
+		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
+			t.Errorf("failed %v, %d ran", failed, f.ran())
+		}
+		writes := len(f.recordWrites())
+		if r := f.recorded(in, 3); first.End != provider.EndStopped || r.End != first.End || !r.SeenAt.Equal(first.SeenAt) || !r.EndedAt.Equal(first.EndedAt) || writes != 2 {
+			t.Errorf("%+v, then %+v, of %d writes", first, r, writes)
+		}
+		f.wantNoneAgain()
+	})
+}
+
+// A record is at best: what came of the activity is told all the same.
+func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, hangs := range map[string]bool{"it is refused": false, "it hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", forever, stubborn)
+				queued := f.jobsOf("b", job{})
+				f.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+					if up, ok := c.Input.(*dynamodb.UpdateItemInput); !ok || !strings.HasPrefix(text(up.Key, "sk"), "a#") {
+						return next()
+					}
+					if hangs {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return context.Canceled
+				}
+				f.cancel(queued, 3)
+				over := f.handled(ctx, f.worker(nil))
+				time.Sleep(time.Minute + 500*time.Millisecond)
+				f.cancel(in, 3, 4)
+				asked := time.Now()
+				if failed := <-over; len(failed) > 0 || time.Since(asked) > 12*time.Second {
+					t.Errorf("failed %v after %v", failed, time.Since(asked))
+				}
+				if f.wantSent(1); f.ran() != 2 {
+					t.Errorf("%d ran", f.ran())
+				}
+				for _, end := range []string{"end=never_started", "end=stopped", "end=leaked"} {
+					if !strings.Contains(f.log.String(), end) {
+						t.Errorf("the log lacks %s:\n%s", end, f.log.String())
+					}
+				}
+				f.wantNoneAgain()
+			})
+		})
+	}
+}
+
+// Interleaving: it is cancelled, and its lock is lost in the grace. Another worker has it, and says how it ended.
+func TestWhatHasLostItsLockLeavesNoRecord(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
+		refused := f.failing("ChangeMessageVisibilityBatch")
+		over := f.handled(ctx, f.worker(nil)) // leased at 3 s, for 30 s
+		time.Sleep(10 * time.Second)
+		refused.Store(true)
+		time.Sleep(18500 * time.Millisecond)
+		f.cancel(in, 3)
+		if failed := <-over; len(failed) != 1 {
+			t.Errorf("failed %v", failed)
+		}
+		f.wantCause(3, perdure.ReasonSelectLoser)
+		if n := len(f.recordWrites()); n > 0 {
+			t.Errorf("%d records were written", n)
+		}
+	})
+}
+
+// A process that is being stopped has given the work item back before it finds out that the activity is cancelled.
+func TestWhatWasGivenBackLeavesNoRecord(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{})
+		f.cancel(in, 3)
+		records := f.receive("sim://default")
+		records[0].Hold = provider.NewHold(time.Now(), time.Minute)
+		records[0].EndHold()
+		f.worker(nil).HandleRecords(ctx, records)
+		if n := len(f.recordWrites()); n > 0 || f.ran() > 0 {
+			t.Errorf("%d records were written, %d ran", n, f.ran())
+		}
+	})
+}
+
+// An activity that fails after its worker has told it that it must stop is tried again, and no end of it is recorded.
+func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", forever, stubborn)
+		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		time.Sleep(time.Minute)
+		_ = stop()
+		synctest.Wait()
+		if n := len(f.recordWrites()); n > 0 {
+			t.Errorf("%d records were written", n)
+		}
+	})
+}

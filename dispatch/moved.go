@@ -1,0 +1,99 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A queue moves to its dead letters what it has delivered too often, and tells nobody. That may be a record that no code has run
+// for: a mapping that is throttled raises the count by itself, and an outage of hours does. So the watch picks it up from there (R13).
+
+// pickUp tells those who wait for records that queues have moved to their dead letters, and leaves copies there for people. A
+// record is dealt with first, then copied, then deleted: repeating is harmless, since ids settle once.
+func (k *Timekeeper) pickUp(ctx context.Context) (errs []error) {
+	for m, err := range k.provider.MovedRecords(ctx) {
+		if err == nil {
+			err = k.pickUpOne(ctx, m)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) error {
+	became, err := k.resume(ctx, m)
+	if errors.Is(err, errUnreadable) {
+		k.options.Logger.WarnContext(ctx, "a dead letter cannot be read, it is left to people, or to a later release", "queue", m.Queue, "record", m.Record.ID, "error", err)
+		return nil
+	}
+	if err == nil {
+		k.options.Logger.ErrorContext(ctx, "a record was delivered too often and moved to the dead letters: it is picked up", "queue", m.Queue, "record", m.Record.ID, "became", became)
+		err = k.provider.KeepMovedRecord(ctx, m, fmt.Errorf("picked up: %s", became))
+	}
+	if err != nil {
+		return fmt.Errorf("dispatch: dead letter %s of %s: %w", m.Record.ID, m.Queue, err)
+	}
+	return nil
+}
+
+// errUnreadable: this release cannot read a record.
+var errUnreadable = errors.New("dispatch: it cannot be read")
+
+// resume makes of a moved record what leads on, and says what that was.
+func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became string, err error) {
+	records := []provider.Record{m.Record}
+	switch m.Queue {
+	case provider.QueueInbox:
+		items, bad := k.provider.AdoptOrchestrationItems(records)
+		if len(bad) > 0 {
+			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		return "the message is in the inbox again", k.provider.EnqueueForOrchestrator(ctx, items[0].Messages[0].Message)
+	case provider.QueueTimers:
+		timers, bad := k.provider.AdoptTimers(records)
+		if len(bad) > 0 {
+			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		return "the timer is held again", k.provider.HoldTimers(ctx, timers[0].Timer)
+	default:
+		items, bad := k.provider.AdoptWorkItems(records)
+		if len(bad) > 0 {
+			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		return "the activity has failed", k.provider.EnqueueForOrchestrator(ctx, undelivered(&items[0].WorkItem, m.Queue))
+	}
+}
+
+// undelivered is the failure of an activity whose queue has given it up.
+func undelivered(w *provider.WorkItem, queue string) provider.Message {
+	return provider.Message{
+		Kind: provider.MessageActivityOutcomes, InstanceID: w.InstanceID, ExecutionID: w.ExecutionID, Segment: w.Segment,
+		Outcomes: []provider.ActivityOutcome{{ActivityID: w.ActivityID, Attempt: w.Attempt, Error: &history.Failure{
+			Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
+				"activity %q was delivered too often to queue %q without an end, and moved to its dead letters: nobody may know whether its code ran; the worker's log may tell why", w.Name, queue),
+		}}},
+	}
+}
+
+// wakeAgain wakes a blocked instance. One whose history could not be read is shown as running until it cannot be read again: no
+// history says that it is blocked, so no turn would end it.
+func (k *Timekeeper) wakeAgain(ctx context.Context, instanceID string) error {
+	in, err := k.provider.ReadInstance(ctx, instanceID)
+	if errors.Is(err, provider.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = k.provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: instanceID})
+	if err == nil && in.Diagnosis != nil && in.Diagnosis.Type == history.TypeCorrupt {
+		err = k.provider.BlockInstance(ctx, instanceID, in.ExecutionID, "", nil)
+	}
+	return err
+}

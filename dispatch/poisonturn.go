@@ -1,0 +1,162 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// PoisonError means that a turn of the instance has taken its process down again and again (R13).
+type PoisonError struct {
+	InstanceID string
+	// Deliveries of the message that leads to the turn, of which Died ended so.
+	Deliveries, Died int
+}
+
+func (e *PoisonError) Error() string {
+	return fmt.Sprintf("instance %q: its turn was begun and not ended in %d deliveries of %d: its code took the process down (out of memory, os.Exit, a fatal error), "+
+		"or ran into the end of the invocation. The orchestrator's log tells how its processes ended; a build in which that is mended goes on by itself", e.InstanceID, e.Died, e.Deliveries)
+}
+
+// attempt is what a session knows of its delivery, once it has been marked.
+type attempt struct {
+	mark    *provider.Attempt // nil: not marked
+	verdict *PoisonError      // nil: the code may run
+	copied  bool              // the records are in the dead letters
+}
+
+// watch leaves a mark before the instance's code runs, and be it to replay, where the message that leads to it was delivered
+// too often: a PoisonError when too many of its marks are still there. In an instance that is blocked as poison already each
+// message has one try: more memory is no new build.
+func (s *session) watch(ctx context.Context, executionID string, blocked bool) error {
+	if s.attempt.mark == nil {
+		limit, enough := s.o.options.MaxAttempts, deathsOfPoison
+		if blocked {
+			limit, enough = 0, 1
+		}
+		if s.deliveries() <= limit {
+			return nil
+		}
+		a := provider.Attempt{ExecutionID: executionID, Record: s.item.Messages[s.acked].Record}
+		died, err := s.o.provider.MarkAttempt(ctx, a)
+		if err != nil {
+			return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", s.item.InstanceID, err)
+		}
+		s.attempt.mark = &a
+		if died >= enough {
+			s.attempt.verdict = &PoisonError{InstanceID: s.item.InstanceID, Deliveries: a.Record.ReceiveCount - 1, Died: died}
+		}
+	}
+	if s.attempt.verdict != nil {
+		return s.attempt.verdict
+	}
+	return nil
+}
+
+// unwatch takes the mark away, unless the delivery ran into the end of its invocation, or was found to be poison and could not
+// be dealt with.
+func (s *session) unwatch(ctx context.Context, failed error) {
+	a := &s.attempt
+	if a.mark == nil || failed != nil && (a.verdict != nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
+		return
+	}
+	if err := s.o.provider.UnmarkAttempt(context.WithoutCancel(ctx), *a.mark); err != nil {
+		s.o.options.Logger.WarnContext(ctx, "the mark of a turn's attempt stays", "instance", s.item.InstanceID, "error", err)
+	}
+}
+
+// revive rebuilds an execution, without its code when that is poison.
+func (s *session) revive(ctx context.Context, read *provider.Orchestration) error {
+	err := s.watch(ctx, read.Head.ExecutionID, s.o.isBlockedAsPoison(read.Last()))
+	if _, poison := errors.AsType[*PoisonError](err); err != nil && !poison {
+		return err
+	}
+	s.x, err = s.o.revive(read, err)
+	return err
+}
+
+// isBlockedAsPoison reports whether a history ends blocked so, in this build.
+func (o *Orchestrator) isBlockedAsPoison(last *history.Event) bool {
+	return last.Kind == history.InputsParked && last.BuildID == o.options.BuildID && last.Error != nil && last.Error.Type == history.TypePoison
+}
+
+// keep copies the records of the messages of a turn that is not run to the dead letters, before history takes their inputs: the
+// other way round a crash would leave none for people to see.
+func (s *session) keep(ctx context.Context, why *history.Failure) error {
+	if s.attempt.copied {
+		return nil
+	}
+	taken := s.taken()
+	for i := range taken {
+		if err := s.o.provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{Record: taken[i].Record, Err: &poisonError{why}}); err != nil {
+			return fmt.Errorf("dispatch: instance %q: a poison message could not be put to the dead letters: %w", s.item.InstanceID, err)
+		}
+	}
+	s.attempt.copied = true
+	return nil
+}
+
+// itemsInCompany tells the instances whose turns may run side by side from those that run alone, the most often delivered last.
+func itemsInCompany(items []*provider.OrchestrationItem) (together, alone []*provider.OrchestrationItem) {
+	for _, it := range items {
+		if mostDeliveries(it) > deliveriesTogether {
+			alone = append(alone, it)
+		} else {
+			together = append(together, it)
+		}
+	}
+	slices.SortStableFunc(alone, func(a, b *provider.OrchestrationItem) int { return mostDeliveries(a) - mostDeliveries(b) })
+	return together, alone
+}
+
+func mostDeliveries(it *provider.OrchestrationItem) (most int) {
+	for i := range it.Messages {
+		most = max(most, it.Messages[i].Record.ReceiveCount)
+	}
+	return most
+}
+
+// giveUp deals with messages that were delivered too often to an instance whose history cannot be read: no turn can ever take
+// them. The instance is shown as blocked, with what is wrong, and they go to the dead letters; else failed comes back.
+func (o *Orchestrator) giveUp(ctx context.Context, s *session, failed error) error {
+	if !errors.Is(failed, provider.ErrCorrupt) || s.deliveries() <= o.options.MaxAttempts {
+		return failed
+	}
+	if err := o.blockCorrupt(ctx, s, failed); err != nil {
+		o.options.Logger.ErrorContext(ctx, "an instance whose history cannot be read could not be given up", "instance", s.item.InstanceID, "error", err)
+		return failed
+	}
+	o.options.Logger.ErrorContext(ctx, "the history cannot be read: the instance is blocked, and its messages go to the dead letters",
+		"instance", s.item.InstanceID, "messages", len(s.item.Messages)-s.acked, "error", failed)
+	s.acked = len(s.item.Messages)
+	return nil
+}
+
+func (o *Orchestrator) blockCorrupt(ctx context.Context, s *session, failed error) error {
+	why := &history.Failure{Type: history.TypeCorrupt, Message: failed.Error()}
+	in, err := o.provider.ReadInstance(ctx, s.item.InstanceID)
+	if err == nil && s.isFor(in.ExecutionID) {
+		err = o.provider.BlockInstance(ctx, in.InstanceID, in.ExecutionID, o.options.BuildID, why)
+	}
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return err
+	}
+	for i := s.acked; i < len(s.item.Messages); i++ {
+		u := provider.Unreadable{Record: s.item.Messages[i].Record, Err: &poisonError{why}}
+		if err := o.provider.DeadLetter(ctx, provider.QueueInbox, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFor reports whether the message that leads to the turn is for an execution, or for whichever is the current one. Another
+// execution's history says nothing of the instance.
+func (s *session) isFor(executionID string) bool {
+	x := s.item.Messages[s.acked].ExecutionID
+	return x == "" || x == executionID
+}

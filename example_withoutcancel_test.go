@@ -1,0 +1,50 @@
+package perdure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// journey books a seat and keeps it until somebody confirms. When the instance is cancelled meanwhile, the wait returns a
+// *CancelledError and the body unwinds: what it still has to do, it does in a context that the cancel does not reach.
+func journey(ctx *perdure.OrchestrationContext, seat string) (string, error) {
+	if _, err := perdure.CallActivityByName[string](ctx, "tell", "book "+seat).Await(ctx); err != nil {
+		return "", err
+	}
+	ctx.SetCustomStatus("booked")
+	if _, err := perdure.WaitForExternalEvent[any](ctx, "confirmed").Await(ctx); err != nil {
+		safe := perdure.WithoutCancel(ctx)
+		_, undone := perdure.CallActivityByName[string](safe, "tell", "give back "+seat).Await(safe)
+		return "", errors.Join(err, undone) // nothing but the cancel: the instance is Cancelled, and not Failed
+	}
+	return "booked " + seat, nil
+}
+
+func ExampleWithoutCancel() {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "tell", func(_ context.Context, what string) (string, error) {
+		fmt.Println(what)
+		return what, nil
+	})
+	perdure.AddOrchestration(r, "journey", journey)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "journey", "12A"))
+	for look := time.Tick(time.Millisecond); string(must(c.Status(ctx, id)).CustomStatus) != `"booked"`; <-look {
+	}
+	if err := c.Cancel(ctx, id, "the train is cancelled"); err != nil {
+		fmt.Println(err)
+	}
+	status := must(c.Wait(ctx, id))
+	fmt.Println(status.Status, "because", status.Failure.Message)
+	// Output:
+	// book 12A
+	// give back 12A
+	// Cancelled because the train is cancelled
+}

@@ -1,0 +1,43 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+const paramForce = "force"
+
+func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return err
+	}
+	force, err := boolParam(query, paramForce)
+	if err != nil {
+		return err
+	}
+	var opts []client.PurgeOption
+	if force {
+		opts = append(opts, client.Force())
+	}
+	if err := h.client.Purge(r.Context(), id, opts...); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// boolParam is true or false; missing, it is false. Anything else must not be taken for either.
+func boolParam(query url.Values, name string) (bool, error) {
+	switch v := query.Get(name); {
+	case v == "true":
+		return true, nil
+	case v == "false" || !query.Has(name):
+		return false, nil
+	default:
+		return false, &provider.FieldError{Field: name, Problem: "must be true or false"}
+	}
+}

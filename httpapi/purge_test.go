@@ -1,0 +1,40 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
+	h.call(t, http.MethodDelete, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.call(t, http.MethodGet, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.start(t, "over") // the id is free
+}
+
+func TestPurgeOfARunningInstanceTakesForce(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	for _, query := range []string{"", "?force=false"} {
+		h.call(t, http.MethodDelete, inUse+query, "").wantProblem(http.StatusConflict, "instance_not_over", "instanceId")
+		h.call(t, http.MethodGet, inUse, "").want(http.StatusOK)
+	}
+	h.call(t, http.MethodDelete, inUse+"?force=true", "").want(http.StatusNoContent)
+	h.call(t, http.MethodGet, inUse, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+}
+
+// What is irrevocable must not come of a slip.
+func TestPurgeTakesNothingElse(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	for query, field := range map[string]string{
+		"force=": "force", "force=1": "force", "force=TRUE": "force", "force": "force", "force=true&force=false": "force", "Force=true": "Force",
+	} {
+		h.call(t, http.MethodDelete, over+"?"+query, "").wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+	h.call(t, http.MethodDelete, "/v1/instances/%00", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+	h.call(t, http.MethodDelete, "/v1/instances/~*", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+	h.call(t, http.MethodGet, over, "").want(http.StatusOK)
+}

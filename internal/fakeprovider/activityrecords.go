@@ -1,0 +1,34 @@
+package fakeprovider
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Leave adds what a worker leaves of activities of an execution.
+func (p *Provider) Leave(executionID string, records ...provider.ActivityRecord) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left[executionID] = append(p.left[executionID], records...)
+}
+
+// ReadActivityRecords implements provider.Instances.
+func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	return func(yield func(provider.ActivityRecord, error) bool) {
+		if err := p.begin(ctx); err != nil {
+			yield(provider.ActivityRecord{}, err)
+			return
+		}
+		records := slices.SortedFunc(slices.Values(p.left[executionID]), func(a, b provider.ActivityRecord) int { return cmp.Compare(a.ActivityID, b.ActivityID) })
+		p.mu.Unlock()
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package lambdahandler
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatTheEnvironmentSaysOfAttempts(t *testing.T) {
+	t.Parallel()
+	const name = "PERDURE_MAX_ATTEMPTS"
+	for value, want := range map[string]int{"": 10, "1": 1, "90": 90, "0": 0, "91": 0, "-1": 0, "ten": 0, "1.5": 0} {
+		e := environmentWith(map[string]string{name: value})
+		got, err := e.maxAttempts(), e.err()
+		if want == 0 {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%q: %s is not named: %v", value, name, err)
+			}
+		} else if got != want || err != nil {
+			t.Errorf("%q: %d, %v; want %d", value, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// row is how far the activity of these tests is.
+type row struct{ N int }
+
+// limits are those of a call.
+type limits struct{ Beat, Close time.Duration }
+
+// imports is a registry with an activity that takes a minute a row, hangs in the third of its first attempt, and goes on where it was.
+func imports() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "import", func(ctx context.Context, rows int) (int, error) {
+		last, again := perdure.HeartbeatDetails[row](ctx)
+		for n := last.N + 1; n <= rows; n++ {
+			if n == 3 && !again {
+				<-ctx.Done()
+				return 0, context.Cause(ctx)
+			}
+			perdure.Heartbeat(ctx, row{n})
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+		}
+		return rows - last.N, nil
+	})
+	perdure.AddOrchestration(r, "imports", func(ctx *perdure.OrchestrationContext, l limits) (int, error) {
+		opts := []perdure.ActivityCallOption{perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})}
+		if l.Beat > 0 {
+			opts = append(opts, perdure.WithHeartbeatTimeout(l.Beat))
+		}
+		if l.Close > 0 {
+			opts = append(opts, perdure.WithScheduleToClose(l.Close))
+		}
+		return perdure.CallActivityByName[int](ctx, "import", 5, opts...).Await(ctx)
+	})
+	return r
+}
+
+func TestHeartbeatsAndTheirTimeout(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, imports())
+	began := env.Now()
+	s, err := env.Client().Wait(t.Context(), start(t, env, "imports", limits{Beat: 2 * time.Minute}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two rows, a minute in the third until the heartbeat of the second is two old, the wait, and three rows.
+	took := env.Now().Sub(began)
+	if n, err := client.Result[int](s); err != nil || n != 3 || took < 66*time.Minute || took > 67*time.Minute {
+		t.Errorf("%d rows after %v, %v", n, took, err)
+	}
+}
+
+func TestScheduleToClose(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, imports())
+	began := env.Now()
+	s, err := env.Client().Wait(t.Context(), start(t, env, "imports", limits{Close: 6 * time.Hour}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Result[int](s)
+	if took := env.Now().Sub(began); took < 6*time.Hour || took > 6*time.Hour+time.Second {
+		t.Errorf("after %v", took)
+	}
+	if e, ok := errors.AsType[*perdure.TimeoutError](err); !ok || !strings.Contains(e.Message, "schedule-to-close") {
+		t.Errorf("it ended with %v", err)
+	}
+}

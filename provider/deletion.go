@@ -1,0 +1,39 @@
+package provider
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// What a deletion leaves in history and in cancel records, for as long as they last.
+const (
+	// ReasonInstanceDeleted is why what an instance left outstanding is cancelled.
+	ReasonInstanceDeleted = "instance_deleted"
+	// DeletedMessage is what its parent is told.
+	DeletedMessage = "deleted"
+)
+
+// Fence are the events that end an execution which is deleted before it is over: what past left outstanding is cancelled, and
+// the parent is told that its child was terminated. last is the id of the last event. Committed as the next segment they keep
+// out whoever still runs a turn on the head before it (R17).
+func Fence(past []history.Event, last int64, now time.Time) []history.Event {
+	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
+	events := append(history.CancelOutstanding(past, ReasonInstanceDeleted), end)
+	for i := range events {
+		events[i].ID, events[i].Time = last+1+int64(i), now
+	}
+	return events
+}
+
+// Deleted is the cancel record of an execution that was deleted: what was decided before stands, and all else is cancelled too.
+// It is the same when it is already open.
+func (c Cancels) Deleted(now time.Time) Cancels {
+	for i := range c {
+		if c[i].Open {
+			return c
+		}
+	}
+	return append(slices.Clip(c), ActivityCancel{Open: true, Reason: ReasonInstanceDeleted, At: now})
+}

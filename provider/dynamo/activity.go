@@ -1,0 +1,145 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Attributes of an activity's item. Each is there once it was left.
+const (
+	attrSeenAt   = "seenAt"
+	attrEndedAt  = "endedAt"
+	attrEnd      = "end"
+	attrDetails  = "details"
+	attrBeatenAt = "beatenAt"
+)
+
+// activitySK sorts as the ids do.
+func activitySK(activityID int64) string { return fmt.Sprintf(skActivities+"%010d", activityID) }
+
+// PutActivityRecords updates an item for each record, side by side.
+func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
+	puts := make([]func() error, len(records))
+	for i := range records {
+		puts[i] = func() error { return p.putActivityRecord(ctx, executionID, &records[i]) }
+	}
+	return together(puts...)
+}
+
+func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r *provider.ActivityRecord) error {
+	in := activityUpdate(p.hub.Table, executionID, r)
+	if in == nil {
+		return nil
+	}
+	err := call(ctx, "DynamoDB.UpdateItem", "", func() error {
+		_, err := p.table.UpdateItem(ctx, in)
+		return err
+	})
+	if _, known := errors.AsType[*types.ConditionalCheckFailedException](err); known {
+		return nil // what is there says more
+	}
+	if err != nil {
+		return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, r.ActivityID, err)
+	}
+	return nil
+}
+
+// activityUpdate sets what a record has, or is nil when that is nothing.
+func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dynamodb.UpdateItemInput {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(r.ActivityID))},
+		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: item{},
+	}
+	var sets []string
+	set := func(name, value string) {
+		if value == "" {
+			return
+		}
+		in.ExpressionAttributeNames["#"+name], in.ExpressionAttributeValues[":"+name] = name, str(value)
+		sets = append(sets, "#"+name+" = :"+name)
+	}
+	set(attrSeenAt, formatSome(r.SeenAt))
+	set(attrEndedAt, formatSome(r.EndedAt))
+	set(attrEnd, string(r.End))
+	set(attrDetails, string(r.Details))
+	set(attrBeatenAt, formatSome(r.BeatenAt))
+	if len(sets) == 0 {
+		return nil
+	}
+	in.UpdateExpression = aws.String("SET " + strings.Join(sets, ", "))
+	switch {
+	case r.End == provider.EndNeverStarted:
+		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrEnd + ")")
+	case !r.BeatenAt.IsZero():
+		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrBeatenAt + ") OR #" + attrBeatenAt + " <= :" + attrBeatenAt)
+	}
+	return in
+}
+
+// formatSome is formatTime, but nothing of the zero time.
+func formatSome(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return formatTime(t)
+}
+
+// ReadActivityRecord reads one item.
+func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+	it, err := p.getExecutionItem(ctx, executionID, activitySK(activityID))
+	if err != nil || len(it) == 0 {
+		return provider.ActivityRecord{ActivityID: activityID}, err
+	}
+	return decodeActivityRecord(it)
+}
+
+// ReadActivityRecords queries the items of an execution, page by page.
+func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	return func(yield func(provider.ActivityRecord, error) bool) {
+		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+		in.ExpressionAttributeValues[":sk"] = str(skActivities)
+		for page, err := range p.query(ctx, "", in) {
+			if err != nil {
+				yield(provider.ActivityRecord{}, err)
+				return
+			}
+			for _, it := range page {
+				if !yield(decodeActivityRecord(it)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
+	r := provider.ActivityRecord{End: provider.ActivityEnd(getString(it, attrEnd))}
+	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
+	r.ActivityID = id
+	if details := getString(it, attrDetails); details != "" {
+		r.Details = json.RawMessage(details)
+	}
+	for name, at := range map[string]*time.Time{attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.BeatenAt} {
+		text := getString(it, name)
+		if text == "" || err != nil {
+			continue
+		}
+		*at, err = time.Parse(timeFormat, text)
+	}
+	if err != nil {
+		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)
+	}
+	return r, nil
+}

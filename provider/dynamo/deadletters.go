@@ -1,0 +1,88 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	// lookLimit bounds a look into the dead letters of a queue: those that are for people stay there for days.
+	lookLimit = 1000
+	// lookHides is for how long the dead letters that were looked at are invisible: longer than a look takes, so that none is seen
+	// twice in it, and shorter than the time to the next one.
+	lookHides = time.Minute
+)
+
+// MovedRecords receives dead letters, and yields those that lack the attribute which every copy of ours has. It does not wait for
+// any: what a short poll of SQS misses is found by the next look. In the inbox's dead letters more than 10 copies of one instance hide
+// what was moved there behind them, until somebody has dealt with those.
+func (p *Provider) MovedRecords(ctx context.Context) iter.Seq2[provider.MovedRecord, error] {
+	return func(yield func(provider.MovedRecord, error) bool) {
+		for _, queue := range p.deadLetterQueues() {
+			for m, err := range p.movedFrom(ctx, queue) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provider.MovedRecord, error] {
+	return func(yield func(provider.MovedRecord, error) bool) {
+		for seen := 0; seen < lookLimit; {
+			letters, err := p.receiveDead(ctx, queue)
+			if err != nil {
+				yield(provider.MovedRecord{}, fmt.Errorf("dynamo: the dead letters of %s: %w", queue, err))
+				return
+			}
+			if len(letters) == 0 {
+				return
+			}
+			seen += len(letters)
+			for i := range letters {
+				if _, ours := letters[i].MessageAttributes[attrReason]; ours {
+					continue
+				}
+				if !yield(provider.MovedRecord{Queue: queue, Record: recordOf(&letters[i])}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Message, error) {
+	url := p.hub.DeadLetters[queue]
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(lookHides / time.Second),
+		MessageAttributeNames: []string{attrReason},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSequenceNumber,
+		},
+	}
+	var out *sqs.ReceiveMessageOutput
+	err := call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+		out, err = p.queues.ReceiveMessage(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Messages, nil
+}
+
+// KeepMovedRecord copies first: a record that is there twice does no harm, and one that is nowhere is lost.
+func (p *Provider) KeepMovedRecord(ctx context.Context, m provider.MovedRecord, why error) error {
+	if err := p.DeadLetter(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}); err != nil {
+		return err
+	}
+	return p.deleteBatch(ctx, p.hub.DeadLetters[m.Queue], []provider.Record{m.Record})
+}

@@ -1,0 +1,231 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// deleteTries bounds how often a deletion looks anew, because the instance had a turn or somebody else deletes it too.
+const deleteTries = 10
+
+func isDeleting(it item) bool {
+	_, deleting := it[attrDeleting]
+	return deleting
+}
+
+// DeleteInstance ends the instance and marks it, in one transaction; then sends what its end causes; then erases one execution
+// after the other; and leaves a tombstone (R17). The instance item says how far it has come, so that each call goes on from
+// there, whoever made the one before.
+func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
+	life := "" // the start of the instance that this call found: it is not for another that has its id later
+	for range deleteTries {
+		it, err := p.getInstance(ctx, instanceID, provider.Strong)
+		switch start := getString(it, attrStartID); {
+		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
+			return nil // somebody else has finished it
+		case err != nil:
+			return err
+		default:
+			life = start
+		}
+		if isDeleting(it) {
+			err = p.finishDeletion(ctx, it)
+		} else if err = p.condemn(ctx, it, force); err == nil {
+			continue
+		}
+		if !errors.Is(err, errGoOn) {
+			return err
+		}
+	}
+	return &provider.Error{Op: "DeleteInstance", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
+}
+
+// errGoOn: the instance is not as it was read; the deletion goes on with how it stands now.
+var errGoOn = errors.New("dynamo: the instance has moved on")
+
+// condemn ends an instance, where it is not over, and marks it.
+func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
+	in, err := decodeInstance(it)
+	if err != nil {
+		return err
+	}
+	if !in.Status.Terminal() && !force {
+		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotTerminal)
+	}
+	d, err := p.lookAtEnd(ctx, &in)
+	if err != nil {
+		return err
+	}
+	if d.head.Watermark == (provider.Position{}) {
+		d.head.Watermark = watermarkOf(it)
+	}
+	writes, err := p.condemnation(ctx, &in, d)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+	}
+	err = p.transact(ctx, in.InstanceID, writes)
+	if conditionFailed(err) { // a turn was committed, or somebody else has marked it; or this did, and the response was lost
+		return errGoOn
+	}
+	return err
+}
+
+// condemnation is the transaction that ends and marks an instance: the fence unless it is over, the cancel record, and the mark.
+func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *deathbed) ([]types.TransactWriteItem, error) {
+	now := p.now().UTC()
+	var items []item
+	if !d.over {
+		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(d.events(), d.lastID, now)}
+		var err error
+		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
+			return nil, err
+		}
+	}
+	record, err := p.deletedCancels(ctx, in.ExecutionID, now)
+	if err != nil {
+		return nil, err
+	}
+	writes := p.puts(append(items, record...))
+	if !d.over {
+		create(writes[0].Put)
+	}
+	return append(writes, types.TransactWriteItem{Update: p.mark(in, d.head.Watermark, now)}), nil
+}
+
+// deletedCancels makes the items of a deleted execution's cancel record. One that is beyond reading gives way.
+func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]item, error) {
+	before, err := p.ReadCancels(ctx, executionID)
+	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
+		return nil, err
+	}
+	return encodeCancels(executionID, before.Deleted(now))
+}
+
+// mark makes an instance Deleting, on the condition that the execution is still its current one. What its tombstone is to say of
+// the inbox is kept here: soon there is no segment that says it.
+func (p *Provider) mark(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
+	return &types.Update{
+		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
+		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
+			" REMOVE blockedBy, diagnosis"),
+		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
+		ExpressionAttributeNames: map[string]string{"#status": attrStatus},
+		ExpressionAttributeValues: item{
+			":status": str(string(provider.StatusDeleting)), ":since": str(formatTime(now)), ":attention": str(attentionDeleting),
+			":wm": str(watermark.Sequence), ":inbox": str(watermark.Inbox), ":x": str(in.ExecutionID),
+		},
+	}
+}
+
+// finishDeletion goes on with an instance that is marked. The newest execution goes first: messages name it, and its start says
+// which one came before. Of each the start goes first, so that from the first write on readers find nothing, not half of a history.
+func (p *Provider) finishDeletion(ctx context.Context, it item) error {
+	in, err := decodeInstance(it)
+	if err != nil {
+		return err
+	}
+	at := getString(it, attrErasing)
+	if at == "" {
+		if err := p.sendEnd(ctx, &in); err != nil {
+			return err
+		}
+		at = in.ExecutionID
+		if err := p.moveOn(ctx, &in, "", at); err != nil {
+			return err
+		}
+	}
+	for {
+		previous, err := p.erase(ctx, in.InstanceID, at)
+		if err != nil {
+			return err
+		}
+		if previous == "" {
+			return p.bury(ctx, it, at)
+		}
+		if err := p.moveOn(ctx, &in, at, previous); err != nil {
+			return err
+		}
+		at = previous
+	}
+}
+
+// moveOn notes which execution is erased next, so that no call has to begin anew, and that there is progress.
+func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to string) error {
+	update := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
+		UpdateExpression:          aws.String("SET updated = :moved, erasing = :to"),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
+		ExpressionAttributeValues: item{":moved": str(formatTime(p.now())), ":to": str(to), ":x": str(in.ExecutionID)},
+	}
+	if from != "" {
+		update.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :from")
+		update.ExpressionAttributeValues[":from"] = str(from)
+	}
+	err := call(ctx, "DynamoDB.UpdateItem", in.InstanceID, func() error {
+		_, err := p.table.UpdateItem(ctx, update)
+		return err
+	})
+	if _, overtaken := refusedItem(err, 0); overtaken {
+		return errGoOn
+	}
+	return err
+}
+
+// bury puts a tombstone in the place of an instance of which nothing else is left.
+func (p *Provider) bury(ctx context.Context, it item, last string) error {
+	in := &dynamodb.PutItemInput{
+		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND attribute_not_exists(refused)"),
+		ExpressionAttributeValues: item{":x": it[attrExecution], ":last": str(last)},
+	}
+	if refused := it[attrRefused]; refused != nil {
+		in.ConditionExpression = aws.String("execution = :x AND attribute_exists(deleting) AND erasing = :last AND refused = :refused")
+		in.ExpressionAttributeValues[":refused"] = refused
+	}
+	err := call(ctx, "DynamoDB.PutItem", getString(it, attrPK)[len(idPrefix):], func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
+	if _, changed := refusedItem(err, 0); changed { // a start was refused meanwhile, or somebody else was faster
+		return errGoOn
+	}
+	return err
+}
+
+// deletingFor is how long a deletion may make no progress before the watch goes on with it.
+const deletingFor = 2 * time.Minute
+
+// DeletingInstances reads the index of what needs attention, and then each instance: the index may not have heard yet that a
+// deletion is finished, and that the id has another life.
+func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[provider.Instance, error] {
+	in := p.attentionQuery(attentionDeleting)
+	in.KeyConditionExpression = aws.String("attention = :kind AND updated < :before")
+	in.ExpressionAttributeValues[":before"] = str(formatTime(p.now().Add(-deletingFor)))
+	return func(yield func(provider.Instance, error) bool) {
+		for page, err := range p.query(ctx, "", in) {
+			if err != nil {
+				yield(provider.Instance{}, err)
+				return
+			}
+			for _, it := range page {
+				id := getString(it, attrPK)
+				in, err := p.readInstance(ctx, id[min(len(idPrefix), len(id)):], provider.Strong)
+				if errors.Is(err, provider.ErrNotFound) || err == nil && in.Status != provider.StatusDeleting {
+					continue
+				}
+				if !yield(in, err) {
+					return
+				}
+			}
+		}
+	}
+}

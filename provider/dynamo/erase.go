@@ -1,0 +1,159 @@
+package dynamo
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+func isStub(it item) bool {
+	_, stub := it[attrStub]
+	return stub
+}
+
+// unlessDeleted are the items of a history, or none once its start is a stub.
+func unlessDeleted(items []item) []item {
+	if len(items) > 0 && isStub(items[0]) {
+		return nil
+	}
+	return items
+}
+
+// erase makes stubs of an execution's segments, and returns which execution came before. A segment's place is never free: whoever
+// still holds a turn for it comes second, as ever (I8). Only its cancel record stays, for the workers that still run its
+// activities, and for those that are yet to receive them. Repeating it is harmless.
+func (p *Provider) erase(ctx context.Context, instanceID, executionID string) (previous string, err error) {
+	all := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
+	all.ExpressionAttributeValues[":sk"] = str(" ") // before every sort key
+	items, err := p.queryAll(ctx, instanceID, all)
+	if err != nil {
+		return "", err
+	}
+	rest := remainsOf(items)
+	start := p.stub(executionID, 0)
+	if previous = rest.previous; previous != "" {
+		start[attrPrevious] = str(previous)
+	}
+	if !rest.stubs[0] {
+		if err := p.overwrite(ctx, instanceID, start); err != nil {
+			return "", err
+		}
+	}
+	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
+		return "", err
+	}
+	var writes []func() error
+	for sequence := int64(1); sequence <= rest.last; sequence++ {
+		if !rest.stubs[sequence] {
+			writes = append(writes, func() error { return p.overwrite(ctx, instanceID, p.stub(executionID, sequence)) })
+		}
+	}
+	for _, sk := range rest.others {
+		writes = append(writes, func() error { return p.remove(ctx, instanceID, executionID, sk) })
+	}
+	return previous, together(writes...)
+}
+
+// remains are what lies under an execution's key.
+type remains struct {
+	last     int64          // the sequence of the last segment
+	stubs    map[int64]bool // which are stubs already
+	others   []string       // sort keys of what is not kept: parts beyond the first, records of activities
+	previous string
+}
+
+func remainsOf(items []item) remains {
+	r := remains{stubs: map[int64]bool{}}
+	for _, it := range items {
+		sk := getString(it, attrSK)
+		if sk == skCancels || strings.HasPrefix(sk, skCancels+"#") {
+			continue
+		}
+		sequence, part, err := parseSegmentSK(sk)
+		if !strings.HasPrefix(sk, skSegments) || err != nil {
+			r.others = append(r.others, sk)
+			continue
+		}
+		r.last = max(r.last, sequence)
+		if part > 0 {
+			r.others = append(r.others, sk)
+			continue
+		}
+		r.stubs[sequence] = isStub(it)
+		if sequence == 0 {
+			r.previous = getString(it, attrPrevious)
+		}
+	}
+	return r
+}
+
+// stub is what is left of a segment.
+func (p *Provider) stub(executionID string, sequence int64) item {
+	now := p.now()
+	return item{
+		attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(sequence, 0)),
+		attrStub: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)),
+	}
+}
+
+// keepCancels lets the cancel record of a deleted execution last as long as a message can.
+func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID string) error {
+	now := p.now().UTC()
+	record, err := p.deletedCancels(ctx, executionID, now)
+	if err != nil {
+		return err
+	}
+	ttl := unix(now.Add(tombstoneLife))
+	for _, it := range record {
+		it[attrTTL] = ttl
+	}
+	if len(record) == 1 {
+		return p.overwrite(ctx, instanceID, record[0])
+	}
+	return p.transact(ctx, instanceID, p.puts(record))
+}
+
+func (p *Provider) overwrite(ctx context.Context, instanceID string, it item) error {
+	return call(ctx, "DynamoDB.PutItem", instanceID, func() error {
+		_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
+		return err
+	})
+}
+
+func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk string) error {
+	key := item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}
+	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
+		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
+		return err
+	})
+}
+
+// tombstoneOf is what is left of an instance: the starts that may never happen, its own among them (R10), and the last message
+// that it consumed (R3).
+func (p *Provider) tombstoneOf(it item) item {
+	now := p.now()
+	past := map[string]bool{getString(it, attrStartID): true}
+	for _, id := range pastOf(it) {
+		past[id] = true
+	}
+	t := item{
+		attrDeleted: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)), attrRefused: num(getNumber(it, attrRefused)),
+		attrPast: &types.AttributeValueMemberSS{Value: slices.Sorted(maps.Keys(past))}, attrWM: it[attrWM], attrInbox: it[attrInbox],
+		attrPK: it[attrPK], attrSK: it[attrSK],
+	}
+	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
+	return t
+}
+
+// watermarkOf is the last message that an instance consumed which is over, or is a tombstone.
+func watermarkOf(it item) provider.Position {
+	return provider.Position{Inbox: getString(it, attrInbox), Sequence: getString(it, attrWM)}
+}

@@ -1,0 +1,138 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// skMarks are the marks of an execution: p#<activity, or 0>#<message id>.
+const skMarks = "p#"
+
+// Attributes of a mark.
+const (
+	attrBegun    = "begun"    // deliveries that began and were not unmarked
+	attrDelivery = "delivery" // the latest of them
+)
+
+func markKey(a *provider.Attempt) item {
+	return item{
+		attrPK: str(executionPK(a.ExecutionID)),
+		// The message, too: an activity may have two, each with its own count, and a turn has another one at its head each time.
+		attrSK: str(fmt.Sprintf("%s%d#%s", skMarks, a.ActivityID, a.Record.ID)),
+	}
+}
+
+// MarkAttempt counts the deliveries that begin, on the condition that this one has not been counted: a repeat, whose first
+// answer was lost, counts nothing, nor does a function that was frozen while a later delivery began.
+func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died int, err error) {
+	now := p.now()
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: markKey(&a),
+		UpdateExpression:         aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
+		ConditionExpression:      aws.String("attribute_not_exists(#delivery) OR #delivery < :delivery"),
+		ExpressionAttributeNames: map[string]string{"#delivery": attrDelivery, "#at": "at", "#gone": attrTTL, "#begun": attrBegun},
+		ExpressionAttributeValues: item{
+			":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(1), ":at": str(formatTime(now)), ":gone": unix(now.Add(tombstoneLife)),
+		},
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	var mark item
+	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
+		out, err := p.table.UpdateItem(ctx, in)
+		if err == nil {
+			mark = out.Attributes
+		}
+		return err
+	})
+	if err != nil {
+		counted, refused := refusedItem(err, 0)
+		if !refused {
+			return 0, err
+		}
+		mark = counted
+	}
+	return max(0, int(getNumber(mark, attrBegun))-1), nil
+}
+
+// UnmarkAttempt leaves a count of none, which goes by its TTL: to delete it would take a right that functions do not have. Where a
+// later delivery has begun, as when the lock ended in between, that one stays.
+func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error {
+	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", 0, p.now())
+	if err == nil && !unmarked {
+		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery", 1, p.now().Add(tombstoneLife))
+	}
+	return err
+}
+
+// countAttempts sets a mark's count, if the latest delivery that was marked is as the condition says.
+func (p *Provider) countAttempts(ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time) (counted bool, err error) {
+	return p.updateIf(ctx, "", &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: markKey(a),
+		UpdateExpression:          aws.String("SET #begun = :begun, #gone = :gone"),
+		ConditionExpression:       &condition,
+		ExpressionAttributeNames:  map[string]string{"#delivery": attrDelivery, "#gone": attrTTL, "#begun": attrBegun},
+		ExpressionAttributeValues: item{":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(begun), ":gone": unix(until)},
+	})
+}
+
+// updateIf updates an item, or does nothing when the condition fails.
+func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb.UpdateItemInput) (updated bool, err error) {
+	err = call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
+		_, err := p.table.UpdateItem(ctx, in)
+		return err
+	})
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// unix is a time as a TTL has it.
+func unix(t time.Time) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(t.Unix(), 10)}
+}
+
+// BlockInstance writes on the instance alone. A segment would need a history to stand in.
+func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
+	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis"
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(instanceID),
+		UpdateExpression:         aws.String(set + forget),
+		ConditionExpression:      aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
+		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#status": "status", "#x": "execution"},
+		ExpressionAttributeValues: item{
+			":updated": str(formatTime(p.now())), ":x": str(executionID), ":status": str(string(provider.StatusRunning)),
+			":pending": str(string(provider.StatusPending)), ":running": str(string(provider.StatusRunning)),
+			":cancelling": str(string(provider.StatusCancelling)), ":blocked": str(string(provider.StatusBlocked)),
+		},
+	}
+	if why != nil {
+		diagnosis, err := json.Marshal(why)
+		if err != nil {
+			return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
+		}
+		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis")
+		in.ExpressionAttributeValues[":status"] = str(string(provider.StatusBlocked))
+		in.ExpressionAttributeValues[":attention"], in.ExpressionAttributeValues[":blockedBy"] = str(attentionBlocked), str(buildID)
+		in.ExpressionAttributeValues[":diagnosis"] = str(string(diagnosis))
+	}
+	_, err := p.updateIf(ctx, instanceID, in)
+	return err
+}
+
+// deadLetterQueues are the names of the queues that have dead letters, in order.
+func (p *Provider) deadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }

@@ -1,0 +1,59 @@
+package dynamo
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// largeSegment has several parts.
+func largeSegment(t *testing.T) []item {
+	t.Helper()
+	noise := make([]byte, 500<<10)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	e := history.Event{ID: 2, Kind: history.ExternalEventRaised, Time: time.Unix(0, 0), Name: "n", EventID: "e", Data: history.Payload(`"` + hex.EncodeToString(noise) + `"`)}
+	items, err := encodeSegment("x", "nonce", provider.Segment{Sequence: 3, Events: []history.Event{e}})
+	if err != nil || len(items) < 2 {
+		t.Fatalf("%d items, %v", len(items), err)
+	}
+	return items
+}
+
+// A page of a query may end within a segment.
+func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
+	t.Parallel()
+	items := largeSegment(t)
+	for cut := range items[1:] {
+		first := items[:cut+1]
+		events, rest, err := wholeSegments(first, false)
+		if len(events) != 0 || len(rest) != len(first) || err != nil {
+			t.Errorf("%d of %d items: %d events, %d items left, %v", cut+1, len(items), len(events), len(rest), err)
+		}
+		events, rest, err = wholeSegments(append(rest, items[cut+1:]...), true)
+		if len(events) != 1 || len(rest) != 0 || err != nil {
+			t.Errorf("then: %d events, %d items left, %v", len(events), len(rest), err)
+		}
+	}
+}
+
+func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
+	t.Parallel()
+	items := largeSegment(t)
+	if _, _, err := wholeSegments(items[:1], true); err == nil {
+		t.Error("parts are missing, and that is no error")
+	}
+	if _, _, err := wholeSegments(items[1:], true); err == nil {
+		t.Error("the first part is missing, and that is no error")
+	}
+	stub := item{attrPK: items[0][attrPK], attrSK: items[0][attrSK], attrStub: str("now")}
+	if _, _, err := wholeSegments([]item{stub}, true); !errors.Is(err, errStub) {
+		t.Errorf("a stub: %v", err)
+	}
+}

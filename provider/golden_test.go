@@ -1,0 +1,89 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Golden files are what lies in queues while a release is replaced by another: what is there is read for ever, and only added to.
+func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
+	t.Parallel()
+	closeBy := time.Date(2026, 1, 2, 13, 0, 0, 500_000_000, time.UTC)
+	due, notBefore := closeBy.Add(time.Second), closeBy.Add(-50*time.Minute-500*time.Millisecond)
+	item := provider.WorkItem{
+		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge", Queue: "payments", Attempt: 1,
+		Input: history.Payload(`{"order":1}`), StartToCloseMs: 60_000, Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
+	}
+	limited := item
+	limited.Input, limited.StartToCloseMs, limited.Retry = nil, 0, nil
+	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.CloseBy = 2, &notBefore, 5000, &closeBy
+	timer := provider.Timer{V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: due}
+	activitys := timer
+	activitys.Activity = true
+	fired := provider.Message{V: 1, Kind: provider.MessageTimerFired, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: &due}
+	ended := fired
+	ended.Activity = true
+	for name, want := range map[string]any{
+		"workitem": item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := strings.TrimSpace(string(golden))
+			if written, err := json.Marshal(want); err != nil || string(written) != body {
+				t.Errorf("written now\n%s, golden\n%s, %v", written, body, err)
+			}
+			if read, err := decode(name, body); err != nil || !reflect.DeepEqual(read, want) {
+				t.Errorf("read as\n%+v, want\n%+v, %v", read, want, err)
+			}
+		})
+	}
+}
+
+// decode reads what a golden file holds.
+func decode(name, body string) (any, error) {
+	switch kind, _, _ := strings.Cut(name, "-"); kind {
+	case "workitem":
+		return provider.DecodeWorkItem(body)
+	case "timer":
+		return provider.DecodeTimer(body)
+	default:
+		return provider.DecodeMessage(body)
+	}
+}
+
+// The timers of activities wait until their activities are settled, in whatever way.
+func TestSpansOfScheduleToCloseTimes(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	scheduled := history.Event{ID: 3, Kind: history.ActivityScheduled, Time: noon, ScheduleToCloseMs: 60_000}
+	unlimited := history.Event{ID: 4, Kind: history.ActivityScheduled, Time: noon}
+	for kind, settles := range map[history.Kind]bool{
+		history.ActivityCompleted: true, history.ActivityFailed: true, history.ActivityCancelRequested: true, history.OutputFailed: true,
+		history.ActivityRetryScheduled: false, history.ExternalEventRaised: false,
+	} {
+		spans := provider.TimerSpans{}
+		spans.Apply([]history.Event{scheduled, unlimited})
+		want := provider.TimerSpan{TimerID: 3, CreatedAt: noon, FireAt: noon.Add(61 * time.Second)}
+		if len(spans) != 1 || spans[3] != want {
+			t.Fatalf("spans %+v, want %+v", spans, want)
+		}
+		end := []history.Event{{ID: 5, Kind: kind, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}}
+		got := spans.Cancelled(end)
+		spans.Apply(end)
+		if len(got) == 1 != settles || len(spans) == 0 != settles {
+			t.Errorf("%s: needless %+v, left %+v", kind, got, spans)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+)
+
+// remove deletes an instance through API Gateway, as any program would, and tells the answer's body.
+func remove(t *testing.T, instance, query string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, hub.api+"/instances/"+instance+query, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+// What is over is deleted, through the API and on the command line, with the rights that the functions have; its id is free then.
+func TestPurgeWhatIsOver(t *testing.T) {
+	for n := range 2 {
+		if _, err := hub.client.Start(t.Context(), "hello", "world", client.WithInstanceID(id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hub.client.Wait(t.Context(), id(t, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, body := remove(t, id(t, 0), ""); status != http.StatusNoContent {
+		t.Errorf("HTTP %d: %s", status, body)
+	}
+	if out, exit := perdure(t, "purge", id(t, 1)); exit != 0 || out != "" {
+		t.Errorf("purge: exit %d, %s", exit, out)
+	}
+	for n := range 2 {
+		if status, _, problem := request(t, http.MethodGet, "/instances/"+id(t, n), ""); status != http.StatusNotFound {
+			t.Errorf("purged: HTTP %d %v", status, problem)
+		}
+		if status, body := remove(t, id(t, n), ""); status != http.StatusNotFound || !strings.Contains(body, "instance_not_found") {
+			t.Errorf("purged again: HTTP %d: %s", status, body)
+		}
+		if _, err := hub.client.Start(t.Context(), "hello", "again", client.WithInstanceID(id(t, n))); err != nil {
+			t.Errorf("the id is not free: %v", err)
+		}
+		s, err := hub.client.Wait(t.Context(), id(t, n))
+		if got, _ := client.Result[string](s); err != nil || got != "hello, again" {
+			t.Errorf("the next life: %q, %v", got, err)
+		}
+	}
+}
+
+func TestPurgeWhatRunsTakesForce(t *testing.T) {
+	for n := range 2 {
+		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, body := remove(t, id(t, 0), ""); status != http.StatusConflict || !strings.Contains(body, "instance_not_over") {
+		t.Errorf("without force: HTTP %d: %s", status, body)
+	}
+	if _, exit := perdure(t, "purge", id(t, 1)); exit != 1 {
+		t.Errorf("without force: exit %d", exit)
+	}
+	if status, body := remove(t, id(t, 0), "?force=true"); status != http.StatusNoContent {
+		t.Errorf("by force: HTTP %d: %s", status, body)
+	}
+	if out, exit := perdure(t, "purge", id(t, 1), "--force"); exit != 0 {
+		t.Errorf("by force: exit %d, %s", exit, out)
+	}
+	for n := range 2 {
+		if err := hub.client.Raise(t.Context(), id(t, n), "word", "hello"); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("an event for it: %v", err)
+		}
+	}
+}
