@@ -60,8 +60,9 @@ test-cdk: needs-go needs-node ## the stack's template: golden file, and what onl
 	cd infra/cdk && $(GO) test -count=1 ./...
 
 .PHONY: bench
-bench: needs-go ## the figures of docs/benchmarks.md, on this machine
+bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machine; the last one on real function binaries
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s ./internal/simhub ./internal/replay ./history .
+	$(GO) test -run '^$$' -bench BenchmarkCancel -benchtime 1x ./tests/e2e
 
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing the history decoder

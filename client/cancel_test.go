@@ -32,7 +32,13 @@ func TestCancel(t *testing.T) {
 		}
 		p.Append("one", cancelRequested)
 	}
-	m := provider.Message{Kind: provider.MessageCancel, InstanceID: "one", Reason: "requested", RequestedBy: "client", Text: "withdrawn"}
+	in, err := p.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := provider.Message{
+		Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "withdrawn",
+	}
 	if diff := cmp.Diff([]provider.Message{m, m}, p.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}

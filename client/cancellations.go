@@ -71,7 +71,7 @@ type Cancellations struct {
 
 // Cancellations reads what was cancelled in an execution of an instance, the current one when executionID is empty, strongly
 // consistent: who asked for it, when and why it was decided, when the worker saw it, and how it ended. It reads the execution's
-// whole history. ErrNotFound when there is no such instance, or it has no such execution.
+// whole history. ErrNotFound when there is no such instance, it has no such execution, or is being purged.
 func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) (Cancellations, error) {
 	found, err := c.cancellations(ctx, instanceID, executionID)
 	if err != nil {

@@ -29,7 +29,7 @@ func WithExecution(executionID string) HistoryOption {
 func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
 // History goes through the events of an instance's execution in order, strongly consistent. It ends with the first error:
-// ErrNotFound when there is no such instance, or it has no such execution.
+// ErrNotFound when there is no such instance, it has no such execution, or is being purged.
 func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
 	var o historyOptions
 	for _, opt := range opts {

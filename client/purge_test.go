@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/client"
@@ -53,6 +54,8 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 	for name, read := range map[string]func(context.Context, string) (client.Status, error){"Status": c.Status, "Wait": c.Wait} {
 		if s, err := read(t.Context(), "one"); err != nil || s.Status != client.StatusDeleting || s.Output != nil || s.Failure != nil {
 			t.Errorf("%s: %+v, %v", name, s, err)
+		} else if _, err := client.Result[int](s); err == nil || !strings.Contains(err.Error(), "is being purged") {
+			t.Errorf("%s: its result: %v", name, err)
 		}
 	}
 	if err := c.Raise(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrTerminal) {

@@ -61,8 +61,8 @@ func (c *Client) eventIDFor(o raiseOptions) (string, error) {
 	return *o.eventID, checkText("eventId", *o.eventID, 1, MaxEventIDBytes)
 }
 
-// Terminate ends an instance at once, without running its code: nothing is compensated, and its activities find nobody who
-// waits for them; Cancel lets it unwind. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance,
+// Terminate ends an instance at once, without running its code: nothing is compensated; Cancel lets it unwind. Its activities,
+// timers and children are cancelled. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance,
 // ErrTerminal when it is over. Repeating it changes nothing.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
@@ -74,7 +74,8 @@ func (c *Client) Terminate(ctx context.Context, instanceID, message string) erro
 	return nil
 }
 
-// tell sends a message to an instance that is there and not over.
+// tell sends a message to an instance that is there and not over. It is for that instance alone: should the id be purged and used
+// again while the message is on its way, it is not for whoever has it then.
 func (c *Client) tell(ctx context.Context, m provider.Message) error {
 	in, err := c.readInstance(ctx, m.InstanceID)
 	if err != nil {
@@ -83,5 +84,6 @@ func (c *Client) tell(ctx context.Context, m provider.Message) error {
 	if in.Status.Terminal() {
 		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
 	}
+	m.StartID = in.StartID
 	return c.provider.EnqueueForOrchestrator(ctx, m)
 }

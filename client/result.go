@@ -37,12 +37,14 @@ func (e *OrchestrationError) Unwrap() error {
 
 // Result is the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was cancelled or
 // terminated: of a cancelled one, errors.As finds the *perdure.CancelledError. It wants a Status from Status or Wait of an
-// instance that is over; any other, and an output that does not fit T, is an error too.
+// instance that is over and not being purged; any other, and an output that does not fit T, is an error too.
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {
 	case !s.Status.Terminal():
 		return out, fmt.Errorf("client: result: instance %q is not over, but %s", s.InstanceID, s.Status)
+	case s.Status == StatusDeleting:
+		return out, fmt.Errorf("client: result: instance %q is being purged: there is no result any more", s.InstanceID)
 	case s.Failure != nil:
 		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
 	case s.Output == nil:

@@ -43,8 +43,8 @@ type task struct {
 	// signal is what the context was ended with, at signalled; giveUpAt is when the activity is waited for no longer.
 	signal              *perdure.CancelledError
 	signalled, giveUpAt time.Time
-	// lost: another worker may have it.
-	lost bool
+	// lost: another worker may have it. deleted: its instance is, so that nothing is left of it.
+	lost, deleted bool
 	// looseSince is when the hold of a fetched record was found ended.
 	looseSince time.Time
 	renewAt    time.Time

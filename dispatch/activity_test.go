@@ -675,6 +675,27 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 	})
 }
 
+// An activity that ends its process at once, each time, is not locked for as long as an invocation may take, each time: from the
+// third delivery on its lease is taken before its code runs.
+func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		for n, want := range []string{"", "", "1 for 30s"} {
+			f.jobsOf(fmt.Sprint(n), job{Takes: time.Millisecond})
+			records := f.receive("sim://default")
+			records[0].ReceiveCount = n + 1
+			before := len(f.leases())
+			f.worker(nil).HandleRecords(ctx, records)
+			if got := strings.Join(f.leases()[before:], ", "); got != want {
+				t.Errorf("delivery %d: leases %q, want %q", n+1, got, want)
+			}
+		}
+		if f.ran() != 3 {
+			t.Errorf("%d ran", f.ran())
+		}
+	})
+}
+
 // A renewal answers whether the activity is cancelled, however seldom the worker asks otherwise.
 func TestARenewalTellsOfACancel(t *testing.T) {
 	t.Parallel()

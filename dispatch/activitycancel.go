@@ -43,6 +43,7 @@ func (r *cancelRead) of(ctx context.Context, p provider.Provider, it *provider.L
 // watched is an execution of which activities are running.
 type watched struct {
 	executionID string
+	instanceID  string
 	running     int
 	ctx         context.Context //nolint:containedctx // of the shift that came last: what polls are made with
 	next        time.Time
@@ -56,7 +57,7 @@ const pollLimit = 5 * time.Second
 func (m *manager) watch(t *task) {
 	x := m.executions[t.item.ExecutionID]
 	if x == nil {
-		x = &watched{executionID: t.item.ExecutionID, next: t.began.Add(m.options.CancelPollInterval)}
+		x = &watched{executionID: t.item.ExecutionID, instanceID: t.item.InstanceID, next: t.began.Add(m.options.CancelPollInterval)}
 		m.executions[x.executionID] = x
 	}
 	x.running++
@@ -97,7 +98,7 @@ func (m *manager) poll(ctx context.Context, x *watched) {
 	m.apply(x.executionID, cancels)
 	m.mu.Unlock()
 	if news {
-		m.options.Logger.WarnContext(ctx, "the cancel record of an execution cannot be read, its activities run on meanwhile", "execution", x.executionID, "error", err)
+		m.options.Logger.WarnContext(ctx, "the cancel record of an execution cannot be read, its activities run on meanwhile", "instance", x.instanceID, "execution", x.executionID, "error", err)
 	}
 	m.look()
 }
@@ -105,6 +106,7 @@ func (m *manager) poll(ctx context.Context, x *watched) {
 // heed ends the context of an activity that is cancelled.
 func (m *manager) heed(t *task, c provider.CancelInfo, now time.Time) {
 	if c.Requested {
+		t.deleted = c.Deleted
 		m.signal(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)
 	}
 }

@@ -92,11 +92,12 @@ func (m *manager) heartDue(t *task, now time.Time) (next time.Time) {
 }
 
 // mayWrite: once the lock is over, another worker may have the activity, and what it leaves counts. A poller that is being stopped
-// gives back what is left, and ends the contexts after: what an activity has told until then is still to be written.
+// gives back what is left, and ends the contexts after: what an activity has told until then is still to be written. Of a deleted
+// instance nothing is: it would stay for ever.
 func (t *task) mayWrite(now time.Time) bool {
 	h := t.item.Record.Hold
 	givenBack := t.signal != nil && t.signal.Reason == perdure.ReasonShutdown && h != nil && h.Ended()
-	return !t.lost && (givenBack || t.item.Record.Held(now))
+	return !t.lost && !t.deleted && (givenBack || t.item.Record.Held(now))
 }
 
 // expectHeartbeats has expire called when a task goes without a heartbeat for longer than it may.

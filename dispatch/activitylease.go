@@ -14,6 +14,36 @@ import (
 // togetherWithin: leases that are due within so long of each other are renewed in one call.
 const togetherWithin = time.Second
 
+// leaseEarly takes the lease of an activity that was delivered often before its code runs: should that end its process at once, the
+// record must not stay locked for as long as an invocation may take, each time.
+func (m *manager) leaseEarly(ctx context.Context, t *task) *ending {
+	if !t.pushed || t.item.Record.ReceiveCount <= deliveriesTogether {
+		return nil
+	}
+	m.mu.Lock()
+	t.item.Record.Hold = provider.NewHold(m.options.Clock(), m.options.LockTimeout)
+	m.mu.Unlock()
+	limited, stop := context.WithTimeout(ctx, m.options.LockRenewalBuffer/2)
+	defer stop()
+	renewals, err := m.options.Provider.RenewWorkItemLocks(limited, m.options.Queue, m.options.LockTimeout, t.item)
+	if err != nil {
+		m.options.Logger.WarnContext(ctx, "the lease of an activity could not be taken before it runs, it is tried again", "activity", t.item.Name,
+			"instance", t.item.InstanceID, "activityId", t.item.ActivityID, "queue", m.options.Queue, "error", err)
+	}
+	if len(renewals) == 1 && renewals[0].Lost {
+		return &ending{back: true}
+	}
+	return nil
+}
+
+// firstRenewal is when the lease of an activity that begins is to be taken, or to be renewed for the first time.
+func (m *manager) firstRenewal(t *task) time.Time {
+	if t.pushed && t.item.Record.Hold != nil {
+		return t.item.Record.LockedUntil().Add(-m.options.LockRenewalBuffer)
+	}
+	return t.began.Add(m.options.LockAfter)
+}
+
 // checkLock ends the context of an activity whose lock is over.
 func (m *manager) checkLock(t *task, now time.Time) {
 	h := t.item.Record.Hold
@@ -126,7 +156,9 @@ func (m *manager) renewed(s *shift, tasks []*task, renewals []provider.Renewal, 
 	}
 	for i := range renewals {
 		if renewals[i].Lost {
-			m.options.Logger.ErrorContext(s.ctx, "the lease of a record is lost: what comes of it is not sent", "queue", m.options.Queue, "record", tasks[i].item.Record.ID)
+			it := &tasks[i].item
+			m.options.Logger.ErrorContext(s.ctx, "the lease of an activity is lost: what comes of it is not sent, another worker may have it", "activity", it.Name,
+				"instance", it.InstanceID, "activityId", it.ActivityID, "queue", m.options.Queue, "record", it.Record.ID)
 		}
 	}
 	m.look()

@@ -56,7 +56,7 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 	}
 	t.phase, t.began, t.cancel = phaseRunning, now, cancel
 	t.pulse.begin(now)
-	t.renewAt = t.began.Add(m.options.LockAfter)
+	t.renewAt = m.firstRenewal(t)
 	m.watch(t)
 	m.arm(earlier(t.began.Add(min(m.options.LockAfter, m.options.CancelPollInterval)), t.shift.tellAt))
 	return ctx, true

@@ -62,7 +62,8 @@ func (s *session) cannot(ctx context.Context, err error) error {
 		s.drop(ctx, "the instance is blocked, and it brings nothing")
 		return nil
 	}
-	s.o.options.Logger.ErrorContext(ctx, "the orchestration's code cannot go on", "instance", s.item.InstanceID, "ends", events[len(events)-1].Kind, "error", err)
+	s.o.options.Logger.ErrorContext(ctx, "the orchestration's code cannot go on", "instance", s.item.InstanceID, "buildId", s.o.options.BuildID,
+		"attemptCount", s.deliveries(), "historyEndsWith", events[len(events)-1].Kind, "error", err)
 	return s.commitBlocked(ctx, events)
 }
 
@@ -118,6 +119,25 @@ func (s *session) endBlocked(why *history.Failure) *history.Event {
 	return nil
 }
 
+// terminateDamaged ends an instance whose history cannot be read, where a message asks for it: no code is needed for that.
+func (s *session) terminateDamaged(ctx context.Context, failed error) error {
+	s.discard()
+	taken := s.taken()
+	i := slices.IndexFunc(taken, func(m provider.InboxMessage) bool { return m.Kind == provider.MessageTerminate })
+	if i < 0 {
+		return failed
+	}
+	if err := s.load(ctx, provider.Strong); !errors.Is(err, provider.ErrCorrupt) {
+		return err // it was the read that was damaged
+	}
+	if err := s.o.provider.TerminateDamaged(ctx, &taken[i]); err != nil {
+		return err
+	}
+	s.o.options.Logger.WarnContext(ctx, "an instance whose history cannot be read was terminated", "instance", s.item.InstanceID, "error", failed)
+	s.drop(ctx, "the instance is over")
+	return nil
+}
+
 // given puts before an end that no code took part in what it gives up: all that the history which was read left outstanding.
 func (s *session) given(end history.Event) []history.Event {
 	reason := perdure.ReasonOrchestrationFailed
@@ -165,6 +185,10 @@ func (s *session) commitBlocked(ctx context.Context, events []history.Event) err
 		t.Watermark = s.rest[n-1].Position
 	}
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	if errors.Is(err, provider.ErrTooLarge) && n > 1 { // each message by itself is not (R2)
+		s.most = n / 2
+		return errTooMany
+	}
 	if err != nil {
 		return err
 	}

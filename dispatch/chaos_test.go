@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 // A minute of everything at once: processes die at a tenth of their calls, calls take up to five seconds while messages come
 // back after two, reads are stale, work items come twice and out of order, three environments hold warm state. Then calm.
-// Every instance ends as if nothing had happened.
+// Every instance ends as if nothing had happened, unless one of its messages is poison by the deaths of its processes.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(320) {
@@ -50,11 +51,12 @@ func chaos(t *testing.T, seed uint64) {
 			time.Sleep(time.Duration(float() * 5 * float64(time.Second)))
 		}
 	}
-	// Processes that die so often, and are overtaken so often, are those of poison: a mark cannot tell.
-	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second, MaxAttempts: 1000}
+	w := newWitness()
+	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second}
+	o.MaxAttempts, o.Mortal = watchedFrom(seed * weathers)
 	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
 		pause()
-		err := crash(ctx, c, next)
+		err := crash(ctx, c, func() error { return w.interceptPoison(ctx, c, next) })
 		pause()
 		return err
 	}
@@ -64,6 +66,13 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
+		h.serveFor(24 * time.Hour)
+		if w.verdicts > 0 {
+			if err := errors.Join(w.errs...); err != nil {
+				t.Error(err)
+			}
+			return
+		}
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)

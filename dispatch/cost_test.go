@@ -3,9 +3,11 @@ package dispatch_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -72,6 +74,66 @@ func TestWhatAFanOfFiveCosts(t *testing.T) {
 		}
 		if n := got["DynamoDB.GetItem"] - 1; n != 1 { // one is the test's own
 			t.Errorf("%d reads of the cancel record, want 1 for the batch", n)
+		}
+	})
+}
+
+// The turn that cancels 2,000 activities makes the calls of one that cancels two: one transaction of two items, however wide
+// the race was.
+func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "race", func(context.Context, int) (int, error) { return 0, nil })
+	perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		racers := []perdure.Awaitable{perdure.WaitForExternalEvent[int](ctx, "add")}
+		for i := range n {
+			racers = append(racers, perdure.CallActivityByName[int](ctx, "race", i))
+		}
+		if _, err := perdure.Select(ctx, racers...); err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	calls, units := map[int]map[string]int64{}, map[int]int64{}
+	for _, n := range []int{2, 2000} {
+		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+			in := h.start("wide", n)
+			h.turn(0)
+			h.raise(in, "", 1)
+			h.Cloud.ResetCounts()
+			h.turn(0)
+			calls[n], units[n] = h.Cloud.Counts(), int64(h.Cloud.Capacity().Write)
+			cancels, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID)
+			if first, last := cancels.Of(4), cancels.Of(int64(3+n)); err != nil || !first.Requested || !last.Requested || last.Reason != "select_loser" {
+				t.Errorf("of %d: %+v, %+v, %v", n, first, last, err)
+			}
+		})
+	}
+	if diff := cmp.Diff(calls[2], calls[2000]); diff != "" {
+		t.Errorf("calls (-of 2 +of 2000):\n%s", diff)
+	}
+	if calls[2]["DynamoDB.TransactWriteItems"] != 1 || calls[2]["DynamoDB.PutItem"]+calls[2]["DynamoDB.Query"]+calls[2]["DynamoDB.GetItem"] != 0 {
+		t.Errorf("the deciding turn made %v", calls[2])
+	}
+	t.Logf("calls %v, write units %v", calls[2000], units)
+}
+
+// An orchestration that never cancels pays, for cancellation, one read of one unit for each activity, and one a poll interval while
+// it runs longer.
+func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Millisecond})
+		f.Cloud.ResetCounts()
+		<-f.handled(ctx, f.worker(nil))
+		if reads, c := f.Cloud.Counts()["DynamoDB.GetItem"], f.Cloud.Capacity(); reads != 1 || c.Read > 1 {
+			t.Errorf("a short activity: %d reads of %v units, want one of at most one", reads, c.Read)
+		}
+		f.jobsOf("b", job{Takes: 10*time.Second + 500*time.Millisecond})
+		f.Cloud.ResetCounts()
+		<-f.handled(ctx, f.worker(nil))
+		if reads, c := f.Cloud.Counts()["DynamoDB.GetItem"], f.Cloud.Capacity(); reads != 1+10 || c.Read > 1+10 {
+			t.Errorf("one of ten seconds: %d reads of %v units, want one before and one a second", reads, c.Read)
 		}
 	})
 }

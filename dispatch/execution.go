@@ -27,8 +27,9 @@ type execution struct {
 	// cancels is the cancel record; cancelling says that the instance has been asked to end.
 	cancels    provider.Cancels
 	cancelling bool
-	// timers are those that wait.
+	// timers are those that wait, parked the inputs that do.
 	timers provider.TimerSpans
+	parked parked
 	// lastID is the id of the last event, as far as it was read or written in this invocation.
 	lastID int64
 	// start is what the execution began with, but for what its code has been given.
@@ -52,6 +53,8 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 	x.lastID, x.blockedBy = events[len(events)-1].ID, blockedBy(events)
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
+	x.parked.apply(events)
+	x.due = x.due || x.parked.due
 	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {

@@ -6,10 +6,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inputsOf translates a message into the history events it brings. A message for another execution brings none; one that names
-// none is for whichever is the current one.
+// inputsOf translates a message into the history events it brings. A message for another execution, or for another instance that
+// had the id before, brings none; one that names none is for whichever is the current one.
 func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
-	if m.ExecutionID != "" && m.ExecutionID != s.x.head.ExecutionID {
+	if m.ExecutionID != "" && m.ExecutionID != s.x.head.ExecutionID || m.StartID != "" && m.StartID != s.x.start.StartID {
 		return nil
 	}
 	switch m.Kind {

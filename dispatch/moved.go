@@ -27,13 +27,13 @@ func (k *Timekeeper) pickUp(ctx context.Context) (errs []error) {
 }
 
 func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) error {
-	became, err := k.resume(ctx, m)
+	became, of, err := k.resume(ctx, m)
 	if errors.Is(err, errUnreadable) {
 		k.options.Logger.WarnContext(ctx, "a dead letter cannot be read, it is left to people, or to a later release", "queue", m.Queue, "record", m.Record.ID, "error", err)
 		return nil
 	}
 	if err == nil {
-		k.options.Logger.ErrorContext(ctx, "a record was delivered too often and moved to the dead letters: it is picked up", "queue", m.Queue, "record", m.Record.ID, "became", became)
+		k.options.Logger.ErrorContext(ctx, "a record was delivered too often and moved to the dead letters: it is picked up", append(of, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
 		err = k.provider.KeepMovedRecord(ctx, m, fmt.Errorf("picked up: %s", became))
 	}
 	if err != nil {
@@ -45,29 +45,37 @@ func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) erro
 // errUnreadable: this release cannot read a record.
 var errUnreadable = errors.New("dispatch: it cannot be read")
 
-// resume makes of a moved record what leads on, and says what that was.
-func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became string, err error) {
+// resume makes of a moved record what leads on, and says what that was, and of what.
+func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became string, of []any, err error) {
 	records := []provider.Record{m.Record}
 	switch m.Queue {
 	case provider.QueueInbox:
 		items, bad := k.provider.AdoptOrchestrationItems(records)
 		if len(bad) > 0 {
-			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
-		return "the message is in the inbox again", k.provider.EnqueueForOrchestrator(ctx, items[0].Messages[0].Message)
+		msg := items[0].Messages[0].Message
+		return "the message is in the inbox again", whose(msg.InstanceID, "kind", msg.Kind), k.provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
 		timers, bad := k.provider.AdoptTimers(records)
 		if len(bad) > 0 {
-			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
-		return "the timer is held again", k.provider.HoldTimers(ctx, timers[0].Timer)
+		timer := timers[0].Timer
+		return "the timer is held again", whose(timer.InstanceID, "timerId", timer.TimerID), k.provider.HoldTimers(ctx, timer)
 	default:
 		items, bad := k.provider.AdoptWorkItems(records)
 		if len(bad) > 0 {
-			return "", fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
-		return "the activity has failed", k.provider.EnqueueForOrchestrator(ctx, undelivered(&items[0].WorkItem, m.Queue))
+		it := &items[0].WorkItem
+		return "the activity has failed", whose(it.InstanceID, "activity", it.Name, "activityId", it.ActivityID), k.provider.EnqueueForOrchestrator(ctx, undelivered(it, m.Queue))
 	}
+}
+
+// whose begins what the log says of a record.
+func whose(instanceID string, more ...any) []any {
+	return append([]any{"instance", instanceID}, more...)
 }
 
 // undelivered is the failure of an activity whose queue has given it up.

@@ -131,7 +131,7 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, done []provider.Record) 
 // handle runs one instance's messages. What fails is made visible again soon.
 func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem) handled {
 	s := &session{o: o, item: it, rest: it.Messages}
-	err := s.run(ctx)
+	err := o.inTime(ctx, s.run)
 	s.unwatch(ctx, err)
 	err = o.giveUp(ctx, s, err)
 	h := handled{}
@@ -143,13 +143,25 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	}
 	failed := it.Messages[s.acked:]
 	o.options.Logger.ErrorContext(ctx, "the turn failed, its messages will be delivered again",
-		"instance", it.InstanceID, "messages", len(failed), "attempt", failed[0].Record.ReceiveCount, "error", err)
+		"instance", it.InstanceID, "messages", len(failed), "attemptCount", failed[0].Record.ReceiveCount, "error", err)
 	abandoned := make([]provider.Record, len(failed))
 	for i, m := range failed {
 		abandoned[i] = m.Record
 	}
 	h.failed = abandon(ctx, o.options, provider.QueueInbox, abandoned)
 	return h
+}
+
+// inTime calls run with a context that ends before the invocation does, which keeps a reserve of its time, as a worker's does: calls
+// that hang must not take the process along, which would look like poison.
+func (o *Orchestrator) inTime(ctx context.Context, run func(context.Context) error) error {
+	if end, ok := ctx.Deadline(); ok {
+		left := end.Sub(o.options.Clock())
+		limited, stop := context.WithTimeout(ctx, left-min(reserve, left/4))
+		defer stop()
+		ctx = limited
+	}
+	return run(ctx)
 }
 
 // laterReleaseTries is how often a message of an unknown kind is left for another environment to take, which while a release is

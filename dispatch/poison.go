@@ -48,7 +48,7 @@ func (w *Worker) watch(ctx context.Context, t *task) *ending {
 	if it.Record.ReceiveCount <= w.options.MaxAttempts {
 		return nil
 	}
-	died, err := w.provider.MarkAttempt(ctx, t.attemptOf())
+	died, err := mark(ctx, &w.options, t.attemptOf())
 	if err != nil {
 		w.options.Logger.ErrorContext(ctx, "an activity that was delivered too often could not be marked, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
@@ -63,12 +63,34 @@ func (w *Worker) watch(ctx context.Context, t *task) *ending {
 		"activity %q was begun and not ended in %d deliveries of %d: it took its process down (out of memory, os.Exit, a fatal error), or ran into the end of its invocation. "+
 			"Its work item is in the dead letters of queue %q; the worker's log tells how its processes ended", it.Name, died, it.Record.ReceiveCount-1, w.options.Queue)}
 	w.options.Logger.ErrorContext(ctx, "activity is poison: it is not run any more, and fails", "activity", it.Name, "instance", it.InstanceID,
-		"activityId", it.ActivityID, "attemptCount", it.Record.ReceiveCount, "died", died)
+		"activityId", it.ActivityID, "queue", w.options.Queue, "attemptCount", it.Record.ReceiveCount, "died", died)
 	if err := w.provider.DeadLetter(ctx, w.options.Queue, provider.Unreadable{Record: it.Record, Err: &poisonError{f}}); err != nil {
-		w.options.Logger.ErrorContext(ctx, "a poison record could not be put to the dead letters", "queue", w.options.Queue, "record", it.Record.ID, "error", err)
+		w.options.Logger.ErrorContext(ctx, "a poison record could not be put to the dead letters", "activity", it.Name,
+			"instance", it.InstanceID, "activityId", it.ActivityID, "queue", w.options.Queue, "record", it.Record.ID, "error", err)
 		return &ending{back: true}
 	}
 	return &ending{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}}
+}
+
+// unmarkTries is how often a mark is tried to be taken away. One that stays would count as a death of a process that lives.
+const unmarkTries = 4
+
+// mark leaves a mark, or none: of a call that failed nobody knows whether it did.
+func mark(ctx context.Context, o *Options, a provider.Attempt) (died int, err error) {
+	if died, err = o.Provider.MarkAttempt(ctx, a); err != nil {
+		_ = unmark(ctx, o, a) // what stays is one of several that it takes
+	}
+	return died, err
+}
+
+// unmark takes a mark away, also when ctx has ended.
+func unmark(ctx context.Context, o *Options, a provider.Attempt) (err error) {
+	for range unmarkTries {
+		if err = o.Provider.UnmarkAttempt(context.WithoutCancel(ctx), a); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // poisonError is a failure as the reason of a dead letter.
@@ -84,7 +106,7 @@ func (w *Worker) unmark(ctx context.Context, ends []ended) {
 		if !t.marked || t.poison || t.ranOut() {
 			continue
 		}
-		if err := w.provider.UnmarkAttempt(context.WithoutCancel(ctx), t.attemptOf()); err != nil {
+		if err := unmark(ctx, &w.options, t.attemptOf()); err != nil {
 			w.options.Logger.WarnContext(ctx, "the mark of an activity's attempt stays", "activity", t.item.Name, "instance", t.item.InstanceID,
 				"activityId", t.item.ActivityID, "error", err)
 		}

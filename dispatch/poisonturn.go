@@ -42,7 +42,7 @@ func (s *session) watch(ctx context.Context, executionID string, blocked bool) e
 			return nil
 		}
 		a := provider.Attempt{ExecutionID: executionID, Record: s.item.Messages[s.acked].Record}
-		died, err := s.o.provider.MarkAttempt(ctx, a)
+		died, err := mark(ctx, &s.o.options, a)
 		if err != nil {
 			return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", s.item.InstanceID, err)
 		}
@@ -64,7 +64,7 @@ func (s *session) unwatch(ctx context.Context, failed error) {
 	if a.mark == nil || failed != nil && (a.verdict != nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
 		return
 	}
-	if err := s.o.provider.UnmarkAttempt(context.WithoutCancel(ctx), *a.mark); err != nil {
+	if err := unmark(ctx, &s.o.options, *a.mark); err != nil {
 		s.o.options.Logger.WarnContext(ctx, "the mark of a turn's attempt stays", "instance", s.item.InstanceID, "error", err)
 	}
 }
@@ -90,9 +90,9 @@ func (s *session) keep(ctx context.Context, why *history.Failure) error {
 	if s.attempt.copied {
 		return nil
 	}
-	taken := s.taken()
-	for i := range taken {
-		if err := s.o.provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{Record: taken[i].Record, Err: &poisonError{why}}); err != nil {
+	kept := s.item.Messages[s.acked : len(s.item.Messages)-len(s.rest)+len(s.taken())] // from the one that leads to the turn: an earlier one may have taken it
+	for i := range kept {
+		if err := s.o.provider.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{Record: kept[i].Record, Err: &poisonError{why}}); err != nil {
 			return fmt.Errorf("dispatch: instance %q: a poison message could not be put to the dead letters: %w", s.item.InstanceID, err)
 		}
 	}

@@ -2,13 +2,18 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
@@ -104,5 +109,79 @@ func TestATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 			t.Fatalf("failed %v", failed)
 		}
 		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+	})
+}
+
+// Nor does the end of an instance whose history cannot be read need anybody to read it, whether it is blocked by now or not; also
+// when its function dies on the way.
+func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"at once": 0, "when blocked": 2 * time.Hour} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/dies=%v", name, dies), func(t *testing.T) {
+				t.Parallel()
+				intercept, crashed := crashOnce(true, func(c simaws.Call) bool {
+					in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+					return dies && ok && in.TransactItems[0].Put != nil && text(in.TransactItems[0].Put.Item, "sk") == "h#0000000002"
+				})
+				inBubble(t, simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1, Intercept: intercept}, func(_ context.Context, h *hub) {
+					in := h.start("sleeper", 0)
+					h.turn(0)
+					h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
+					h.raise(in, "e", 5)
+					h.serveFor(after)
+					h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up"})
+					h.serveFor(time.Hour)
+					if now := h.read(in); now.Status != provider.StatusTerminated || now.Diagnosis != nil || crashed.Load() != dies {
+						t.Errorf("it is %s, %+v; crashed: %v", now.Status, now.Diagnosis, crashed.Load())
+					}
+					end, err := h.Provider.ReadEnd(t.Context(), in.ExecutionID)
+					if err != nil || end.Kind != history.OrchestrationTerminated || end.Message != "give up" {
+						t.Errorf("it ended with %s, %v", end.String(), err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Interleaving: what a client has sent to an instance is still on its way when that is purged, and another started by the same id. It
+// is not for the other.
+func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		begin := func() provider.Instance {
+			if _, err := c.Start(ctx, "sleeper", 0, client.WithInstanceID("id")); err != nil {
+				t.Fatal(err)
+			}
+			h.turn(0)
+			in, err := h.Provider.ReadInstance(ctx, "id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return in
+		}
+		begin()
+		raise := func(n int) error { return c.Raise(ctx, "id", "add", n, client.WithEventID("the same")) }
+		if err := errors.Join(raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"), c.Purge(ctx, "id", client.Force())); err != nil {
+			t.Fatal(err)
+		}
+		next := begin()
+		h.serveFor(time.Minute)
+		if now := h.read(next); now.Status != provider.StatusRunning || len(h.events(next)) != 3 {
+			t.Errorf("it is %s, with %d events", now.Status, len(h.events(next)))
+		}
+		if err := raise(2); err != nil { // within the queue's memory of duplicates
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		if err := c.Raise(ctx, "id", "add", 3); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		if end, err := h.Provider.ReadEnd(ctx, next.ExecutionID); err != nil || string(end.Output) != "5" {
+			t.Errorf("it ended with %s %s, %v", end.String(), end.Output, err)
+		}
 	})
 }

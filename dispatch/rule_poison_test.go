@@ -244,7 +244,7 @@ func TestR13ADeathAfterAnOutageIsNoPoison(t *testing.T) {
 		for range 20 {
 			_ = h.Provider.AbandonRecords(ctx, "default", 0, h.receive("sim://default")...)
 		}
-		h.serveFor(16 * time.Minute) // two deaths
+		h.serveFor(45 * time.Second) // two deaths: its lease is over after 30 s
 		if n := d.ran.Load(); n != 2 {
 			t.Fatalf("%d deaths", n)
 		}
@@ -387,6 +387,81 @@ func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 				}
 				f.alive.Store(true)
 				h.resumes(ctx, in, f)
+			})
+		})
+	}
+}
+
+// The same of the first turn of an execution that continues as new: it is the message of the turn before that leads to it, and is
+// shown to people, though nothing that it brought is parked.
+func TestR13APoisonTurnAfterContinueAsNewIsInTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	f := &fatal{}
+	r := f.registry()
+	perdure.AddOrchestration(r, "fatal-next", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if n > 0 {
+			return perdure.ContinueAsNew[int](ctx, n-1)
+		}
+		f.dies.Store(!f.alive.Load())
+		return 7, nil
+	})
+	inBubble(t, simhub.Options{Registry: r, Intercept: f.crash()}, func(ctx context.Context, h *hub) {
+		in := h.start("fatal-next", 1)
+		h.serveFor(2 * time.Hour)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
+			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+		}
+		h.wantDead("sim://inbox-dead.fifo", "poison")
+		f.alive.Store(true)
+		time.Sleep(time.Second)
+		mended := h.orchestrator(r, "mended")
+		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+			t.Errorf("the watch woke %d, %v", woken, err)
+		}
+		h.give(mended)
+		if end, err := h.Provider.ReadEnd(ctx, h.read(in).ExecutionID); err != nil || string(end.Output) != "7" {
+			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+		}
+	})
+}
+
+// Interleaving: nobody dies, but each delivery loses the answer to its mark, or the call that takes it away fails at first, and then
+// fails for a reason that is not its code's. A process that lives leaves no mark.
+func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{"mark", "unmark"} {
+		t.Run(lost, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{MaxAttempts: 1, SendAnewAfter: -1}, func(_ context.Context, h *hub) {
+				in := h.start("chain", 1)
+				failures, marked := 0, false
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					up, update := c.Input.(*dynamodb.UpdateItemInput)
+					switch {
+					case failures == 40:
+						return next()
+					case update && strings.HasPrefix(text(up.Key, "sk"), "p#"):
+						marks := strings.Contains(*up.UpdateExpression, "ADD")
+						fails := (lost == "mark") == marks && (marks || marked)
+						marked = marks
+						if !fails {
+							return next()
+						}
+						failures++
+						if marks {
+							_ = next()
+						}
+						return errors.New("lost")
+					case c.Operation == "SendMessageBatch", c.Operation == "PutItem":
+						failures++
+						return errors.New("out of service")
+					}
+					return next()
+				}
+				if end := h.finish(in); string(end.Output) != "1" || failures != 40 {
+					t.Errorf("after %d failures it ended with %s %s", failures, end.String(), end.Output)
+				}
+				h.checkRest()
 			})
 		})
 	}

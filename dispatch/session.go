@@ -30,6 +30,8 @@ type session struct {
 	absent       bool // there is no such instance: looked at, strongly consistent
 	// most bounds how many messages a turn takes, once a larger one was too large for a commit; 0 does not.
 	most int
+	// mostParked bounds so how many of the parked inputs it takes.
+	mostParked int
 	// continued counts the executions that this invocation has begun by continue-as-new.
 	continued int
 	attempt   attempt
@@ -52,6 +54,9 @@ func (s *session) run(ctx context.Context) error {
 		case errors.Is(err, errUnverified), errors.Is(err, errTooMany):
 			s.discard()
 			err = s.load(ctx, provider.Strong)
+		}
+		if errors.Is(err, provider.ErrCorrupt) {
+			err = s.terminateDamaged(ctx, err)
 		}
 		if err != nil {
 			s.discard()
@@ -120,7 +125,7 @@ func (s *session) proceed(ctx context.Context) error {
 }
 
 func isParentsCancel(m *provider.InboxMessage) bool {
-	return m.Kind == provider.MessageCancel && m.StartID != ""
+	return m.Kind == provider.MessageCancel && m.Parent != nil
 }
 
 // firstLook is cheap where a commit will check it (R8); for messages that were delivered before it would be wasted.
@@ -228,7 +233,7 @@ func (s *session) turn(ctx context.Context) error {
 	for i := range taken {
 		inputs = append(inputs, s.inputsOf(&taken[i]))
 	}
-	out, err := s.x.instance.Turn(replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs})
+	out, err := s.x.instance.Turn(replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked})
 	if err != nil {
 		return s.cannot(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
@@ -281,7 +286,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	consumed := max(out.Consumed-1, 0) // the first group was the refused outputs
 	if out.Ended && out.Consumed == 0 && len(s.rest) > 0 && (out.Continued == nil || s.x.head.Watermark == (provider.Position{})) {
 		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
-		handOn(&out, &s.rest[0])
+		s.handOn(&out, &s.rest[0])
 	}
 	for consumed < len(s.rest) && s.rest[consumed].Kind == provider.MessageWake {
 		consumed++ // it brought what it could: a turn
@@ -317,8 +322,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 // tooLarge deals with a turn that no commit can hold. Outcomes that came together, each of a legal size, may fit when fewer are
 // taken (R2); what is too large by itself is replaced by an end that says why.
 func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, why error) ([]provider.OutputFailure, error) {
-	if consumed > 1 {
-		s.most = consumed / 2
+	if s.fewer(consumed) {
 		return nil, errTooMany
 	}
 	if s.x.read == nil {
@@ -329,6 +333,21 @@ func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, 
 	*t = *s.newTurn(s.events(append([]history.Event{t.Events[0]}, s.given(end)...)...))
 	t.LockedUntil, t.Watermark = locked, watermark
 	return s.o.provider.AckOrchestrationItem(ctx, t)
+}
+
+// fewer bounds what a turn takes, first of what was parked and then of messages, if it has taken more than one.
+func (s *session) fewer(consumed int) bool {
+	switch {
+	case s.x.parked.waiting > 0 && s.mostParked == 0:
+		s.mostParked = max(s.x.parked.waiting/2, 1)
+	case min(s.x.parked.waiting, s.mostParked) > 1:
+		s.mostParked = min(s.x.parked.waiting, s.mostParked) / 2
+	case consumed > 1 && s.most != 1: // wakes behind one message are consumed with it
+		s.most = consumed / 2
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *session) newTurn(events []history.Event) *provider.Turn {
@@ -351,13 +370,25 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 		s.x.cancels = t.Cancels
 	}
 	s.x.timers.Apply(t.Events)
+	s.x.parked.apply(t.Events)
+	s.x.due = s.x.parked.due
+	if t.Events[0].Parked > 0 {
+		refused = append(s.refused, refused...) // the turn took parked inputs alone
+	}
 	s.refused, s.rest = refused, s.rest[consumed:]
 }
 
-// handOn gives an event that the code had no chance to see to the next execution.
-func handOn(out *replay.Outcome, m *provider.InboxMessage) {
-	if out.Continued != nil && m.Kind == provider.MessageEventRaised {
+// handOn gives an event, or a cancel of the instance, that the code had no chance to see to the next execution.
+func (s *session) handOn(out *replay.Outcome, m *provider.InboxMessage) {
+	switch {
+	case out.Continued == nil:
+	case m.Kind == provider.MessageEventRaised:
 		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: m.Data})
+	case m.Kind == provider.MessageCancel:
+		for _, in := range s.inputsOf(m) {
+			in.Time = out.Events[0].Time
+			out.Continued.Inputs = append(out.Continued.Inputs, in)
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -17,19 +19,20 @@ import (
 
 var (
 	oneSeed   = flag.Int64("seed", -1, "of TestSimulation: replay this seed alone, and print what happened in order")
-	schedules = flag.Uint64("schedules", 2400, "of TestSimulation: how many seeds")
+	schedules = flag.Uint64("schedules", 2000, "of TestSimulation: how many seeds")
 )
 
 // Everything that happens is in an order that a seed decides on, with faults at places that it decides on: every instance ends as if
-// nothing had happened. A seed that fails does so again, by itself: go test ./dispatch -run TestSimulation -seed=N.
+// nothing had happened, and what clients meddle with as they were told. A seed that fails does so again, by itself:
+// go test ./dispatch -run TestSimulation -seed=N.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
 		simulate(t, uint64(*oneSeed), true)
 		return
 	}
-	n := uint64(len(scenarios()))
-	for first, s := range scenarios() {
+	n := uint64(len(simulated()))
+	for first, s := range simulated() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(first); seed < *schedules && !t.Failed(); seed += n {
@@ -39,38 +42,76 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// weather is what a seed does beside the order: a third of all seeds do no harm, so that order alone is tried too.
+// simulated are the scenarios and, at the end, the interventions.
+func simulated() []intervention {
+	var all []intervention
+	for _, s := range scenarios() {
+		all = append(all, intervention{s.name, s.name, s.input, nil, func(m *meddler, ctx context.Context) error {
+			return m.h.endedAs(ctx, m.first.InstanceID, s)
+		}})
+	}
+	return append(all, interventions()...)
+}
+
+// turnOf is the how manieth seed of its scenario one is: what else it decides on goes by that.
+func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
+
+// weathers are how many there are.
+const weathers = 4
+
+// weather is what a seed does beside the order. A quarter of all seeds do no harm, so that order alone is tried too; in another one
+// much fails, and nobody dies.
 func weather(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
-	switch seed / uint64(len(scenarios())) % 3 {
+	switch turnOf(seed) % weathers {
 	case 1:
 		s.Crash, s.Fail, s.Lose, s.Repeat = 0.005, 0.005, 0.005, 0.01
 	case 2:
 		s.Crash, s.Fail, s.Lose, s.Repeat = 0.04, 0.02, 0.02, 0.04
+	case 3:
+		s.Fail, s.Lose, s.Repeat = 0.12, 0.06, 0.02
 	}
 	return s
 }
 
+// watchedFrom is Options.MaxAttempts of a seed. Every other one has the default, or so few that what is delivered again leaves its
+// mark; functions end in time there, since a mark cannot tell one that is frozen from one that is dead. With the rest nothing is poison.
+func watchedFrom(seed uint64) (limit int, mortal bool) {
+	limits := []int{unwatched, 1, unwatched, 0}
+	limit = limits[turnOf(seed)/weathers%uint64(len(limits))]
+	return limit, limit != unwatched
+}
+
+// unwatched is an Options.MaxAttempts that no message comes to.
+const unwatched = 1000
+
+// scenarioPoison has poison of its own in it, which is found with every seed.
+const scenarioPoison = "poison"
+
 func simulate(t *testing.T, seed uint64, trace bool) {
 	t.Helper()
-	s := scenarios()[seed%uint64(len(scenarios()))]
-	o := simhub.Options{Environments: 3, Schedule: weather(seed), MaxAttempts: 1000} // in such weather anything would pass for poison
+	s := simulated()[seed%uint64(len(simulated()))]
+	w := newWitness()
+	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept}
+	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
+		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
+	}
 	var sim *simhub.Scheduler
 	spins := time.AfterFunc(20*time.Second, func() { // outside of the bubble: in real time
 		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
-		sim = h.Scheduler
-		in := h.start(s.name, s.input)
+		sim, w.h = h.Scheduler, h
+		m := &meddler{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), rng: rand.New(rand.NewPCG(seed, 3))}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
+		if s.act != nil {
+			h.Scheduler.Go(ctx, "client", func(ctx context.Context) { s.act(m, ctx) })
+		}
 		err := h.Scheduler.Run(ctx, 24*time.Hour)
 		if err == nil {
-			err = errors.Join(h.endedAs(ctx, in.InstanceID, s), h.CheckRest(ctx))
-		}
-		if page, _ := h.Provider.ListInstances(ctx, provider.Query{Limit: 1000}); err == nil && len(page.Instances) != s.instances {
-			err = fmt.Errorf("%d instances, want %d", len(page.Instances), s.instances)
+			err = m.judge(ctx, s)
 		}
 		if err != nil {
 			t.Errorf("%s, -seed=%d: %v\n%s", s.name, seed, err, strings.Join(h.Scheduler.Tail(40), "\n"))
@@ -81,8 +122,25 @@ func simulate(t *testing.T, seed uint64, trace bool) {
 	})
 }
 
+// judge checks what holds in any weather, and that all is well besides: unless something was found to be poison, with proof, which is
+// an end of its own.
+func (m *meddler) judge(ctx context.Context, s intervention) error {
+	err := m.w.check(ctx)
+	switch {
+	case err != nil || m.w.verdicts > 0 && s.name != scenarioPoison:
+		return err
+	case s.name == scenarioPoison:
+		return s.check(m, ctx)
+	default:
+		return errors.Join(errors.Join(m.errs...), s.check(m, ctx), m.h.CheckRest(ctx))
+	}
+}
+
 // endedAs says what is wrong with the end of a scenario's instance.
 func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error {
+	if page, err := h.Provider.ListInstances(ctx, provider.Query{Limit: 1000}); err != nil || len(page.Instances) != s.instances {
+		return errors.Join(err, fmt.Errorf("%d instances, want %d", len(page.Instances), s.instances))
+	}
 	in, err := h.Provider.ReadInstance(ctx, instanceID)
 	if err != nil {
 		return err

@@ -145,14 +145,12 @@ func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer,
 const pendingFor = 2 * time.Minute
 
 // Watch wakes instances that were started and never picked up, since their client died between the transaction and the wake, and
-// those that were blocked in an earlier build. It picks up what queues have moved to their dead letters, and
-// finishes deletions that whoever began them has left.
+// those that were blocked in an earlier build. Then it finishes deletions that whoever began them has left, and picks up what
+// queues have moved to their dead letters.
 // It is to be called every few minutes. It goes on after an error, and returns all.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 	before := k.options.Clock().Add(-pendingFor)
 	woken, errs := k.wakeBlocked(ctx)
-	errs = append(errs, k.pickUp(ctx)...)
-	errs = append(errs, k.finishDeletions(ctx)...)
 	for in, err := range k.provider.PendingInstances(ctx, before) {
 		if err != nil {
 			errs = append(errs, err)
@@ -169,6 +167,8 @@ func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 		}
 		woken++
 	}
+	errs = append(errs, k.finishDeletions(ctx)...) // these two come last: either may take all the time there is
+	errs = append(errs, k.pickUp(ctx)...)
 	if len(errs) > 0 {
 		return woken, fmt.Errorf("dispatch: watch: %w", errors.Join(errs...))
 	}
@@ -195,7 +195,7 @@ func (k *Timekeeper) wakeBlocked(ctx context.Context) (woken int, errs []error) 
 func (k *Timekeeper) finishDeletions(ctx context.Context) (errs []error) {
 	for in, err := range k.provider.DeletingInstances(ctx) {
 		if err == nil {
-			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID)
+			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID, "updatedAt", in.UpdatedAt)
 			err = k.provider.DeleteInstance(ctx, in.InstanceID, false) // no force: should the id have another life by now, that is let be
 		}
 		if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrNotTerminal) {

@@ -129,6 +129,9 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	if hindered == nil {
 		hindered = w.watch(ctx, t)
 	}
+	if hindered == nil {
+		hindered = w.manager.leaseEarly(ctx, t)
+	}
 	if hindered != nil {
 		out.add(ended{t, *hindered})
 		return
@@ -188,6 +191,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 	case cancel.Requested:
 		w.options.Logger.InfoContext(ctx, "activity was cancelled before it began, and is not run",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "reason", cancel.Reason)
+		t.deleted = cancel.Deleted
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, &ending{}
 	case tooLate(&it.WorkItem, w.options.Clock()):
@@ -217,7 +221,8 @@ func (w *Worker) runnable(ctx context.Context, t *task) (run func(context.Contex
 	}
 	input, inline := it.Input.Document()
 	if !inline {
-		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read", "activity", it.Name, "instance", it.InstanceID)
+		w.options.Logger.ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read: its work item goes back to the queue",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
 		return nil, &ending{back: true}
 	}
 	if !w.remember(ctx, t) {

@@ -38,6 +38,7 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID}, text{"eventId", e.EventID})
 	b = appendNumber(b, "number", e.Number)
 	b = appendNumber(b, "attempt", int64(e.Attempt))
+	b = appendNumber(b, "parked", e.Parked)
 	if e.StartAt != nil {
 		b = appendTime(appendName(b, "startAt"), *e.StartAt)
 	}

@@ -31,6 +31,8 @@ type Event struct {
 	// Number counts the executions of an instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
+	// Parked is how many of the parked inputs a turn takes, the oldest first, where it takes no more; 0: all there are.
+	Parked int64 `json:"parked,omitempty"`
 
 	StartAt        *time.Time `json:"startAt,omitempty"`
 	FireAt         *time.Time `json:"fireAt,omitempty"`

@@ -13,7 +13,9 @@ func CancelOutstanding(past []Event, reason string) []Event {
 	for i := range past {
 		note(waiting, &past[i])
 		for j := range past[i].Inputs { // parked: they have settled what they are about
-			note(waiting, &past[i].Inputs[j])
+			if in := &past[i].Inputs[j]; in.Kind != ActivityCancelRequested { // but no turn has come to this: nobody was told
+				note(waiting, in)
+			}
 		}
 	}
 	var activities, timers []int64

@@ -25,7 +25,10 @@ func TestCancelOutstanding(t *testing.T) {
 		{ID: 12, Kind: history.ActivityCompleted, SourceEventID: 3},
 		{ID: 13, Kind: history.ActivityRetryScheduled, SourceEventID: 2},
 		{ID: 14, Kind: history.TimerCancelled, SourceEventIDs: []history.Range{{First: 11, Last: 11}}},
-		{ID: 15, Kind: history.InputsParked, Inputs: []history.Event{{Kind: history.SubOrchestrationCompleted, SourceEventID: 7}}},
+		{ID: 15, Kind: history.InputsParked, Inputs: []history.Event{
+			{Kind: history.SubOrchestrationCompleted, SourceEventID: 7},
+			{Kind: history.ActivityCancelRequested, SourceEventID: 9, RequestedBy: history.RequestedByClient}, // which no turn has decided on
+		}},
 	}
 	want := []history.Event{
 		{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 2, Last: 2}, {First: 5, Last: 5}, {First: 9, Last: 10}}, Reason: "why", RequestedBy: "engine"},

@@ -95,5 +95,8 @@ func grown() map[string]sample {
 				StartToCloseMs: 60_000, HeartbeatMs: 5000, ScheduleToCloseMs: 3_600_000, Retry: retry,
 			}, "name queue input startToCloseMs heartbeatMs scheduleToCloseMs retry",
 		},
+		"TurnStarted-parked": {
+			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",
+		},
 	}
 }

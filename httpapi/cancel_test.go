@@ -15,7 +15,11 @@ func TestCancel(t *testing.T) {
 	h := standing(t)
 	h.call(t, http.MethodPost, cancel, `{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, cancel, "").want(http.StatusAccepted)
-	m := provider.Message{Kind: provider.MessageCancel, InstanceID: "one", Reason: "requested", RequestedBy: "client", Text: "enough"}
+	in, err := h.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := provider.Message{Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "enough"}
 	again := m
 	again.Text = ""
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {

@@ -30,9 +30,9 @@ func NewCancellations(c client.Cancellations, from, limit int) Cancellations {
 	return page
 }
 
-// errNoExecution answers for an execution that an instance does not have.
+// errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged loses them first.
 func errNoExecution() error {
-	return &problem{Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution, Detail: "the instance has no such execution"}
+	return &problem{Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution, Detail: "the instance has no such execution, or is being deleted"}
 }
 
 func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query url.Values) error {

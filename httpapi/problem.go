@@ -115,7 +115,7 @@ func serverProblem(err error) problem {
 	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return problem{Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true, Detail: "the task hub did not answer in time; try again"}
 	case errors.Is(err, provider.ErrCorrupt):
-		return problem{Status: http.StatusInternalServerError, Code: codeCorruptHistory, Detail: "the history of this instance cannot be read"}
+		return problem{Status: http.StatusInternalServerError, Code: codeCorruptHistory, Detail: "the history of this instance cannot be read; DELETE with force=true needs none"}
 	default:
 		return problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the call failed; the log says why"}
 	}

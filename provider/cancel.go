@@ -13,6 +13,8 @@ type CancelInfo struct {
 	Reason, Message string
 	// RequestedAt is the time of the turn that decided it.
 	RequestedAt time.Time
+	// Deleted: the instance is deleted, by now or since. Nobody will read what a worker would leave of the activity.
+	Deleted bool
 }
 
 // Renewal is what came of renewing a work item's lock.
@@ -42,7 +44,7 @@ type Cancels []ActivityCancel
 func (c Cancels) Of(activityID int64) CancelInfo {
 	for i := range c {
 		if c[i].concerns(activityID) {
-			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At}
+			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, Deleted: c.deleted()}
 		}
 	}
 	return CancelInfo{}

@@ -28,12 +28,15 @@ func Fence(past []history.Event, last int64, now time.Time) []history.Event {
 }
 
 // Deleted is the cancel record of an execution that was deleted: what was decided before stands, and all else is cancelled too.
-// It is the same when it is already open.
+// Its last decision says so, even where one before it left nothing to decide.
 func (c Cancels) Deleted(now time.Time) Cancels {
-	for i := range c {
-		if c[i].Open {
-			return c
-		}
+	if c.deleted() {
+		return c
 	}
 	return append(slices.Clip(c), ActivityCancel{Open: true, Reason: ReasonInstanceDeleted, At: now})
+}
+
+func (c Cancels) deleted() bool {
+	n := len(c)
+	return n > 0 && c[n-1].Open && c[n-1].Reason == ReasonInstanceDeleted
 }

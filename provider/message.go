@@ -60,7 +60,8 @@ type Message struct {
 
 	Text string `json:"message,omitempty"`
 
-	// Of a start, beside Name. StartID names it: a repetition is no second one (R10). Detached is one that nobody waits for.
+	// Of a start, beside Name. StartID names it: a repetition is no second one (R10). Any other message that has one is for the
+	// instance of that start alone, and not for another that has its id later. Detached is one that nobody waits for.
 	StartID  string            `json:"startId,omitempty"`
 	Version  string            `json:"version,omitempty"`
 	Input    history.Payload   `json:"input,omitempty"`

@@ -74,6 +74,10 @@ type Orchestrations interface {
 	// error after the commit leaves the messages to be delivered again, and Redispatch to finish. Outputs that can never
 	// be sent are returned, to be recorded as failed in a next turn (R9).
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
+	// TerminateDamaged ends an instance whose history cannot be read, because a message asks for it: what can be had of the history
+	// says where its end belongs. Its parent is told, and its activities are cancelled; of its timers and children nobody knows. It
+	// is for ErrCorrupt alone, and harmless when repeated. ErrConflict when a turn was committed meanwhile.
+	TerminateDamaged(ctx context.Context, m *InboxMessage) error
 	// RedispatchOrchestration sends again what a verified o caused from the segment that consumed the message at from up
 	// to the head, and is not settled (R4).
 	RedispatchOrchestration(ctx context.Context, o *Orchestration, from Position) (refused []OutputFailure, err error)

@@ -12,8 +12,12 @@ type TimerSpan struct {
 	CreatedAt, FireAt time.Time
 }
 
-// TimerSpans are the timers of an execution that wait, by id: its own, and those that end the schedule-to-close times of activities.
+// TimerSpans are the timers of an execution that wait, by id: its own, those that end the schedule-to-close times of activities,
+// and that of a delayed start.
 type TimerSpans map[int64]TimerSpan
+
+// startTimer is the timer of a delayed start: the event that every execution begins with.
+const startTimer = 1
 
 // closeLeeway is how much later than a worker the timer of an activity says that its schedule-to-close time is over: who runs
 // it knows better how it ended.
@@ -24,11 +28,14 @@ func closeBy(scheduled *history.Event) (at time.Time, limited bool) {
 	return scheduled.Time.Add(time.Duration(scheduled.ScheduleToCloseMs) * time.Millisecond), scheduled.ScheduleToCloseMs > 0
 }
 
-// Cancelled are those of the timers which the events make needless: they cancel it, or settle its activity. What the same events
-// create was never anywhere else.
+// Cancelled are those of the timers which the events make needless: they cancel it, settle its activity, or end what it was to start.
+// What the same events create was never anywhere else.
 func (s TimerSpans) Cancelled(events []history.Event) (cancelled []TimerSpan) {
 	for i := range events {
 		e := &events[i]
+		if span, ok := s[startTimer]; ok && e.Kind.Terminal() {
+			cancelled = append(cancelled, span)
+		}
 		if len(s) == 0 || e.Kind == history.TimerFired || !settlesTimer(e.Kind) {
 			continue
 		}
@@ -55,6 +62,8 @@ func settlesTimer(k history.Kind) bool {
 func (s TimerSpans) Apply(events []history.Event) {
 	for i := range events {
 		switch e := &events[i]; {
+		case e.Kind == history.OrchestrationStarted && e.StartAt != nil:
+			s[startTimer] = TimerSpan{TimerID: startTimer, CreatedAt: e.Time, FireAt: *e.StartAt}
 		case e.Kind == history.TimerCreated:
 			s[e.ID] = TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: *e.FireAt}
 		case e.Kind == history.ActivityScheduled:

@@ -45,6 +45,8 @@ func advise(err error, hub string) string {
 		return "the current execution has no such activity: perdure history shows those it has, each by the number of the event that scheduled it"
 	case errors.Is(err, client.ErrNotFound):
 		return fmt.Sprintf("no such instance in hub %q: perdure list shows those there are", hub)
+	case errors.Is(err, provider.ErrCorrupt):
+		return err.Error() + ": a later build may read it, or the item is restored from a backup; perdure purge --force ends and deletes the instance without it"
 	case errors.As(err, &failed) && failed.Retryable:
 		return err.Error() + ": try again"
 	default:

@@ -16,6 +16,9 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	if execution == "" {
 		ids = nil
 		for x, err := range cl.Executions(ctx, s.InstanceID) {
+			if errors.Is(err, client.ErrNotFound) {
+				return noExecution(s, s.ExecutionID)
+			}
 			if err != nil {
 				return err
 			}
@@ -25,7 +28,7 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	}
 	executions := make([]history.DocumentExecution, len(ids))
 	for i, id := range ids {
-		events, err := readEvents(ctx, cl, s.InstanceID, id)
+		events, err := readEvents(ctx, cl, s, id)
 		if err != nil {
 			return err
 		}
@@ -38,16 +41,21 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	return c.printJSON(doc)
 }
 
-func noExecution(id, execution string) error {
+// noExecution tells why there is no history to be read: an instance that is being purged loses its first.
+func noExecution(s client.Status, execution string) error {
+	id := s.InstanceID
+	if s.Status == client.StatusDeleting {
+		return &exit{exitError, fmt.Sprintf("instance %s is being purged: its history is gone. perdure purge %s finishes it, or the hub does within minutes", id, id)}
+	}
 	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
 }
 
 // readEvents reads an execution of an instance that is known to be there.
-func readEvents(ctx context.Context, cl *client.Client, id, execution string) ([]history.Event, error) {
+func readEvents(ctx context.Context, cl *client.Client, s client.Status, execution string) ([]history.Event, error) {
 	var events []history.Event
-	for e, err := range cl.History(ctx, id, client.WithExecution(execution)) {
+	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecution(execution)) {
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, noExecution(id, execution)
+			return nil, noExecution(s, execution)
 		}
 		if err != nil {
 			return nil, err
@@ -55,7 +63,7 @@ func readEvents(ctx context.Context, cl *client.Client, id, execution string) ([
 		events = append(events, e)
 	}
 	if len(events) == 0 {
-		return nil, fmt.Errorf("instance %q: execution %s has no events", id, execution)
+		return nil, fmt.Errorf("instance %q: execution %s has no events", s.InstanceID, execution)
 	}
 	return events, nil
 }

@@ -42,7 +42,7 @@ func (c *command) history(ctx context.Context, cl *client.Client, id, execution 
 	if execution == "" {
 		execution = s.ExecutionID
 	}
-	events, err := readEvents(ctx, cl, id, execution)
+	events, err := readEvents(ctx, cl, s, execution)
 	if err != nil {
 		return err
 	}

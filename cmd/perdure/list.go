@@ -18,7 +18,18 @@ func (c *command) listVerb() *cobra.Command {
 		q.Status = client.RuntimeStatus(status)
 		return c.list(ctx, cl, q)
 	})
+	cmd.Long = cmd.Short + `.
+
+  Pending      started, and no turn has run yet
+  Running      at work, or waiting
+  Cancelling   asked to end, and unwinding
+  Blocked      its code or history stands in its way: perdure status tells what. It keeps what
+               arrives, and goes on by itself once a build is deployed that can
+  Completed, Failed, Cancelled, Terminated
+               over
+  Deleting     over, and being purged: the hub finishes that within minutes`
 	cmd.Example = `  perdure list
+  perdure list --status Blocked
   perdure list --status Failed --name fulfil --limit 10`
 	cmd.Flags().StringVar(&status, "status", "", "only instances with this status, such as Running or Failed")
 	cmd.Flags().StringVar(&q.Name, "name", "", "only instances of this orchestration")
@@ -67,11 +78,7 @@ const longestName = 32
 func instanceTable(instances []client.Status) string {
 	t := table{header: []string{"INSTANCE", "ORCHESTRATION", "VERSION", "STATUS", "STARTED", ">TOOK"}}
 	for _, s := range instances {
-		took := ""
-		if s.Status.Terminal() {
-			took = span(s.UpdatedAt.Sub(s.CreatedAt))
-		}
-		t.add(clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName), string(s.Status), moment(s.CreatedAt), took)
+		t.add(clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName), string(s.Status), moment(s.CreatedAt), took(s))
 	}
 	return t.String()
 }

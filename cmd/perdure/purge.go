@@ -20,8 +20,9 @@ func (c *command) purgeVerb() *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Its id is free then for another start. Should the deletion be interrupted, the instance is Deleting:
-purge it again, or leave the rest to the task hub, which finishes it after some minutes.
+Its id is free then for another start. Children are instances of their own, and stay. Should the
+deletion be interrupted, the instance is Deleting: purge it again, or leave the rest to the task
+hub, which finishes it after some minutes.
 
 With --force it need not be over: it ends at once, without running its code. Its activities, timers
 and children are cancelled, and its parent is told that it was terminated.`

@@ -1,9 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
 )
 
 func TestPurge(t *testing.T) {
@@ -22,4 +29,48 @@ func TestPurge(t *testing.T) {
 	}
 	h.wantError(exitError, "ID is missing", "purge")
 	h.wantError(exitError, `"x" is one argument too many`, "purge", "one", "x")
+}
+
+// damaged is a hub whose instances stand badly: their history is gone, or cannot be read.
+type damaged struct {
+	*fakeprovider.Provider
+	status provider.RuntimeStatus
+	why    error
+}
+
+func (d damaged) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
+	in, err := d.Provider.ReadInstance(ctx, id)
+	in.Status = d.status
+	return in, err
+}
+
+func (d damaged) ReadHistory(context.Context, string, string, int64) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) { yield(history.Event{}, d.why) }
+}
+
+func (d damaged) ListExecutions(context.Context, string) iter.Seq2[provider.Execution, error] {
+	return func(yield func(provider.Execution, error) bool) { yield(provider.Execution{}, d.why) }
+}
+
+func TestAnInstanceThatIsBeingPurged(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.client = client.New(damaged{h.Provider, provider.StatusDeleting, provider.ErrNotFound})
+	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
+		h.wantError(exitError, "perdure purge one finishes it", args...)
+	}
+	if got := h.mustRun("status", "one"); !strings.Contains(got, "Deleting\n") {
+		t.Errorf("its status:\n%s", got)
+	}
+}
+
+func TestAHistoryThatCannotBeReadIsAnErrorThatSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	h.client = client.New(damaged{h.Provider, provider.StatusBlocked, fmt.Errorf("%w: item h#0000000001", provider.ErrCorrupt)})
+	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
+		h.wantError(exitError, "h#0000000001: a later build may read it, or the item is restored from a backup; perdure purge --force", args...)
+	}
 }

@@ -24,6 +24,10 @@ func (c *command) statusVerb() *cobra.Command {
 		}
 		return c.print(describe(s))
 	})
+	cmd.Long = cmd.Short + `.
+
+Of an instance that is Blocked, Failure says what its code or history lacks. perdure list --help tells
+what each status means.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --json | jq .customStatus`
 	return cmd
@@ -65,10 +69,18 @@ func describe(s client.Status) string {
 
 // standing is the status, and of an instance that is over how long it took.
 func standing(s client.Status) string {
-	if s.Status.Terminal() {
-		return fmt.Sprintf("%s after %s", s.Status, span(s.UpdatedAt.Sub(s.CreatedAt)))
+	if t := took(s); t != "" {
+		return fmt.Sprintf("%s after %s", s.Status, t)
 	}
 	return string(s.Status)
+}
+
+// took is how long an instance took; empty when it is not over, or nobody knows any more.
+func took(s client.Status) string {
+	if !s.Status.Terminal() || s.Status == client.StatusDeleting {
+		return ""
+	}
+	return span(s.UpdatedAt.Sub(s.CreatedAt))
 }
 
 // failureText is a failure in words: its type, why it was cancelled if it was, and its message if it has one.

@@ -88,7 +88,7 @@ func (c *command) terminateVerb() *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Nothing is compensated. What its activities still do, nobody waits for. To let its code unwind
+Nothing is compensated. Its activities, timers and children are cancelled. To let its code unwind
 instead, there is perdure cancel.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")

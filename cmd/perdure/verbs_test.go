@@ -108,8 +108,12 @@ func TestCancel(t *testing.T) {
 	if got := h.mustRun("cancel", "one", "--activity", "2", "--message", "carrier is down", "--json"); got != `{"instanceId":"one"}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
+	in, err := h.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := []provider.Message{
-		{Kind: provider.MessageCancel, InstanceID: "one", Reason: "requested", RequestedBy: "client", Text: "withdrawn"},
+		{Kind: provider.MessageCancel, InstanceID: "one", StartID: in.StartID, Reason: "requested", RequestedBy: "client", Text: "withdrawn"},
 		{Kind: provider.MessageCancelActivity, InstanceID: "one", ExecutionID: "x1", ActivityID: 2, Text: "carrier is down"},
 	}
 	if diff := cmp.Diff(want, h.Sent()); diff != "" {

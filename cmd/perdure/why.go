@@ -66,7 +66,7 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 	}
 	found, err := cl.Cancellations(ctx, id, execution)
 	if errors.Is(err, client.ErrNotFound) {
-		return noExecution(id, execution)
+		return noExecution(s, execution)
 	}
 	if err != nil {
 		return err

@@ -58,25 +58,17 @@ func (a *api) post(ctx context.Context, path string, body []byte, fine int) erro
 
 // history reads the events after the given one.
 func (a *api) history(ctx context.Context, instanceID string, after int64) ([]history.Event, error) {
-	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+"/history?after="+strconv.FormatInt(after, 10), nil)
-	if err != nil {
-		return nil, err
-	}
-	if status != http.StatusOK {
-		return nil, fmt.Errorf("HTTP %d: %s", status, answer)
-	}
-	var page struct {
-		Items []history.Event `json:"items"`
-	}
-	if err := json.Unmarshal(answer, &page); err != nil {
-		return nil, err
-	}
-	return page.Items, nil
+	return items[history.Event](ctx, a, instanceID, "/history?after="+strconv.FormatInt(after, 10))
 }
 
 // cancellations reads what was cancelled in an instance.
 func (a *api) cancellations(ctx context.Context, instanceID string) ([]client.Cancellation, error) {
-	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+"/cancellations", nil)
+	return items[client.Cancellation](ctx, a, instanceID, "/cancellations")
+}
+
+// items reads a page of something that an instance has.
+func items[T any](ctx context.Context, a *api, instanceID, what string) ([]T, error) {
+	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+what, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +76,7 @@ func (a *api) cancellations(ctx context.Context, instanceID string) ([]client.Ca
 		return nil, fmt.Errorf("HTTP %d: %s", status, answer)
 	}
 	var page struct {
-		Items []client.Cancellation `json:"items"`
+		Items []T `json:"items"`
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return nil, err

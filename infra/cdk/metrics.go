@@ -44,7 +44,7 @@ func (h *TaskHub) addAlarms() {
 		"The inbox is not keeping up, or one instance holds its group")
 	for _, q := range h.deadLetters() {
 		h.addAlarm("DeadLettersAlarm-"+q.name, h.MetricDeadLetters(q.queue), 1,
-			"A poison message lies in the dead letters of "+q.name)
+			"A message lies in the dead letters of "+q.name)
 	}
 	parts := []string{"Orchestrator"}
 	for _, work := range h.WorkQueues {

@@ -39,8 +39,8 @@ func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 	}, h.payloadPermissions()...)
 }
 
-// renewerPermissions: it keeps the timers, renews locks for workers that are not
-// functions, empties dead-letter queues and revives what is stuck.
+// renewerPermissions: it keeps the timers, picks up what queues have moved to their
+// dead letters (R13), finishes deletions (R17) and revives what is stuck.
 func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),

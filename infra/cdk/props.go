@@ -83,8 +83,9 @@ type TaskHubProps struct {
 	// APIKind is APIKindHTTP (the default) or APIKindFunctionURL. Both are
 	// authorised by IAM.
 	APIKind string
-	// PayloadBucket takes payloads above the inline limit. Default: none; then
-	// they are refused with a PayloadTooLargeError.
+	// PayloadBucket is for payloads above the inline limit, once the engine keeps
+	// them there; today they are refused with a PayloadTooLargeError either way.
+	// Default: none.
 	PayloadBucket awss3.IBucket
 	// WithoutDeletionProtection lets a delete of the stack delete the table too.
 	WithoutDeletionProtection bool

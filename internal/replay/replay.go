@@ -47,7 +47,12 @@ func (x *execution) relive(ev *history.Event) error {
 	case history.InputsParked:
 		x.parked = append(x.parked, ev.Inputs...)
 	case history.TurnStarted:
-		x.now, x.parked = ev.Time, nil // this turn took them
+		x.now = ev.Time
+		if n := int(ev.Parked); n > 0 {
+			x.parked = x.parked[min(n, len(x.parked)):]
+		} else {
+			x.parked = nil // this turn took them
+		}
 		if x.mayBegin() && !terminated(x.past[x.next:]) {
 			x.begin()
 		}

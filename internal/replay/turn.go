@@ -17,6 +17,9 @@ type Turn struct {
 	Version, BuildID string
 	// Inputs are the input events of each message, in order. Their ID and Time are assigned by the turn.
 	Inputs [][]history.Event
+	// MostParked bounds how many parked inputs the turn takes. One that is bounded takes none of Inputs while any were parked, and
+	// says in TurnStarted how many it took; what is left is for the next turn. 0: all of them, and then Inputs.
+	MostParked int
 }
 
 // Outcome is what a turn came to.
@@ -54,12 +57,12 @@ func (x *execution) turn(t *Turn) {
 		x.void = fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart)
 		return
 	}
-	if len(x.parked) > 0 {
-		t.Inputs = append([][]history.Event{x.parked}, t.Inputs...)
-		x.left = x.parked
-		x.parked, x.consumed = nil, -1 // no message of this turn
-	}
+	taken := x.unpark(t)
 	x.now = x.timeOf(t)
+	if taken > 0 {
+		x.open(t)
+		x.out[0].Parked = int64(taken)
+	}
 	if x.mayBegin() && !slices.ContainsFunc(t.Inputs, terminated) {
 		x.open(t)
 		x.begin()
@@ -72,11 +75,28 @@ func (x *execution) turn(t *Turn) {
 		x.consumed++ // before it is applied: code that ends by Goexit does not come back here
 		for i := range message {
 			if x.consumed == 0 {
-				x.left = message[i+1:]
+				x.left = x.left[1:]
 			}
 			x.apply(t, &message[i])
 		}
 	}
+}
+
+// unpark puts parked inputs before those of the messages; or, where the turn is bounded, in their place, and tells how many.
+func (x *execution) unpark(t *Turn) (alone int) {
+	if len(x.parked) == 0 {
+		return 0
+	}
+	x.left, x.consumed = x.parked, -1 // no message of this turn
+	if t.MostParked <= 0 {
+		t.Inputs = append([][]history.Event{x.parked}, t.Inputs...)
+		x.parked = nil
+		return 0
+	}
+	alone = min(t.MostParked, len(x.parked))
+	t.Inputs = [][]history.Event{x.parked[:alone]}
+	x.parked = x.parked[alone:]
+	return alone
 }
 
 // inherited are the parked inputs that concern the next execution as well: what was for this one's own tasks is over.

@@ -16,6 +16,7 @@ type invocationKey struct{}
 // invocation is one run of a function. A crashed one reaches AWS no more, so nothing it does afterwards shows.
 type invocation struct {
 	crashed  atomic.Bool
+	ended    atomic.Bool
 	name     string     // the receipt of its first message
 	schedule *Scheduler // what it parks at, if anything
 	client   bool       // it is no invocation, but a client that parks as one
@@ -64,6 +65,15 @@ func Die(ctx context.Context) {
 	if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
 		inv.crashed.Store(true)
 	}
+}
+
+// Process says which invocation, or process of a client's, a context is of, and whether that has died. One outside of them has no name.
+func Process(ctx context.Context) (name string, died bool) {
+	inv, ok := ctx.Value(invocationKey{}).(*invocation)
+	if !ok {
+		return "", false
+	}
+	return inv.name, inv.crashed.Load()
 }
 
 // CrashAt kills the invocation that makes the n-th call of all functions, before that call or after it. calls counts them.

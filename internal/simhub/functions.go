@@ -3,6 +3,7 @@ package simhub
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -70,10 +71,33 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 			defer stop()
 			defer context.AfterFunc(h.life, stop)()
 			ctx, inv := begin(ctx, *ms[0].ReceiptHandle, h.Scheduler)
+			if h.options.Mortal {
+				h.holders.take(inv, ms)
+			}
 			failed := environment().HandleRecords(ctx, Records(ms))
+			defer inv.ended.Store(true)
 			return failed, inv.err()
 		},
 	})
+}
+
+// holders are the invocations that messages were handed to last, by their ids.
+type holders struct {
+	mu sync.Mutex
+	by map[string]*invocation
+}
+
+// take hands a batch to an invocation; those that still had messages of it are over.
+func (o *holders) take(inv *invocation, batch []sqstypes.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range batch {
+		id := *batch[i].MessageId
+		if before := o.by[id]; before != nil && !before.ended.Load() {
+			before.crashed.Store(true)
+		}
+		o.by[id] = inv
+	}
 }
 
 // Records are messages as a function is handed them.

@@ -32,6 +32,9 @@ type Options struct {
 	Intercept simaws.Interceptor
 	// Schedule, if there is one, decides on the order of all that happens.
 	Schedule *Schedule
+	// Mortal is that an invocation is over when one of its messages is delivered again, as a function's timeout sees to it. Otherwise
+	// it goes on, as one that was frozen.
+	Mortal bool
 	// Logger is where everything logs. Default: nowhere.
 	Logger *slog.Logger
 	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
@@ -74,6 +77,7 @@ type Hub struct {
 	Scheduler *Scheduler
 
 	options Options
+	holders holders
 	life    context.Context //nolint:containedctx // what all invocations end with, at Close
 	end     context.CancelFunc
 }
@@ -81,7 +85,7 @@ type Hub struct {
 // New makes a hub with its functions mapped to their queues.
 func New(o Options) (*Hub, error) {
 	o = o.withDefaults()
-	h := &Hub{options: o, Workers: map[string]*dispatch.Worker{}}
+	h := &Hub{options: o, Workers: map[string]*dispatch.Worker{}, holders: holders{by: map[string]*invocation{}}}
 	h.life, h.end = context.WithCancel(context.Background())
 	intercept := o.Intercept
 	if o.Schedule != nil {

@@ -107,6 +107,19 @@ func (s *Scheduler) stop(inv *invocation, p *point) error {
 // begins and before its outcome is known.
 func Step(ctx context.Context) { stepAt(ctx, "in") }
 
+// Idle lets a client of Scheduler.Go do nothing while n other things are decided on, so that a seed chooses its moment.
+func Idle(ctx context.Context, n int) {
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	if inv == nil || inv.schedule == nil {
+		return
+	}
+	for range n {
+		if inv.schedule.park(&point{who: inv.name, name: inv.name + " idles"}) != goes {
+			return // the hub is closed
+		}
+	}
+}
+
 func stepAt(ctx context.Context, where string) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.schedule == nil {

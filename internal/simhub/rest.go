@@ -101,7 +101,7 @@ func CheckLog(events []history.Event) error {
 	settled, raised := map[int64]bool{}, map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.IsInput() && e.Kind.Sourced() {
+		if e.IsInput() && e.Kind.Sourced() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
 			if settled[e.SourceEventID] {
 				errs = append(errs, fmt.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String()))
 			}
@@ -116,6 +116,10 @@ func CheckLog(events []history.Event) error {
 	}
 	_, err := history.Log(events)
 	return errors.Join(append(errs, err)...)
+}
+
+func requestsCancel(k history.Kind) bool {
+	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
 }
 
 // checkQueues looks at all that is visible, and then for what is not.

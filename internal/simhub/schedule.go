@@ -154,6 +154,13 @@ func (s *Scheduler) Go(ctx context.Context, name string, f func(ctx context.Cont
 	}()
 }
 
+// Exposed is ctx for a process of a client's of its own: its calls park under that name, and what harms functions harms it. Once it
+// has crashed all of them fail with ErrCrashed.
+func (s *Scheduler) Exposed(ctx context.Context, name string) context.Context {
+	ctx, _ = begin(ctx, name, s)
+	return ctx
+}
+
 // longestPause is how long the scheduler waits for a timer of somebody's when no message is on its way.
 const longestPause = time.Minute
 

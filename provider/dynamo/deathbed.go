@@ -110,7 +110,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	if err != nil {
 		return err
 	}
-	return p.deleteSchedules(ctx, in.ExecutionID, timersOf(d.segments))
+	return p.deleteSchedules(ctx, in.ExecutionID, cancelledTimers(d.segments, 0))
 }
 
 // longSent leaves out starts that are too old to be sent again.
@@ -135,16 +135,4 @@ func (p *Provider) lastSegment(ctx context.Context, executionID string) (provide
 	}
 	s, _ := wholeSegment(sequence, parts)
 	return s, nil
-}
-
-// timersOf are those that a history which is over has cancelled, and the one that a delayed start waits for.
-func timersOf(segments []provider.Segment) []provider.TimerSpan {
-	all := cancelledTimers(&provider.Orchestration{Segments: segments})
-	if len(segments) == 0 {
-		return all
-	}
-	if e := &segments[0].Events[0]; e.Kind == history.OrchestrationStarted && e.StartAt != nil {
-		all = append(all, provider.TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: *e.StartAt})
-	}
-	return all
 }

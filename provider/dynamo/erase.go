@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -140,14 +139,11 @@ func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk strin
 // that it consumed (R3).
 func (p *Provider) tombstoneOf(it item) item {
 	now := p.now()
-	past := map[string]bool{getString(it, attrStartID): true}
-	for _, id := range pastOf(it) {
-		past[id] = true
-	}
+	lives := append(livesOf(it), str(getString(it, attrStartID)))
 	t := item{
 		attrDeleted: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)), attrRefused: num(getNumber(it, attrRefused)),
-		attrPast: &types.AttributeValueMemberSS{Value: slices.Sorted(maps.Keys(past))}, attrWM: it[attrWM], attrInbox: it[attrInbox],
-		attrPK: it[attrPK], attrSK: it[attrSK],
+		attrPast: it[attrPast], attrLives: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-pastStarts):]},
+		attrWM: it[attrWM], attrInbox: it[attrInbox], attrPK: it[attrPK], attrSK: it[attrSK],
 	}
 	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
 	return t

@@ -51,7 +51,7 @@ func dedupID(m *provider.Message) string {
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10))
 	case provider.MessageEventRaised:
 		if m.EventID != "" {
-			return digest(string(m.Kind), m.InstanceID, m.Name, m.EventID)
+			return digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
 		}
 	case provider.MessageStart:
 		return digest(string(m.Kind), m.InstanceID, m.StartID)
@@ -60,7 +60,7 @@ func dedupID(m *provider.Message) string {
 	case provider.MessageCancelChildOutcome:
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
 	case provider.MessageCancel:
-		if m.StartID != "" {
+		if m.Parent != nil {
 			return digest(string(m.Kind), m.InstanceID, m.StartID)
 		}
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:

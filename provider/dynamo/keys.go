@@ -37,7 +37,8 @@ const (
 	attrUpdated   = "updated"
 	attrStartAt   = "startAt"
 	attrParent    = "parent"
-	attrPast      = "past" // the ids of starts that were refused (R10)
+	attrPast      = "past"  // the ids of starts that were refused (R10)
+	attrLives     = "lives" // the ids of starts whose instances are deleted, the latest last (R10)
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
 	attrRefused   = "refused"   // and how many there were

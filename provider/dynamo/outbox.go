@@ -56,16 +56,20 @@ func (p *Provider) alongside(ctx context.Context, u projection, out *provider.Ou
 // across continue-as-new (R4).
 func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
 	out := unsettled(o, from)
+	executions := []*provider.Orchestration{o}
 	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
 		var err error
 		if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
 			return nil, err
 		}
 		out.Add(unsettled(x, from))
+		executions = append(executions, x)
 	}
 	refused, err := p.sendOutputs(ctx, &out)
-	if err == nil {
-		err = p.deleteSchedules(ctx, o.Head.ExecutionID, cancelledTimers(o))
+	for _, x := range executions {
+		if err == nil {
+			err = p.deleteSchedules(ctx, x.Head.ExecutionID, cancelledTimers(x.Segments, since(x, from)))
+		}
 	}
 	if err != nil || o.Head.Segment == 0 { // the instance was written together with its h#0
 		return refused, err
@@ -73,12 +77,24 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 	return refused, p.project(ctx, endOf(o))
 }
 
-// cancelledTimers are those of a whole history.
-func cancelledTimers(o *provider.Orchestration) (all []provider.TimerSpan) {
+// since is the index of the first segment that has consumed the message at from; there may be none.
+func since(o *provider.Orchestration, from provider.Position) int {
+	for i, s := range o.Segments {
+		if s.Watermark.Covers(from) {
+			return i
+		}
+	}
+	return len(o.Segments)
+}
+
+// cancelledTimers are those that the segments of a history have cancelled, from one on.
+func cancelledTimers(segments []provider.Segment, from int) (all []provider.TimerSpan) {
 	open := provider.TimerSpans{}
-	for i := range o.Segments {
-		all = append(all, open.Cancelled(o.Segments[i].Events)...)
-		open.Apply(o.Segments[i].Events)
+	for i := range segments {
+		if i >= from {
+			all = append(all, open.Cancelled(segments[i].Events)...)
+		}
+		open.Apply(segments[i].Events)
 	}
 	return all
 }
@@ -86,13 +102,8 @@ func cancelledTimers(o *provider.Orchestration) (all []provider.TimerSpan) {
 // unsettled is what an execution caused since it consumed the message at from, and still waits for.
 func unsettled(o *provider.Orchestration, from provider.Position) (out provider.Outputs) {
 	settled := provider.Settled(o.Segments)
-	for i, s := range o.Segments {
-		if s.Watermark.Covers(from) {
-			for _, s := range o.Segments[i:] {
-				out.Add(provider.OutputsOf(o.Origin(), s, func(id int64) bool { return settled[id] }))
-			}
-			break
-		}
+	for _, s := range o.Segments[since(o, from):] {
+		out.Add(provider.OutputsOf(o.Origin(), s, func(id int64) bool { return settled[id] }))
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -103,7 +102,7 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 		case getString(old, attrStartID) == in.StartID && !isDeleting(old):
 			in, err = decodeInstance(old)
 			return in, nil, err
-		case isTombstone(old) && !slices.Contains(pastOf(old), in.StartID):
+		case isTombstone(old) && !mayNeverStart(old, in.StartID):
 			succeedTombstone(put, old)
 			first.Watermark = later(consumed, watermarkOf(old))
 		default:
@@ -140,7 +139,8 @@ func encodeStart(instanceID, executionID, previous string, s provider.Segment) (
 	return parts, nil
 }
 
-// pastStarts bounds how many refused starts an instance remembers: an item must not grow for ever.
+// pastStarts bounds how many refused starts an instance remembers, and how many starts of deleted lives its id: an item must not
+// grow for ever.
 const pastStarts = 256
 
 // RefuseStart adds the start to the past ones of the instance, then answers whoever waits. The answer comes last: once it is

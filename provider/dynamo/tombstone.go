@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,10 +21,21 @@ func isTombstone(it item) bool {
 	return deleted
 }
 
-// pastOf are the starts that may never happen.
-func pastOf(it item) []string {
-	if past, ok := it[attrPast].(*types.AttributeValueMemberSS); ok {
-		return past.Value
+// mayNeverStart reports whether a start was refused, or made a life of the id that is deleted.
+func mayNeverStart(it item, startID string) bool {
+	if past, ok := it[attrPast].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
+		return true
+	}
+	return slices.ContainsFunc(livesOf(it), func(v types.AttributeValue) bool {
+		life, ok := v.(*types.AttributeValueMemberS)
+		return ok && life.Value == startID
+	})
+}
+
+// livesOf are the starts of the lives of an id that are deleted, the latest last.
+func livesOf(it item) []types.AttributeValue {
+	if lives, ok := it[attrLives].(*types.AttributeValueMemberL); ok {
+		return slices.Clone(lives.Value)
 	}
 	return nil
 }
@@ -32,7 +44,12 @@ func pastOf(it item) []string {
 // keeps the starts that may never happen.
 func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
-	put.Item[attrPast], put.Item[attrRefused] = old[attrPast], refused
+	put.Item[attrRefused] = refused
+	for _, kept := range []string{attrPast, attrLives} {
+		if old[kept] != nil {
+			put.Item[kept] = old[kept]
+		}
+	}
 	put.ConditionExpression = aws.String("#deleted = :deleted AND #refused = :refused")
 	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, nameRefused: attrRefused}
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}

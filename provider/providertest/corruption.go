@@ -23,6 +23,8 @@ func corruption() group {
 		{name: "TheEndIsInADamagedTurn", run: damagedEnd},
 		{name: "OtherInstancesAreUnhindered", run: othersGoOn},
 		{name: "ADamagedExecutionCanBeEnded", run: canBeEnded},
+		{name: "ADamagedInstanceCanBeTerminated", run: terminateDamaged},
+		{name: "ADamagedChildThatIsTerminatedTellsItsParent", run: terminateDamagedChild},
 	}}
 	for i := range g.cases {
 		g.cases[i].needs = []Capability{Corruption}
@@ -114,4 +116,48 @@ func canBeEnded(f *fixture) {
 	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
 	f.wantEqual("the end", end, t.Events[0])
+}
+
+// terminateDamaged: wherever the damage is, the end goes behind it, once.
+func terminateDamaged(f *fixture) {
+	for i, c := range []struct {
+		how     Damage
+		segment int64
+	}{{Undecodable, 0}, {Undecodable, 1}, {Undecodable, 2}, {LaterRelease, 1}, {Gone, 1}} {
+		id := string(rune('a' + i))
+		e := f.quiet(id)
+		e.commit(turnStarted(), activity(Queue))
+		e.commit(turnStarted(), activity(Queue))
+		f.Damage(e.instance.ExecutionID, c.segment, c.how)
+		f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: id, Text: "enough"})
+		m := f.messages()[0]
+		for range 2 { // it may come again
+			f.must(f.p.TerminateDamaged(f.ctx(), &m))
+		}
+		f.wantStatus(id, provider.StatusTerminated)
+		end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+		f.must(err)
+		f.wantEqual("the end", []string{string(end.Kind), end.Message}, []string{string(history.OrchestrationTerminated), "enough"})
+		if info := f.cancels(e.instance.ExecutionID).Of(4); info.Reason != "orchestration_terminal_terminated" {
+			f.t.Errorf("its activity is not cancelled: %+v", info)
+		}
+	}
+}
+
+func terminateDamagedChild(f *fixture) {
+	e := f.create(startMessageOf("c", "s1"))
+	t := e.turn(turnStarted())
+	t.Parent = startMessageOf("c", "s1").Parent
+	e.ack(t)
+	f.Damage(e.instance.ExecutionID, 1, Undecodable)
+	f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})
+	for _, m := range f.messages() {
+		if m.Kind == provider.MessageTerminate {
+			f.must(f.p.TerminateDamaged(f.ctx(), &m))
+		}
+	}
+	told := f.messages()
+	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil || told[0].Error.Type != history.TypeTerminated {
+		f.t.Errorf("the parent is told %s", text(told))
+	}
 }

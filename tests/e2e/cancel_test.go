@@ -18,42 +18,59 @@ import (
 
 // From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of one second, and a moment.
 func TestACancelReachesRunningActivities(t *testing.T) {
-	const rounds, instances, each, enough, limit = 12, 5, 10, 200, 1200 * time.Millisecond
-	c := patient(t)
-	var took []time.Duration
-	for round := 0; round < rounds && len(took) < enough; round++ { // the local cloud runs about 40 at once
-		var ids []string
-		for n := range instances {
-			ids = append(ids, id(t, round*instances+n))
-		}
-		took = append(took, relieve(t, c, ids, each)...)
-		explained(t, c, ids[0], each)
-	}
-	slices.Sort(took)
-	if len(took) < enough {
-		t.Fatalf("%d activities have told when they were cancelled, want %d", len(took), enough)
-	}
-	p50, p99 := took[len(took)/2], took[len(took)*99/100]
-	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th percentile", len(took), p50, p99)
+	const limit = 1200 * time.Millisecond
+	p50, p99, n := latencies(t)
+	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th percentile", n, p50, p99)
 	if p99 > limit {
 		t.Errorf("99%% of activities saw their cancellation within %v, want %v", p99, limit)
 	}
 }
 
+// BenchmarkCancel tells how long a cancel takes to reach activities that run: see TestACancelReachesRunningActivities.
+func BenchmarkCancel(b *testing.B) {
+	for b.Loop() {
+		p50, p99, n := latencies(b)
+		b.ReportMetric(p50.Seconds()*1000, "p50-ms")
+		b.ReportMetric(p99.Seconds()*1000, "p99-ms")
+		b.ReportMetric(float64(n), "activities")
+	}
+}
+
+// latencies cancels instances until 200 activities have told when they saw it.
+func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
+	tb.Helper()
+	const rounds, instances, each, enough = 12, 5, 10, 200
+	c := patient(tb)
+	var took []time.Duration
+	for round := 0; round < rounds && len(took) < enough; round++ { // the local cloud runs about 40 at once
+		var ids []string
+		for n := range instances {
+			ids = append(ids, id(tb, round*instances+n))
+		}
+		took = append(took, relieve(tb, c, ids, each)...)
+		explained(tb, c, ids[0], each)
+	}
+	slices.Sort(took)
+	if len(took) < enough {
+		tb.Fatalf("%d activities have told when they were cancelled, want %d", len(took), enough)
+	}
+	return took[len(took)/2], took[len(took)*99/100], len(took)
+}
+
 // patient is a hub of its own, whose functions have time for activities that take long.
-func patient(t *testing.T) *client.Client {
-	t.Helper()
-	cloud, err := localcloud.Start(t.Context(), "up", "--app", "tests/e2e/app", "--hub", "patient", "--port", "0", "--enforce-iam", "--param", "WorkTimeout=60")
+func patient(tb testing.TB) *client.Client {
+	tb.Helper()
+	cloud, err := localcloud.Start(tb.Context(), "up", "--app", "tests/e2e/app", "--hub", "patient", "--port", "0", "--enforce-iam", "--param", "WorkTimeout=60")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cloud.Stop() })
+	tb.Cleanup(func() { _ = cloud.Stop() })
 	for name, value := range cloud.Env {
-		t.Setenv(name, value)
+		tb.Setenv(name, value)
 	}
-	p, err := dynamo.Open(t.Context(), "patient")
+	p, err := dynamo.Open(tb.Context(), "patient")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return client.New(p)
 }
@@ -62,72 +79,72 @@ func patient(t *testing.T) *client.Client {
 const aWhile = 3 * time.Second
 
 // relieve starts instances with so many activities each, cancels them all when those run, and tells how long each took to see it.
-func relieve(t *testing.T, c *client.Client, ids []string, each int) (took []time.Duration) {
-	t.Helper()
-	folder := t.TempDir()
+func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
+	tb.Helper()
+	folder := tb.TempDir()
 	for _, instance := range ids {
-		if _, err := c.Start(t.Context(), "all-stand-by", app.Watches{Count: each, Folder: folder}, client.WithInstanceID(instance)); err != nil {
-			t.Fatal(err)
+		if _, err := c.Start(tb.Context(), "all-stand-by", app.Watches{Count: each, Folder: folder}, client.WithInstanceID(instance)); err != nil {
+			tb.Fatal(err)
 		}
 	}
 	started := time.Now()
 	for running := 0; running < len(ids)*each && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
 		files, err := os.ReadDir(folder)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		running = len(files)
 	}
 	for _, instance := range ids {
-		if err := c.Cancel(t.Context(), instance, "that will do"); err != nil {
-			t.Fatal(err)
+		if err := c.Cancel(tb.Context(), instance, "that will do"); err != nil {
+			tb.Fatal(err)
 		}
 	}
 	for _, instance := range ids {
-		s, err := c.Wait(t.Context(), instance)
+		s, err := c.Wait(tb.Context(), instance)
 		if err != nil || s.Status != client.StatusCancelled {
-			t.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
+			tb.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
 		}
-		took = append(took, reached(t, c, instance)...)
+		took = append(took, reached(tb, c, instance)...)
 	}
 	return took
 }
 
 // explained checks that it is told, sooner or later, what became of each of an instance's activities.
-func explained(t *testing.T, c *client.Client, instance string, each int) {
-	t.Helper()
+func explained(tb testing.TB, c *client.Client, instance string, each int) {
+	tb.Helper()
 	known := func(x client.Cancellation) bool { return x.Target != client.TargetActivity || x.End != "" }
 	var found client.Cancellations
 	for range time.Tick(100 * time.Millisecond) {
 		var err error
-		if found, err = c.Cancellations(t.Context(), instance, ""); err != nil {
-			t.Fatal(err)
+		if found, err = c.Cancellations(tb.Context(), instance, ""); err != nil {
+			tb.Fatal(err)
 		}
 		if !slices.ContainsFunc(found.Items, func(x client.Cancellation) bool { return !known(x) }) {
 			break
 		}
 	}
 	if len(found.Items) != 1+each || found.Items[0].Target != client.TargetInstance || found.Items[0].End != client.EndCancelled {
-		t.Fatalf("%d things were cancelled, the first %+v", len(found.Items), found.Items)
+		tb.Fatalf("%d things were cancelled, the first %+v", len(found.Items), found.Items)
 	}
 	for _, x := range found.Items[1:] {
 		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted {
-			t.Errorf("%+v", x)
+			tb.Errorf("%+v", x)
 		}
 	}
-	out, exit := perdure(t, "why", instance)
+	out, exit := perdure(tb, "why", instance)
 	if exit != 0 || strings.Count(out, "\n") != 4+1+each || !strings.Contains(out, `requested "that will do"`) {
-		t.Errorf("perdure why: exit %d\n%s", exit, out)
+		tb.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 }
 
 // reached are the times from an instance's cancellation to when its activities saw it.
-func reached(t *testing.T, c *client.Client, instance string) (took []time.Duration) {
-	t.Helper()
+func reached(tb testing.TB, c *client.Client, instance string) (took []time.Duration) {
+	tb.Helper()
 	var decided time.Time
-	for e, err := range c.History(t.Context(), instance) {
+	for e, err := range c.History(tb.Context(), instance) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		switch e.Kind {
 		case history.CancelRequested:
@@ -135,7 +152,7 @@ func reached(t *testing.T, c *client.Client, instance string) (took []time.Durat
 		case history.ActivityCompleted:
 			var r app.Relieved
 			if err := json.Unmarshal(e.Result, &r); err != nil || r.Reason != "requested" {
-				t.Errorf("an activity was told %s, %v", e.Result, err)
+				tb.Errorf("an activity was told %s, %v", e.Result, err)
 			}
 			took = append(took, r.At.Sub(decided))
 		}

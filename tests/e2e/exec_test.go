@@ -20,18 +20,18 @@ func goBuild(ctx context.Context, out, pkg string) error {
 }
 
 // perdure runs the command-line tool.
-func perdure(t *testing.T, args ...string) (stdout string, exit int) {
-	t.Helper()
+func perdure(tb testing.TB, args ...string) (stdout string, exit int) {
+	tb.Helper()
 	var out, complaints bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), hub.perdure, args...)
+	cmd := exec.CommandContext(tb.Context(), hub.perdure, args...)
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	err := cmd.Run()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		t.Logf("perdure %s: %s", strings.Join(args, " "), complaints.String())
+		tb.Logf("perdure %s: %s", strings.Join(args, " "), complaints.String())
 		return out.String(), failed.ExitCode()
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out.String(), 0
 }
@@ -61,7 +61,7 @@ func killFunctions(t *testing.T) int {
 }
 
 // id makes an instance id of the test's own.
-func id(t *testing.T, n int) string {
-	t.Helper()
-	return fmt.Sprintf("%s-%d", t.Name(), n)
+func id(tb testing.TB, n int) string {
+	tb.Helper()
+	return fmt.Sprintf("%s-%d", tb.Name(), n)
 }

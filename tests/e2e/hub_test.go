@@ -14,6 +14,16 @@ import (
 // request calls the API through API Gateway, as any program would.
 func request(t *testing.T, method, path, body string) (status int, header http.Header, answer map[string]any) {
 	t.Helper()
+	status, header, b := call(t, method, path, body)
+	if err := json.Unmarshal(b, &answer); err != nil {
+		t.Fatalf("%s %s: HTTP %d: %s", method, path, status, b)
+	}
+	return status, header, answer
+}
+
+// call is a request whose answer may have no body.
+func call(t *testing.T, method, path, body string) (status int, header http.Header, answer []byte) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, hub.api+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -24,12 +34,8 @@ func request(t *testing.T, method, path, body string) (status int, header http.H
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	if err != nil {
+	if answer, err = io.ReadAll(response.Body); err != nil {
 		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &answer); err != nil {
-		t.Fatalf("%s %s: HTTP %d: %s", method, path, response.StatusCode, b)
 	}
 	return response.StatusCode, response.Header, answer
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,20 +12,8 @@ import (
 // remove deletes an instance through API Gateway, as any program would, and tells the answer's body.
 func remove(t *testing.T, instance, query string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, hub.api+"/instances/"+instance+query, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(b)
+	status, _, answer := call(t, http.MethodDelete, "/instances/"+instance+query, "")
+	return status, string(answer)
 }
 
 // What is over is deleted, through the API and on the command line, with the rights that the functions have; its id is free then.

@@ -1,0 +1,269 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// The interleavings that would break I6, I7 and I8, each by itself. TestSimulation looks for those that nobody has thought of.
+
+// readsCancels: the call that reads an execution's cancel record.
+func readsCancels(c simaws.Call) bool {
+	in, ok := c.Input.(*dynamodb.GetItemInput)
+	return ok && text(in.Key, "sk") == "c"
+}
+
+// I6: what is cancelled before the worker looks does not run. What is cancelled after runs, and is told.
+func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"between receive and read": true, "between read and start": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", forever)
+				var once atomic.Bool
+				f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					mine := readsCancels(c) && once.CompareAndSwap(false, true)
+					if mine && before {
+						f.cancel(in, 3)
+					}
+					err := next()
+					if mine && !before {
+						f.cancel(in, 3)
+					}
+					return err
+				}
+				began := time.Now()
+				if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || !once.Load() {
+					t.Errorf("failed %v, looked %t", failed, once.Load())
+				}
+				if before {
+					if f.ran() > 0 {
+						t.Error("it ran")
+					}
+					f.wantSent(0)
+					return
+				}
+				f.wantCause(3, perdure.ReasonSelectLoser)
+				if took := f.seenAt().Sub(began); f.ran() != 1 || took > time.Second {
+					t.Errorf("it ran %d times, and was told after %v", f.ran(), took)
+				}
+			})
+		})
+	}
+}
+
+// Interleaving: a poll of an activity that runs is under way, and has seen nothing; another activity of the execution is cancelled,
+// and then received. The poll is no answer for it.
+func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, job{})
+		records := f.receive("sim://default")
+		w := f.worker(nil)
+		first := make(chan []string, 1)
+		go func() { first <- w.HandleRecords(ctx, records[:1]) }()
+		synctest.Wait()
+		slow := make(chan struct{})
+		var once atomic.Bool
+		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if readsCancels(c) && once.CompareAndSwap(false, true) {
+				<-slow
+			}
+			return err
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if !once.Load() {
+			t.Fatal("there is no poll")
+		}
+		f.cancel(in, 4)
+		if failed := w.HandleRecords(ctx, records[1:]); len(failed) > 0 || f.ran() != 1 {
+			t.Errorf("failed %v, %d ran, want the first alone", failed, f.ran())
+		}
+		close(slow)
+		f.cancel(in, 3)
+		<-first
+	})
+}
+
+// outcome is one of activity #3, by which its source can be told.
+func (h *hub) outcome(in provider.Instance, result string) {
+	h.t.Helper()
+	h.send(provider.Message{
+		Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+		Outcomes: []provider.ActivityOutcome{{ActivityID: 3, Attempt: 1, Result: history.Payload(result)}},
+	})
+}
+
+// I7: an activity that ran twice has two outcomes. The first one counts, wherever the second comes.
+func TestI7TheSecondOutcomeOfAnActivityIsDropped(t *testing.T) {
+	t.Parallel()
+	for name, turns := range map[string][]int{"in one turn": {0}, "to who is warm": {0, 0}, "to another environment": {0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
+				in := h.start("fan", 2)
+				h.turn(0)
+				h.workItems()
+				h.outcome(in, "10")
+				if len(turns) > 1 {
+					h.turn(turns[0])
+				}
+				h.outcome(in, "20")
+				if failed := h.turn(turns[len(turns)-1]); len(failed) > 0 {
+					t.Errorf("failed %v", failed)
+				}
+				h.complete(in, 1, 4)
+				h.turn(0)
+				events := h.events(in)
+				if end := events[len(events)-1]; string(end.Output) != "11" {
+					t.Errorf("ended with %s %s", end.String(), end.Output)
+				}
+				if err := checkSettled(in.ExecutionID, events); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// I7: of a request to cancel an activity and its outcome, in either order and in one turn or two, the first settles it.
+func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
+	t.Parallel()
+	for _, cancelFirst := range []bool{true, false} {
+		for _, together := range []bool{true, false} {
+			t.Run(fmt.Sprintf("cancelFirst=%t/together=%t", cancelFirst, together), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, simhub.Options{Registry: meddled(newWitness())}, func(_ context.Context, h *hub) {
+					in := h.start("picky", 2)
+					h.turn(0)
+					h.workItems()
+					acts := []func(){
+						func() {
+							h.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3})
+						},
+						func() { h.outcome(in, `"done"`) },
+					}
+					if !cancelFirst {
+						slices.Reverse(acts)
+					}
+					acts[0]()
+					if !together {
+						h.turn(0)
+					}
+					acts[1]()
+					h.turn(0)
+					h.send(provider.Message{
+						Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+						Outcomes: []provider.ActivityOutcome{{ActivityID: 4, Attempt: 1, Result: history.Payload(`"done"`)}},
+					})
+					h.turn(0)
+					want := `["done","done"]`
+					if cancelFirst {
+						want = `["cancelled","done"]`
+					}
+					events := h.events(in)
+					if end := events[len(events)-1]; string(end.Output) != want {
+						t.Errorf("ended with %s %s, want %s", end.String(), end.Output, want)
+					}
+					if err := checkSettled(in.ExecutionID, events); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// I8: a turn was run on the last head but one, in a process that froze before its commit. Meanwhile the execution has continued as new.
+func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
+		in := h.start("sums", 0)
+		h.turn(0)
+		h.raise(in, "one", 1)
+		batch := h.receive("sim://inbox.fifo")
+		var frozen atomic.Bool
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if isCommit(c, "h#0000000002") && frozen.CompareAndSwap(false, true) {
+				time.Sleep(2 * time.Minute)
+				h.raise(in, "two", 2)
+				h.turn(1) // both events: it continues as new
+			}
+			return next()
+		}
+		h.Orchestrators[0].HandleRecords(ctx, batch)
+		h.fault = nil
+		old := h.events(in)
+		if end := old[len(old)-1]; !frozen.Load() || end.Kind != history.OrchestrationContinuedAsNew {
+			t.Errorf("frozen %t, the execution ends with %s", frozen.Load(), end.String())
+		}
+		if it := h.item("x#"+in.ExecutionID, "h#0000000003"); it != nil {
+			t.Errorf("it gained %v", it)
+		}
+		h.raise(in, "end", 0)
+		if end := h.finish(in); string(end.Output) != "3" || h.read(in).ExecutionNumber != 2 {
+			t.Errorf("execution %d ended with %s", h.read(in).ExecutionNumber, end.Output)
+		}
+		h.checkRest()
+	})
+}
+
+// I8: the same, and meanwhile the instance is being deleted: the fence stands in the turn's place, or the stub that it becomes.
+func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{"the fence", "its stub"} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+				in := h.start("chain", 3)
+				h.turn(0)
+				h.workItems()
+				h.complete(in, 1, 3)
+				var frozen atomic.Bool
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					if !isCommit(c, "h#0000000002") || !frozen.CompareAndSwap(false, true) {
+						return next()
+					}
+					if place == "the fence" {
+						h.failDeletion(in.InstanceID, func(c simaws.Call) bool { return isCommit(c, "h#0000000000") })
+					} else {
+						h.purge(in.InstanceID)
+					}
+					return next()
+				}
+				if failed := h.turn(0); len(failed) > 0 || !frozen.Load() {
+					t.Errorf("failed %v, frozen %t", failed, frozen.Load())
+				}
+				h.fault = nil
+				if it := h.item("x#"+in.ExecutionID, "h#0000000003"); it != nil {
+					t.Errorf("it gained %v", it)
+				}
+				if n := len(h.workItems()); n > 0 {
+					t.Errorf("the late turn sent %d work items", n)
+				}
+				if place == "the fence" {
+					h.purge(in.InstanceID)
+				}
+				h.wantNone(in.InstanceID)
+				h.wantStubs(in.ExecutionID, 3) // its start, its turn and the fence
+				h.serveFor(time.Hour)
+				h.checkRest()
+			})
+		})
+	}
+}

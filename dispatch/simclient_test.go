@@ -1,0 +1,431 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// intervention is an orchestration in which a client meddles, at a moment that the seed chooses.
+type intervention struct {
+	name          string
+	orchestration string
+	input         any
+	act           func(*meddler, context.Context)
+	check         func(*meddler, context.Context) error
+}
+
+func interventions() []intervention {
+	return []intervention{
+		{"cancel", "tree", 3, (*meddler).cancel, (*meddler).checkCancelled},
+		{"cancel-activity", "picky", 3, (*meddler).cancelActivity, (*meddler).checkPicky},
+		{"purge-running", "life", 1, (*meddler).purgeAndStartAgain, (*meddler).checkNextLife},
+		{"purge-over", "parent", 2, (*meddler).purgeOver, (*meddler).checkNone},
+		{"purge-events", "adds", 0, (*meddler).purgeBetweenEvents, (*meddler).checkEvents},
+		{"purge-child", "asks", 0, (*meddler).purgeChild, (*meddler).checkAsked},
+		{scenarioPoison, "poisoned", 2, nil, (*meddler).checkPoisoned},
+	}
+}
+
+// meddled is a registry of what clients meddle with; its activities tell the witness when they begin.
+func meddled(w *witness) *perdure.Registry {
+	r := poisonous(&deadly{})
+	dwell := func(ctx context.Context, d time.Duration) (string, error) {
+		w.begins(ctx)
+		simhub.Step(ctx)
+		select {
+		case <-time.After(d):
+			return "done", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	perdure.AddActivity(r, "dwell", dwell)
+	tree := func(ctx *perdure.OrchestrationContext, depth int) (int, error) {
+		all := []perdure.Awaitable{
+			perdure.CallActivityByName[string](ctx, "dwell", 0), perdure.CallActivityByName[string](ctx, "dwell", 3*time.Second), perdure.CreateTimer(ctx, time.Hour),
+		}
+		if depth > 0 {
+			all = append(all, perdure.CallSubOrchestrationByName[int](ctx, "tree", depth-1))
+		}
+		return depth, perdure.WhenAll(ctx, all...)
+	}
+	perdure.AddOrchestration(r, "tree", tree)
+	perdure.AddOrchestration(r, "picky", func(ctx *perdure.OrchestrationContext, n int) (ends []string, _ error) {
+		var fs []*perdure.Future[string]
+		for range n {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "dwell", 2*time.Second))
+		}
+		for _, f := range fs {
+			end, err := f.Await(ctx)
+			if _, cancelled := errors.AsType[*perdure.CancelledError](err); cancelled {
+				end, err = "cancelled", nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			ends = append(ends, end)
+		}
+		return ends, nil
+	})
+	// The first life of "life" is a tree, the second one is short.
+	perdure.AddOrchestration(r, "life", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if n == 1 {
+			return tree(ctx, 1)
+		}
+		return chain(ctx, n)
+	})
+	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, sum int) (int, error) {
+		for {
+			n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+			if err != nil || n == 0 {
+				return sum, err
+			}
+			sum += n
+		}
+	})
+	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "tree", 1, perdure.WithInstanceID("kid")).Await(ctx)
+		if failed, ok := errors.AsType[*perdure.SubOrchestrationError](err); ok {
+			return failed.Type + ": " + failed.Message, nil
+		}
+		return "done", err
+	})
+	return r
+}
+
+// meddler is a client of a simulated hub, and what it has seen.
+type meddler struct {
+	h     *hub
+	w     *witness
+	c     *client.Client
+	first provider.Instance
+	rng   *rand.Rand
+
+	calls    int
+	at       time.Time // when the call was answered that counts
+	answer   error     // to it
+	repeated bool      // its first try was lost in the weather
+	purged   bool
+	target   int64 // the activity that it cancels
+	errs     []error
+}
+
+// patience is how long a client goes on for an instance that may be blocked, or the hub closed.
+func (m *meddler) patience(ctx context.Context) bool {
+	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < 12*time.Hour
+}
+
+// moment passes until the seed lets the client act: some time, and then some decisions.
+func (m *meddler) moment(ctx context.Context) {
+	passes := []time.Duration{0, 0, 0, time.Second, 4 * time.Second, 30 * time.Second, 10 * time.Minute, 59 * time.Minute, 61 * time.Minute}
+	time.Sleep(passes[m.rng.IntN(len(passes))])
+	simhub.Idle(ctx, m.rng.IntN(80))
+}
+
+// weather: nobody knows whether the call was done.
+func weatherOf(err error) bool {
+	p, ok := errors.AsType[*provider.Error](err)
+	return errors.Is(err, simhub.ErrCrashed) || errors.Is(err, simhub.ErrFailed) || ok && p.Retryable
+}
+
+// once makes a call in a process of its own, which the weather may harm.
+func (m *meddler) once(ctx context.Context, f func(ctx context.Context) error) error {
+	m.calls++
+	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("client %d", m.calls)))
+}
+
+// insist repeats a call until it is answered.
+func (m *meddler) insist(ctx context.Context, f func(ctx context.Context) error) error {
+	m.repeated = false
+	for {
+		err := m.once(ctx, f)
+		if !weatherOf(err) || !m.patience(ctx) {
+			m.at, m.answer = time.Now(), err
+			return err
+		}
+		m.repeated = true
+		time.Sleep(time.Second)
+	}
+}
+
+// until insists on a call until the hub is ready for it.
+func (m *meddler) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
+	for {
+		err := m.insist(ctx, f)
+		if !errors.Is(err, early) || !m.patience(ctx) {
+			return err
+		}
+		time.Sleep(time.Duration(1+m.rng.IntN(60)) * time.Second)
+	}
+}
+
+func (m *meddler) wrong(what string, err error) {
+	if err != nil {
+		m.errs = append(m.errs, fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+func (m *meddler) cancel(ctx context.Context) {
+	m.moment(ctx)
+	err := m.insist(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
+	if err != nil && !errors.Is(err, client.ErrTerminal) {
+		m.wrong("cancel", err)
+	}
+}
+
+// history is that of an instance's current execution.
+func (m *meddler) history(ctx context.Context, instanceID string) (events []history.Event, err error) {
+	for e, err := range m.c.History(ctx, instanceID) {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func (m *meddler) checkCancelled(ctx context.Context) error {
+	events, err := m.history(ctx, m.first.InstanceID)
+	if err != nil {
+		return err
+	}
+	asked := false
+	for i := range events {
+		asked = asked || events[i].Kind == history.CancelRequested
+	}
+	const longest = 30 * time.Minute // that a message can take in any weather
+	switch end := events[len(events)-1]; {
+	case end.Kind == history.OrchestrationCancelled && asked:
+		return nil
+	case end.Kind != history.OrchestrationCompleted || asked:
+		return fmt.Errorf("it ended with %s, cancel requested: %t", end.String(), asked)
+	case m.answer == nil && end.Time.Sub(m.at) > longest:
+		return fmt.Errorf("the cancel was lost: it was sent %v before the end", end.Time.Sub(m.at))
+	}
+	return nil
+}
+
+func (m *meddler) cancelActivity(ctx context.Context) {
+	m.moment(ctx)
+	m.target = int64(3 + m.rng.IntN(3))
+	err := m.until(ctx, client.ErrActivityNotFound, func(ctx context.Context) error {
+		return m.c.CancelActivity(ctx, m.first.InstanceID, m.target, "this one")
+	})
+	if err != nil && !errors.Is(err, client.ErrNotCancellable) {
+		m.wrong("cancel activity", err)
+	}
+}
+
+func (m *meddler) checkPicky(ctx context.Context) error {
+	events, err := m.history(ctx, m.first.InstanceID)
+	if err != nil {
+		return err
+	}
+	want := []string{"done", "done", "done"}
+	for i := range events {
+		if e := &events[i]; e.Kind == history.ActivityCancelRequested {
+			if e.SourceEventID != m.target {
+				return fmt.Errorf("%s, and the client asked for #%d", e.String(), m.target)
+			}
+			want[m.target-3] = "cancelled"
+		}
+	}
+	end := events[len(events)-1]
+	if end.Kind != history.OrchestrationCompleted || string(end.Output) != string(encoded(m.h.t, want)) {
+		return fmt.Errorf("it ended with %s %s, want %v", end.String(), end.Output, want)
+	}
+	if want[m.target-3] == "cancelled" && m.answer != nil && !m.repeated {
+		return fmt.Errorf("it was cancelled, and the client was told %w", m.answer)
+	}
+	return nil
+}
+
+// purge deletes an instance, and leaves it to the watch at times when the one who began it died.
+func (m *meddler) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
+	for {
+		err := m.once(ctx, func(ctx context.Context) error { return m.c.Purge(ctx, id, opts...) })
+		if !weatherOf(err) || !m.patience(ctx) {
+			m.purged = m.purged || err == nil
+			return err
+		}
+		for again := m.rng.IntN(2) == 0; !again && m.patience(ctx); {
+			time.Sleep(3 * time.Minute)
+			in, err := m.h.Provider.ReadInstance(ctx, id)
+			if again = err == nil && in.Status != provider.StatusDeleting; again {
+				break // it was not begun
+			}
+			if errors.Is(err, provider.ErrNotFound) {
+				m.purged = true
+				return nil
+			}
+			_ = m.once(ctx, func(ctx context.Context) error {
+				_, err := m.h.Timekeeper.Watch(ctx)
+				return err
+			})
+		}
+		m.purged = true // an ErrNotFound may be its own doing
+	}
+}
+
+// startAgain gives the id its next life.
+func (m *meddler) startAgain(ctx context.Context, name string, input any) {
+	err := m.until(ctx, provider.ErrAlreadyExists, func(ctx context.Context) error {
+		_, err := m.h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: m.first.InstanceID, Name: name, Input: encoded(m.h.t, input), StartID: "start-2",
+		})
+		return err
+	})
+	m.wrong("start again", err)
+}
+
+func (m *meddler) purgeAndStartAgain(ctx context.Context) {
+	m.moment(ctx)
+	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
+		m.wrong("purge", err)
+	}
+	simhub.Idle(ctx, m.rng.IntN(20))
+	m.startAgain(ctx, "life", 2)
+}
+
+// nextLife checks that the instance has one, with nothing of the last in it, and returns its end.
+func (m *meddler) nextLife(ctx context.Context) (end history.Event, err error) {
+	in, err := m.c.Status(ctx, m.first.InstanceID)
+	if err != nil {
+		return end, err
+	}
+	if in.ExecutionID == m.first.ExecutionID {
+		return end, errors.New("it is its first life still")
+	}
+	events, err := m.history(ctx, m.first.InstanceID)
+	if err != nil {
+		return end, err
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Kind == history.OrchestrationStarted && (e.StartID != "start-2" || e.Number != 1) || e.EventID == "old" || e.Kind == history.CancelRequested {
+			return end, fmt.Errorf("%s is of its last life", e.String())
+		}
+	}
+	return events[len(events)-1], nil
+}
+
+func (m *meddler) checkNextLife(ctx context.Context) error {
+	end, err := m.nextLife(ctx)
+	if err == nil && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "2") {
+		err = fmt.Errorf("the next life ended with %s %s", end.String(), end.Output)
+	}
+	return err
+}
+
+func (m *meddler) purgeOver(ctx context.Context) {
+	for {
+		err := m.purge(ctx, m.first.InstanceID)
+		if !errors.Is(err, client.ErrNotTerminal) || !m.patience(ctx) {
+			if err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
+				m.wrong("purge", err)
+			}
+			return
+		}
+		m.moment(ctx)
+	}
+}
+
+func (m *meddler) checkNone(ctx context.Context) error {
+	if in, err := m.h.Provider.ReadInstance(ctx, m.first.InstanceID); !errors.Is(err, provider.ErrNotFound) {
+		return errors.Join(err, fmt.Errorf("the instance is %q", in.Status))
+	}
+	it := m.h.item("i#"+m.first.InstanceID, "i")
+	if text(it, "deleted") == "" || it["ttl"] == nil || it["execution"] != nil || it["gs"] != nil {
+		return fmt.Errorf("its tombstone is %v", it)
+	}
+	return nil
+}
+
+// purgeBetweenEvents lets the first life consume an event, whose message may come again, and the next one others. A raise itself is
+// sent once: repeated after its instance is gone it would be for whoever has the id then.
+func (m *meddler) purgeBetweenEvents(ctx context.Context) {
+	raise := func(id string, n int) {
+		m.wrong("raise", m.c.Raise(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
+	}
+	raise("old", 100)
+	for heard := false; !heard && m.patience(ctx); time.Sleep(time.Second) {
+		events, err := m.history(ctx, m.first.InstanceID)
+		m.wrong("history", err)
+		for i := range events {
+			heard = heard || events[i].EventID == "old" || events[i].Kind == history.InputsParked // as poison, at times
+		}
+	}
+	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
+		m.wrong("purge", err)
+	}
+	m.startAgain(ctx, "adds", 0)
+	m.moment(ctx)
+	raise("new", 1)
+	raise("end", 0)
+}
+
+func (m *meddler) checkEvents(ctx context.Context) error {
+	end, err := m.nextLife(ctx)
+	if err == nil && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "1") {
+		err = fmt.Errorf("the next life ended with %s %s", end.String(), end.Output)
+	}
+	return err
+}
+
+func (m *meddler) purgeChild(ctx context.Context) {
+	m.moment(ctx)
+	for range 100 {
+		if err := m.purge(ctx, "kid", client.Force()); err == nil || m.purged || !errors.Is(err, client.ErrNotFound) {
+			if !m.purged {
+				m.wrong("purge", err)
+			}
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (m *meddler) checkAsked(ctx context.Context) error {
+	events, err := m.history(ctx, m.first.InstanceID)
+	if err != nil {
+		return err
+	}
+	end := events[len(events)-1]
+	if end.Kind != history.OrchestrationCompleted {
+		return fmt.Errorf("the parent ended with %s", end.String())
+	}
+	if out := string(end.Output); out != `"done"` && out != `"terminated: deleted"` {
+		return fmt.Errorf("the parent was told %s", out)
+	}
+	if in, err := m.h.Provider.ReadInstance(ctx, "kid"); err == nil && m.purged && !in.Status.Terminal() {
+		return fmt.Errorf("the child is %s", in.Status)
+	}
+	return nil
+}
+
+// checkPoisoned wants the activity that always kills its process to have failed, and the others done: unless the turn was as
+// unlucky, or one of them, which die with it when they are in one batch.
+func (m *meddler) checkPoisoned(ctx context.Context) error {
+	in, err := m.c.Status(ctx, m.first.InstanceID)
+	if err != nil || in.Status == provider.StatusBlocked && m.w.blocked[in.InstanceID] || m.w.poison["inc"] {
+		return err
+	}
+	end, err := m.h.Provider.ReadEnd(ctx, in.ExecutionID)
+	if err != nil || string(end.Output) != `"3, poison true"` {
+		return errors.Join(err, fmt.Errorf("it ended with %s %s", end.String(), end.Output))
+	}
+	bodies, _ := m.h.dead("sim://default-dead")
+	if len(bodies) == 0 {
+		return errors.New("there is no dead letter")
+	}
+	return nil
+}

@@ -1,0 +1,355 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// witness stands behind every call of a simulated hub, and knows what no single reader can: in which order writes and reads took
+// effect, and who died in between.
+type witness struct {
+	h *hub
+
+	mu sync.Mutex
+	// instances are whose each execution is, by its key.
+	instances  map[string]string
+	executions map[string]*witnessed
+	// looks are the cancel records as each invocation saw them first, by its name and the execution.
+	looks map[[2]string]provider.Cancels
+	// marks are the invocations that left one and did not take it away, by its key and their names: whether they have died.
+	marks map[[2]string]map[string]func() bool
+	// began counts the activities whose code began.
+	began int
+	// verdicts counts the records that were found to be poison, poison are the names of their activities, and blocked the instances of
+	// their turns.
+	verdicts        int
+	poison, blocked map[string]bool
+	errs            []error
+}
+
+// witnessed is an execution.
+type witnessed struct {
+	last    int64 // the sequence of its last segment
+	dead    bool  // that ends it
+	deleted bool  // its start is a stub
+}
+
+func newWitness() *witness {
+	return &witness{
+		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{}, marks: map[[2]string]map[string]func() bool{},
+		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
+	}
+}
+
+func (w *witness) wrongf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, fmt.Errorf(format, args...))
+}
+
+// intercept looks at calls that have been done.
+func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	if err := w.interceptPoison(ctx, c, next); err != nil {
+		return err
+	}
+	for _, it := range itemsPut(c) {
+		w.put(it)
+	}
+	if in, ok := c.Input.(*dynamodb.GetItemInput); ok {
+		w.read(ctx, in.Key)
+	}
+	return nil
+}
+
+// interceptPoison looks at what concerns poison alone, which goes without an order of all calls.
+func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
+	if err := next(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, it := range itemsPut(c) {
+		if text(it, "sk") == "h#0000000000" && text(it, "instance") != "" {
+			w.instances[text(it, "pk")] = text(it, "instance")
+		}
+	}
+	switch in := c.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		w.update(ctx, in)
+	case *sqs.SendMessageBatchInput:
+		for i := range in.Entries {
+			w.bury(*in.QueueUrl, &in.Entries[i])
+		}
+	default:
+	}
+	return nil
+}
+
+// itemsPut are the items that a call writes whole.
+func itemsPut(c simaws.Call) (items []map[string]ddbtypes.AttributeValue) {
+	switch in := c.Input.(type) {
+	case *dynamodb.PutItemInput:
+		return append(items, in.Item)
+	case *dynamodb.TransactWriteItemsInput:
+		for i := range in.TransactItems {
+			if put := in.TransactItems[i].Put; put != nil {
+				items = append(items, put.Item)
+			}
+		}
+	default:
+	}
+	return items
+}
+
+// put sees a segment: the next one of an execution that lives, or a stub in the place of one (I1, I8).
+func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
+	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
+	number, isSegment := strings.CutPrefix(text(it, "sk"), "h#")
+	sequence, err := strconv.ParseInt(number, 10, 64)
+	if !ofExecution || !isSegment || err != nil { // a part beyond the first has a longer key
+		return
+	}
+	x := w.executions[id]
+	if x == nil {
+		x = &witnessed{last: -1}
+		w.executions[id] = x
+	}
+	switch stub := text(it, "stub") != ""; {
+	case stub && sequence > x.last:
+		w.wrongf("I8: execution %s has a stub %d after its last segment %d", id, sequence, x.last)
+	case stub:
+		x.deleted = x.deleted || sequence == 0
+	case x.dead:
+		w.wrongf("I8: execution %s, which is over, gained segment %d", id, sequence)
+	case sequence != x.last+1:
+		w.wrongf("I1: execution %s gained segment %d after %d", id, sequence, x.last)
+	default:
+		x.last = sequence
+		_, err := w.h.Provider.ReadEnd(context.Background(), id)
+		x.dead = err == nil
+	}
+}
+
+// read notes what had been decided when an invocation first looked at a cancel record: by history, whatever the record says.
+func (w *witness) read(ctx context.Context, key map[string]ddbtypes.AttributeValue) {
+	name, _ := simhub.Process(ctx)
+	id, ofExecution := strings.CutPrefix(text(key, "pk"), "x#")
+	if name == "" || !ofExecution || text(key, "sk") != "c" {
+		return
+	}
+	look := [2]string{name, id}
+	if _, before := w.looks[look]; before {
+		return
+	}
+	w.looks[look] = w.decided(id)
+}
+
+// decided are the cancels of an execution that are committed.
+func (w *witness) decided(id string) provider.Cancels {
+	if x := w.executions[id]; x == nil || x.deleted {
+		return provider.Cancels{{Open: true, Reason: provider.ReasonInstanceDeleted}}
+	}
+	var events []history.Event
+	for e, err := range w.h.Provider.ReadHistory(context.Background(), w.instances["x#"+id], id, 0) {
+		if err != nil {
+			w.wrongf("the history of %s: %w", id, err)
+			break
+		}
+		events = append(events, e)
+	}
+	return provider.CancelsOf(events)
+}
+
+// update sees marks of attempts come and go.
+func (w *witness) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
+	key := [2]string{text(in.Key, "pk"), text(in.Key, "sk")}
+	name, _ := simhub.Process(ctx)
+	if name == "" || !strings.HasPrefix(key[1], "p#") {
+		return
+	}
+	if w.marks[key] == nil {
+		w.marks[key] = map[string]func() bool{}
+	}
+	if strings.Contains(*in.UpdateExpression, "ADD") {
+		w.marks[key][name] = func() bool {
+			_, dead := simhub.Process(ctx)
+			return dead
+		}
+	} else {
+		delete(w.marks[key], name)
+	}
+}
+
+// deaths counts the deliveries of one message that left a mark on it and died: of the message that has most.
+func (w *witness) deaths(executionID string, activityID int64) (most int) {
+	prefix := fmt.Sprintf("p#%d#", activityID)
+	for key, by := range w.marks {
+		died := 0
+		for _, dead := range by {
+			if dead() {
+				died++
+			}
+		}
+		if key[0] == "x#"+executionID && strings.HasPrefix(key[1], prefix) {
+			most = max(most, died)
+		}
+	}
+	return most
+}
+
+// deathsOfTurns is the same of the turns of an instance, whichever of its executions they were of.
+func (w *witness) deathsOfTurns(instanceID string) (most int) {
+	for pk, instance := range w.instances {
+		if instance == instanceID {
+			most = max(most, w.deaths(strings.TrimPrefix(pk, "x#"), 0))
+		}
+	}
+	return most
+}
+
+// begins is for activities to call first: one whose cancel was committed before its invocation looked has no code to run (I6).
+func (w *witness) begins(ctx context.Context) {
+	name, _ := simhub.Process(ctx)
+	a := perdure.ActivityInfoFrom(ctx)
+	w.mu.Lock()
+	w.began++
+	cancels, looked := w.looks[[2]string{name, a.ExecutionID}]
+	w.mu.Unlock()
+	switch c := cancels.Of(a.ActivityID); {
+	case !looked:
+		w.wrongf("I6: activity #%d of %s began without a look at the cancel record", a.ActivityID, a.ExecutionID)
+	case c.Requested:
+		w.wrongf("I6: activity #%d of %s began, and was cancelled (%s) before its invocation looked", a.ActivityID, a.ExecutionID, c.Reason)
+	}
+}
+
+// Deaths that prove poison: of deliveries that had left their mark. What comes to an instance that is blocked so has one try.
+const deathsWanted, deathsOfBlocked = 3, 1
+
+// bury sees a record go to the dead letters as poison, and wants the proof (R13).
+func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
+	why, ok := e.MessageAttributes["error"]
+	if !ok || !strings.Contains(url, "-dead") || !strings.HasPrefix(*why.StringValue, history.TypePoison) {
+		return
+	}
+	w.verdicts++
+	died, wanted := 0, deathsWanted
+	if item, err := provider.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
+		died, w.poison[item.Name] = w.deaths(item.ExecutionID, item.ActivityID), true
+	} else if m, err := provider.DecodeMessage(*e.MessageBody); err == nil {
+		died = w.deathsOfTurns(m.InstanceID)
+		if w.blocked[m.InstanceID] {
+			wanted = deathsOfBlocked
+		}
+		w.blocked[m.InstanceID] = true
+	}
+	if died < wanted {
+		w.errs = append(w.errs, fmt.Errorf("R13: %d marked deliveries have died, no proof that this is poison: %s", died, *e.MessageBody))
+	}
+}
+
+// check says what is wrong with all executions there were.
+func (w *witness) check(ctx context.Context) error {
+	errs := w.errs
+	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
+		errs = append(errs, w.checkExecution(ctx, id, w.instances["x#"+id]))
+	}
+	return errors.Join(errs...)
+}
+
+func (w *witness) checkExecution(ctx context.Context, id, instanceID string) error {
+	out, err := w.h.Cloud.Table.Query(ctx, &dynamodb.QueryInput{
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + id}},
+	})
+	if err != nil {
+		return err
+	}
+	for _, it := range out.Items {
+		if text(it, "sk") == "h#0000000000" && text(it, "stub") != "" {
+			return w.checkDeleted(id, out.Items)
+		}
+	}
+	if _, err := w.h.Provider.ReadInstance(ctx, instanceID); err != nil {
+		return fmt.Errorf("execution %s is there, and its instance %q is not: %w", id, instanceID, err)
+	}
+	var events []history.Event
+	for e, err := range w.h.Provider.ReadHistory(ctx, instanceID, id, 0) {
+		if err != nil {
+			return fmt.Errorf("execution %s: %w", id, err)
+		}
+		events = append(events, e)
+	}
+	return errors.Join(simhub.CheckLog(events), w.checkPoison(id, events), checkSettled(id, events))
+}
+
+// checkDeleted wants of a deleted execution nothing but places.
+func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeValue) (err error) {
+	for _, it := range items {
+		switch sk := text(it, "sk"); {
+		case it["ttl"] == nil:
+			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s stays for ever", id, sk))
+		case sk == "c" || strings.HasPrefix(sk, "p#"): // a late delivery may still leave its mark, which says nothing and goes
+		case strings.HasPrefix(sk, "h#") && text(it, "stub") != "" && it["events"] == nil:
+		default:
+			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s is left", id, sk))
+		}
+	}
+	return err
+}
+
+// checkSettled wants each id that an execution has scheduled settled, once (I7): it has one outcome at the most, is cancelled once at
+// the most, and never after its outcome; and when the execution is over, it has one of the two.
+func checkSettled(id string, events []history.Event) (err error) {
+	outcomes, cancels := map[int64]int{}, map[int64]int{}
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case history.ActivityCompleted, history.ActivityFailed, history.TimerFired, history.SubOrchestrationCompleted, history.SubOrchestrationFailed:
+			if outcomes[e.SourceEventID]++; outcomes[e.SourceEventID] > 1 {
+				err = errors.Join(err, fmt.Errorf("I7: execution %s: %s is a second outcome", id, e.String()))
+			}
+		case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested:
+			for _, of := range e.Sources() {
+				if cancels[of]++; cancels[of] > 1 || outcomes[of] > 0 {
+					err = errors.Join(err, fmt.Errorf("I7: execution %s: %s cancels what was settled", id, e.String()))
+				}
+			}
+		default:
+		}
+	}
+	if last := events[len(events)-1]; last.Kind.Terminal() {
+		for _, e := range history.CancelOutstanding(events, "") {
+			err = errors.Join(err, fmt.Errorf("I7: execution %s ended, and nothing became of %v", id, e.Sources()))
+		}
+	}
+	return err
+}
+
+// checkPoison wants each verdict in a history to be one that the dead letters show (R13).
+func (w *witness) checkPoison(id string, events []history.Event) error {
+	for i := range events {
+		if e := &events[i]; e.Error != nil && e.Error.Type == history.TypePoison && w.verdicts == 0 {
+			return fmt.Errorf("R13: execution %s: %s, and no dead letter", id, e.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// reasonTerminated is why what a terminated execution left outstanding is cancelled.
+const reasonTerminated = "orchestration_terminal_terminated"
+
+// TerminateDamaged commits an end behind what is left of the history, which the keys tell. An end that is there already is sent
+// again, and the instance's status with it: whoever committed it may have died in between.
+func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessage) error {
+	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
+	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
+		return err
+	}
+	d, err := p.salvage(ctx, &in)
+	if err != nil {
+		return err
+	}
+	if d.over {
+		return p.endDamaged(ctx, &in, d)
+	}
+	cancels, err := p.ReadCancels(ctx, in.ExecutionID)
+	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
+		return err
+	}
+	now := p.now().UTC()
+	t := &provider.Turn{
+		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Parent: in.Parent, Unblocks: in.Status == provider.StatusBlocked,
+		Events:  []history.Event{{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text}},
+		Cancels: append(slices.Clip(cancels), provider.ActivityCancel{Open: true, Reason: reasonTerminated, At: now}),
+	}
+	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
+		return fmt.Errorf("dynamo: instance %q: the end of a damaged history: %w", in.InstanceID, err)
+	}
+	return nil
+}
+
+// endDamaged sends what the end of a damaged history causes.
+func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *deathbed) error {
+	end := d.segments[len(d.segments)-1] // it is whole: it says that it is the end
+	head := d.head
+	head.Segment = end.Sequence - 1
+	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Parent: in.Parent}, end)
+	return err
+}
