@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -67,8 +66,8 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
 		h.serveFor(24 * time.Hour)
-		if w.verdicts > 0 {
-			if err := errors.Join(w.errs...); err != nil {
+		if verdicts, err := w.found(); verdicts > 0 {
+			if err != nil {
 				t.Error(err)
 			}
 			return

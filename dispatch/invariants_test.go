@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -73,22 +72,21 @@ func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{})
 		records := f.receive("sim://default")
-		w := f.worker(nil)
-		first := make(chan []string, 1)
-		go func() { first <- w.HandleRecords(ctx, records[:1]) }()
-		synctest.Wait()
 		slow := make(chan struct{})
-		var once atomic.Bool
+		var reads atomic.Int64 // the first is that before the start, the second a poll
 		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
-			if readsCancels(c) && once.CompareAndSwap(false, true) {
+			if readsCancels(c) && reads.Add(1) == 2 {
 				<-slow
 			}
 			return err
 		}
+		w := f.worker(nil)
+		first := make(chan []string, 1)
+		go func() { first <- w.HandleRecords(ctx, records[:1]) }()
 		time.Sleep(1500 * time.Millisecond)
-		if !once.Load() {
-			t.Fatal("there is no poll")
+		if n := reads.Load(); n != 2 {
+			t.Fatalf("%d reads, want one and a poll", n)
 		}
 		f.cancel(in, 4)
 		if failed := w.HandleRecords(ctx, records[1:]); len(failed) > 0 || f.ran() != 1 {

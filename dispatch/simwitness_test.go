@@ -266,6 +266,13 @@ func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 	}
 }
 
+// found is how many records were found to be poison, and what is wrong so far.
+func (w *witness) found() (verdicts int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.verdicts, errors.Join(w.errs...)
+}
+
 // check says what is wrong with all executions there were.
 func (w *witness) check(ctx context.Context) error {
 	errs := w.errs

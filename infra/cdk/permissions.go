@@ -9,8 +9,8 @@ import (
 // Each list names single actions: no role of a hub holds a wildcard action.
 // TransactWriteItems needs no action of its own but those of its parts.
 var (
-	readItems   = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
-	writeItems  = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
+	readItems   = []string{"dynamodb:GetItem", "dynamodb:Query"}
+	writeItems  = []string{"dynamodb:PutItem", "dynamodb:UpdateItem"}
 	deleteItems = []string{"dynamodb:DeleteItem"} // deletion, R17
 	consume     = []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
@@ -48,7 +48,6 @@ func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
-		allow(h.workQueueARNs(), send, "sqs:ChangeMessageVisibility"),
 		allow(arns(h.Inbox), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:DeleteSchedule"),
 		passRole,

@@ -122,7 +122,7 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 			"Workdefault": consumeAndSend, "Inbox": "SendMessage", "WorkdefaultDeadLetters": "SendMessage",
 		},
 		"TaskHubRenewerRole": {
-			"Timers": consumeAndSend, "Inbox": "SendMessage", "Workdefault": "ChangeMessageVisibility SendMessage",
+			"Timers": consumeAndSend, "Inbox": "SendMessage",
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
 			"WorkdefaultDeadLetters": consumeAndSend,
 		},
