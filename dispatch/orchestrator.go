@@ -42,8 +42,8 @@ func (o *Orchestrator) Close() { o.cache.drain() }
 const outlived = 100 * time.Millisecond
 
 // HandleRecords runs the turns that a batch of inbox records asks for, instances side by side, and returns the ids of the
-// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). Instances
-// with a message that was received more than twice come last, one after the other (R13).
+// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). Of the instances
+// with a message that was received more than twice one comes last, alone, and the others are left to other invocations (R13).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := o.provider.AdoptOrchestrationItems(records)
 	stuck := deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
@@ -51,14 +51,20 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 	together, alone := itemsInCompany(items)
 	done, more := o.handleTogether(ctx, together)
 	failed = append(failed, more...)
-	for _, it := range alone {
-		if len(done) > 0 {
-			o.deleteEarly(ctx, done) // if this one takes the process down, they are not delivered again
-		}
-		h := o.handle(ctx, it)
-		done, failed = h.done, append(failed, h.failed...)
+	if len(alone) == 0 {
+		return failed
 	}
-	return failed
+	if len(done) > 0 {
+		o.deleteEarly(ctx, done) // if the last one takes the process down, they are not delivered again
+	}
+	var rest []provider.Record
+	for _, it := range alone[1:] {
+		for i := range it.Messages {
+			rest = append(rest, it.Messages[i].Record)
+		}
+	}
+	failed = append(failed, leaveToOthers(ctx, o.options, provider.QueueInbox, rest)...)
+	return append(failed, o.handle(ctx, alone[0]).failed...)
 }
 
 // handleTogether runs the turns of instances side by side. Those of the records that are done with, and not deleted yet, come back.

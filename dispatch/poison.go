@@ -23,7 +23,7 @@ const deathsOfPoison = 3
 // others of its batch are done, alone: one that kills its process must not use up the attempts of its neighbours.
 const deliveriesTogether = 2
 
-// inCompany tells the work items that may run side by side from those that run alone, the most often delivered last.
+// inCompany tells the work items that may run side by side from those that run alone, the least often delivered first.
 func inCompany(items []provider.LockedWorkItem) (together, alone []provider.LockedWorkItem) {
 	for i := range items {
 		if items[i].Record.ReceiveCount > deliveriesTogether {
@@ -34,6 +34,21 @@ func inCompany(items []provider.LockedWorkItem) (together, alone []provider.Lock
 	}
 	slices.SortStableFunc(alone, func(a, b provider.LockedWorkItem) int { return a.Record.ReceiveCount - b.Record.ReceiveCount })
 	return together, alone
+}
+
+// leaveToOthers gives back at once what would run alone behind another of its batch: should that one kill the process, they must not
+// wait for as long as the invocation's records are locked. They come again in an invocation of their own.
+func leaveToOthers(ctx context.Context, o Options, queue string, records []provider.Record) (failed []string) {
+	if len(records) == 0 {
+		return nil
+	}
+	for i := range records {
+		failed = append(failed, records[i].ID)
+	}
+	if err := o.Provider.AbandonRecords(ctx, queue, firstRetryDelay, records...); err != nil {
+		o.Logger.WarnContext(ctx, "records that wait for one to run alone stay invisible until their visibility ends", "queue", queue, "records", len(records), "error", err)
+	}
+	return failed
 }
 
 // attemptOf is a task's delivery.

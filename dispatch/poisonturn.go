@@ -100,7 +100,7 @@ func (s *session) keep(ctx context.Context, why *history.Failure) error {
 	return nil
 }
 
-// itemsInCompany tells the instances whose turns may run side by side from those that run alone, the most often delivered last.
+// itemsInCompany tells the instances whose turns may run side by side from those that run alone, the least often delivered first.
 func itemsInCompany(items []*provider.OrchestrationItem) (together, alone []*provider.OrchestrationItem) {
 	for _, it := range items {
 		if mostDeliveries(it) > deliveriesTogether {

@@ -39,7 +39,7 @@ func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 // *perdure.CancelledError as their cause when they are cancelled, their lock is lost, ctx's deadline is near or ctx ends.
 // HandleRecords waits for them for Options.CancellationGracePeriod then, and no longer.
 //
-// Records that were received more than twice come last, one after the other (R13).
+// Of the records that were received more than twice one comes last, alone, and the others are left to other invocations (R13).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	since := w.options.Clock()
 	items, unreadable := w.provider.AdoptWorkItems(records)
@@ -48,8 +48,13 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	if len(together) > 0 {
 		failed = append(failed, w.serve(ctx, together, since)...)
 	}
-	for i := range alone {
-		failed = append(failed, w.serve(ctx, alone[i:i+1], since)...)
+	if len(alone) > 0 {
+		rest := make([]provider.Record, len(alone)-1)
+		for i := range rest {
+			rest[i] = alone[i+1].Record
+		}
+		failed = append(failed, leaveToOthers(ctx, w.options, w.options.Queue, rest)...)
+		failed = append(failed, w.serve(ctx, alone[:1], since)...)
 	}
 	return failed
 }
