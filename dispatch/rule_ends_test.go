@@ -97,19 +97,28 @@ func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.
 	})
 }
 
-// And where a turn decided more than a commit can hold.
-func TestATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
+// And where a turn decided more than a commit can hold, also when a wake stands behind the message that led to it.
+func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
-		in := h.start("sleeper", 0)
-		h.turn(0)
-		h.turn(0)
-		h.raise(in, "", 30) // 5 MB
-		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
-		}
-		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
-	})
+	for name, behind := range map[string][]provider.Message{"alone": nil, "with a wake": {{Kind: provider.MessageWake}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+				in := h.start("sleeper", 0)
+				h.turn(0)
+				h.turn(0)
+				h.raise(in, "", 30) // 5 MB
+				for _, m := range behind {
+					m.InstanceID, m.ExecutionID = in.InstanceID, in.ExecutionID
+					h.send(m)
+				}
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Fatalf("failed %v", failed)
+				}
+				h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+			})
+		})
+	}
 }
 
 // Nor does the end of an instance whose history cannot be read need anybody to read it, whether it is blocked by now or not; also

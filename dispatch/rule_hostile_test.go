@@ -341,22 +341,6 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 	})
 }
 
-// Interleaving: a wake stands behind the message whose turn no commit can hold.
-func TestR2ATurnThatIsTooLargeEndsWithAWakeBehindIt(t *testing.T) {
-	t.Parallel()
-	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
-		in := h.start("sleeper", 0)
-		h.turn(0)
-		h.turn(0)
-		h.raise(in, "", 30) // 5 MB
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
-		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
-		}
-		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
-	})
-}
-
 // A look into the dead letters, or a deletion, may take all the time there is: whom the watch wakes it wakes before.
 func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 	t.Parallel()

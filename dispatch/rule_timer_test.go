@@ -49,11 +49,7 @@ func TestR15ATimerThatIsCancelledInItsQueueLeavesNoSchedule(t *testing.T) {
 				in := h.start("waits-a-day", 0)
 				h.serveFor(time.Minute)
 				end(h, in)
-				h.serveFor(20 * time.Minute)
-				if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
-					t.Errorf("%d schedules were created: the test shows nothing", n)
-				}
-				h.wantNoTimer()
+				h.wantScheduleDeleted()
 				h.endsAfter(in, 0)
 				h.checkRest()
 			})
@@ -71,11 +67,7 @@ func TestR15ADelayedStartThatIsTerminatedLeavesNoSchedule(t *testing.T) {
 		}
 		h.serveFor(time.Minute)
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		h.serveFor(20 * time.Minute)
-		if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
-			t.Errorf("%d schedules were created: the test shows nothing", n)
-		}
-		h.wantNoTimer()
+		h.wantScheduleDeleted()
 		h.checkRest()
 	})
 }
@@ -89,11 +81,7 @@ func TestR15ATimerOfADeletedInstanceLeavesNoSchedule(t *testing.T) {
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)
 		}
-		h.serveFor(20 * time.Minute)
-		if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
-			t.Errorf("%d schedules were created: the test shows nothing", n)
-		}
-		h.wantNoTimer()
+		h.wantScheduleDeleted()
 	})
 }
 
@@ -109,11 +97,7 @@ func TestR15TheSecondLookReadsOn(t *testing.T) {
 			h.serveFor(time.Minute)
 		}
 		h.raise(in, "e", 1)
-		h.serveFor(20 * time.Minute)
-		if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
-			t.Errorf("%d schedules were created: the test shows nothing", n)
-		}
-		h.wantNoTimer()
+		h.wantScheduleDeleted()
 		h.endsAfter(in, 0)
 		h.checkRest()
 	})
@@ -220,4 +204,14 @@ func TestR15ALookThatFailsIsRepeated(t *testing.T) {
 		h.wantExact(in, 3*time.Hour)
 		h.wantNothingLeft()
 	})
+}
+
+// wantScheduleDeleted serves until a timer has got its schedule, which must be gone then.
+func (h *hub) wantScheduleDeleted() {
+	h.t.Helper()
+	h.serveFor(20 * time.Minute)
+	if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
+		h.t.Errorf("%d schedules were created: the test shows nothing", n)
+	}
+	h.wantNoTimer()
 }
