@@ -38,7 +38,7 @@ func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/e2e/app", "--hub", "e2e", "--port", "0", "--enforce-iam",
-		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",
+		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2",
 		"--param", "TimerLongestDelay=2", "--param", "ScheduleLead=1", "--param", "MaxAttempts=1")
 	if err != nil {
 		return 1, err
