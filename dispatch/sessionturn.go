@@ -1,0 +1,172 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// commit makes the turn durable and sends what it decided. Only then are its messages done.
+func (s *session) commit(ctx context.Context, out replay.Outcome) error {
+	consumed := max(out.Consumed-1, 0) // the first group was the refused outputs
+	if out.Ended && out.Consumed == 0 && len(s.rest) > 0 && (out.Continued == nil || s.x.head.Watermark == (provider.Position{})) {
+		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
+		s.handOn(&out, &s.rest[0])
+	}
+	for consumed < len(s.rest) && s.rest[consumed].Kind == provider.MessageWake {
+		consumed++ // it brought what it could: a turn
+	}
+	t := s.newTurn(out.Events)
+	t.LockedUntil = s.item.LockedUntil()
+	if out.Continued != nil {
+		t.Next = s.successor(&out)
+	}
+	if consumed > 0 {
+		t.Watermark = s.rest[consumed-1].Position
+	}
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	if errors.Is(err, provider.ErrTooLarge) {
+		refused, err = s.tooLarge(ctx, t, consumed, err)
+		out.Ended = true
+	}
+	if err != nil {
+		return err
+	}
+	s.moved(t, refused, consumed)
+	if out.Ended {
+		s.x.over, s.refused = true, nil
+		s.x.close()
+	}
+	if t.Next != nil {
+		return s.succeed(ctx, t)
+	}
+	s.settle()
+	return nil
+}
+
+// tooLarge deals with a turn that no commit can hold. Outcomes that came together, each of a legal size, may fit when fewer are
+// taken (R2); what is too large by itself is replaced by an end that says why.
+func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, why error) ([]provider.OutputFailure, error) {
+	if s.fewer(consumed) {
+		return nil, errTooMany
+	}
+	if s.x.read == nil {
+		return nil, errUnverified // what is outstanding stands in history alone
+	}
+	end := history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: why.Error(), NonRetryable: true}}
+	locked, watermark := t.LockedUntil, t.Watermark
+	*t = *s.newTurn(s.events(append([]history.Event{t.Events[0]}, s.given(end)...)...))
+	t.LockedUntil, t.Watermark = locked, watermark
+	return s.o.provider.AckOrchestrationItem(ctx, t)
+}
+
+// fewer bounds what a turn takes, first of what was parked and then of messages, if it has taken more than one.
+func (s *session) fewer(consumed int) bool {
+	switch {
+	case s.x.parked.waiting > 0 && s.mostParked == 0:
+		s.mostParked = max(s.x.parked.waiting/2, 1)
+	case min(s.x.parked.waiting, s.mostParked) > 1:
+		s.mostParked = min(s.x.parked.waiting, s.mostParked) / 2
+	case consumed > 1 && s.most != 1: // wakes behind one message are consumed with it
+		s.most = consumed / 2
+	default:
+		return false
+	}
+	return true
+}
+
+// errTooMany: the turn does not fit a commit. Fewer messages may; the coroutine has seen them all and must be revived.
+var errTooMany = errors.New("dispatch: the turn took more messages than a commit can hold")
+
+func (s *session) newTurn(events []history.Event) *provider.Turn {
+	t := &provider.Turn{
+		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
+		Unblocks: s.x.blockedBy != "", Cancelling: s.x.cancelling || provider.IsCancelling(events),
+		CancelledTimers: s.x.timers.Cancelled(events),
+	}
+	if more := provider.CancelsOf(events); len(more) > 0 {
+		t.Cancels = slices.Concat(s.x.cancels, more)
+	}
+	return t
+}
+
+// moved: t is committed, and its messages are consumed.
+func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
+	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
+	s.x.lastID, s.x.blockedBy, s.x.cancelling = t.Events[len(t.Events)-1].ID, "", t.Cancelling
+	if t.Cancels != nil {
+		s.x.cancels = t.Cancels
+	}
+	s.x.timers.Apply(t.Events)
+	s.x.parked.apply(t.Events)
+	s.x.due = s.x.parked.due
+	if t.Events[0].Parked > 0 {
+		refused = append(s.refused, refused...) // the turn took parked inputs alone
+	}
+	s.refused, s.rest = refused, s.rest[consumed:]
+}
+
+// handOn gives an event, or a cancel of the instance, that the code had no chance to see to the next execution.
+func (s *session) handOn(out *replay.Outcome, m *provider.InboxMessage) {
+	switch {
+	case out.Continued == nil:
+	case m.Kind == provider.MessageEventRaised:
+		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: m.Data})
+	case m.Kind == provider.MessageCancel:
+		for _, in := range s.inputsOf(m) {
+			in.Time = out.Events[0].Time
+			out.Continued.Inputs = append(out.Continued.Inputs, in)
+		}
+	}
+}
+
+// successor is the execution that continues as new (R3). It asks for the version that was asked for at the start: where that
+// was none, it moves on to the highest there is.
+func (s *session) successor(out *replay.Outcome) *provider.Successor {
+	now := s.o.options.Clock()
+	start := s.x.start
+	start.Time = out.Events[0].Time
+	start.Number++
+	start.StartAt = nil
+	start.Input, start.CarriedEvents, start.EventIDs = out.Continued.Input, out.Continued.Events, out.Continued.EventIDs
+	start.Inputs = out.Continued.Inputs
+	next := &provider.Successor{ExecutionID: provider.NewExecutionID(now, s.item.InstanceID, s.x.head.ExecutionID), Start: start}
+	out.Events[len(out.Events)-1].ExecutionID = next.ExecutionID
+	return next
+}
+
+// continueLimit bounds the executions that one invocation begins: code that does nothing but continue must not hold the
+// function until it is killed.
+const continueLimit = 100
+
+// succeed goes on with the execution that the turn continued as: its first turn comes in this invocation, before anything is
+// acknowledged (R3).
+func (s *session) succeed(ctx context.Context, t *provider.Turn) (err error) {
+	read := &provider.Orchestration{
+		InstanceID: t.InstanceID, Head: s.x.head, Previous: t.Head.ExecutionID, Verified: true,
+		Segments: []provider.Segment{t.Next.Segment(t.Watermark)},
+	}
+	if err = s.revive(ctx, read); err != nil {
+		return err
+	}
+	if s.continued++; s.continued < continueLimit {
+		return nil
+	}
+	if len(s.rest) > 0 {
+		return errContinuesOn // they will be delivered again, and are as good as a wake
+	}
+	wake := provider.Message{Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.Next.ExecutionID}
+	if err := s.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+		return err
+	}
+	s.x.due = false
+	s.settle()
+	return errContinuesOn
+}
+
+// errContinuesOn: what is left is for another invocation, which a message is under way for.
+var errContinuesOn = errors.New("dispatch: the orchestration continues as new without end: another invocation goes on")
