@@ -29,7 +29,7 @@ const (
 	// ReasonParentCancelled: the orchestration that called this one was cancelled.
 	ReasonParentCancelled CancelReason = "parent_cancelled"
 	// ReasonInstanceDeleted: the instance was deleted by force.
-	ReasonInstanceDeleted CancelReason = "instance_deleted"
+	ReasonInstanceDeleted CancelReason = history.ReasonInstanceDeleted
 )
 
 // The reasons that only an activity sees, in its context; its worker can go on with it no longer.

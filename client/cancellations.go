@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -66,7 +68,50 @@ const (
 type Cancellations struct {
 	InstanceID  string
 	ExecutionID string
+	StartedAt   time.Time // of the execution
 	Items       []Cancellation
+}
+
+// CancellationPage is one page of what was cancelled in an execution.
+type CancellationPage struct {
+	Cancellations
+
+	NextCursor string // empty: no more
+}
+
+// CancellationsPage is a page of Cancellations: of at most limit (0 is 100, at most MaxPage), from where the page with this
+// NextCursor ended. A cursor of nowhere is a *provider.FieldError.
+func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID string, limit int, cursor string) (CancellationPage, error) {
+	var page CancellationPage
+	from, err := placeOf(cursor)
+	if err == nil {
+		err = checkLimit(limit)
+	}
+	if err != nil {
+		return page, fmt.Errorf("client: cancellations: %w", err)
+	}
+	if page.Cancellations, err = c.Cancellations(ctx, instanceID, executionID); err != nil {
+		return page, err
+	}
+	from = min(from, len(page.Items))
+	to := min(from+cmp.Or(limit, defaultPage), len(page.Items))
+	if to < len(page.Items) {
+		page.NextCursor = strconv.Itoa(to) // what is added comes last, so that places stay
+	}
+	page.Items = page.Items[from:to]
+	return page, nil
+}
+
+// placeOf is the place that a cursor of cancellations names.
+func placeOf(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(cursor)
+	if err != nil || n < 1 {
+		return 0, &provider.FieldError{Field: "cursor", Problem: "belongs to another list"}
+	}
+	return n, nil
 }
 
 // Cancellations reads what was cancelled in an execution of an instance, the current one when executionID is empty, strongly
@@ -90,6 +135,9 @@ func (c *Client) cancellations(ctx context.Context, instanceID, executionID stri
 	for e, err := range c.provider.ReadHistory(ctx, instanceID, executionID, 0) {
 		if err != nil {
 			return found, err
+		}
+		if e.Kind == history.OrchestrationStarted {
+			found.StartedAt = e.Time
 		}
 		l.add(&e)
 	}

@@ -58,6 +58,10 @@ func TestCancellations(t *testing.T) {
 		provider.ActivityRecord{ActivityID: 4, Details: []byte(`{}`), BeatenAt: instant(12)}, // which says nothing of its end
 		provider.ActivityRecord{ActivityID: 5, SeenAt: instant(31), EndedAt: instant(35), End: provider.EndStopped},
 	)
+	in, err := p.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := c.Cancellations(t.Context(), "one", "")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +79,7 @@ func TestCancellations(t *testing.T) {
 	queued, late := activity, activity
 	queued.ID, queued.Name = 2, "queued"
 	late.ID, late.Name, late.End, late.EndedAt = 4, "late", client.EndFinished, instant(60)
-	want := client.Cancellations{InstanceID: "one", ExecutionID: "x1", Items: []client.Cancellation{
+	want := client.Cancellations{InstanceID: "one", ExecutionID: "x1", StartedAt: in.CreatedAt, Items: []client.Cancellation{
 		{
 			Target: client.TargetActivity, ID: 3, Name: "stopped", Reason: "requested", Message: "wrong card", RequestedBy: "client", DecidedAt: instant(30),
 			SeenAt: instant(31), EndedAt: instant(35), End: client.EndStopped,

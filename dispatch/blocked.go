@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
@@ -140,15 +139,7 @@ func (s *session) terminateDamaged(ctx context.Context, failed error) error {
 
 // given puts before an end that no code took part in what it gives up: all that the history which was read left outstanding.
 func (s *session) given(end history.Event) []history.Event {
-	reason := perdure.ReasonOrchestrationFailed
-	if end.Kind == history.OrchestrationTerminated {
-		reason = perdure.ReasonOrchestrationTerminated
-	}
-	var past []history.Event
-	for i := range s.x.read.Segments {
-		past = append(past, s.x.read.Segments[i].Events...)
-	}
-	return append(history.CancelOutstanding(past, string(reason)), end)
+	return append(history.CancelOutstanding(provider.EventsOf(s.x.read.Segments), history.TerminalReason(end.Kind)), end)
 }
 
 // park is the event that keeps the inputs and says what is wrong; nil when history ends with it already, of this build, and

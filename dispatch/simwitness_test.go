@@ -165,7 +165,7 @@ func (w *witness) read(ctx context.Context, key map[string]ddbtypes.AttributeVal
 // decided are the cancels of an execution that are committed.
 func (w *witness) decided(id string) provider.Cancels {
 	if x := w.executions[id]; x == nil || x.deleted {
-		return provider.Cancels{{Open: true, Reason: provider.ReasonInstanceDeleted}}
+		return provider.Cancels{{Open: true, Reason: history.ReasonInstanceDeleted}}
 	}
 	var events []history.Event
 	for e, err := range w.h.Provider.ReadHistory(context.Background(), w.instances["x#"+id], id, 0) {

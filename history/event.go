@@ -98,6 +98,14 @@ func (e *Event) Sources() (ids []int64) {
 	return ids
 }
 
+// Settles are the ids that are over with this event: completed, failed, fired or cancelled. An activity that is tried again is not.
+func (e *Event) Settles() []int64 {
+	if !e.Kind.Sourced() || e.Kind == ActivityRetryScheduled {
+		return nil
+	}
+	return e.Sources()
+}
+
 // Validate tells the first thing that makes the event unusable, naming the field.
 func (e *Event) Validate() error {
 	switch {

@@ -41,11 +41,11 @@ func CancelOutstanding(past []Event, reason string) []Event {
 }
 
 func note(waiting map[int64]*Event, e *Event) {
-	switch {
-	case e.Kind == ActivityScheduled || e.Kind == TimerCreated || e.Kind == SubOrchestrationScheduled:
+	switch e.Kind {
+	case ActivityScheduled, TimerCreated, SubOrchestrationScheduled:
 		waiting[e.ID] = e
-	case e.Kind.Sourced() && e.Kind != ActivityRetryScheduled:
-		for _, id := range e.Sources() {
+	default:
+		for _, id := range e.Settles() {
 			delete(waiting, id)
 		}
 	}
@@ -58,11 +58,7 @@ func about(e Event, ids []int64) Event {
 		return e
 	}
 	for _, id := range ids {
-		if n := len(e.SourceEventIDs); n > 0 && e.SourceEventIDs[n-1].Last+1 == id {
-			e.SourceEventIDs[n-1].Last = id
-		} else {
-			e.SourceEventIDs = append(e.SourceEventIDs, Range{First: id, Last: id})
-		}
+		e.SourceEventIDs = AppendID(e.SourceEventIDs, id)
 	}
 	return e
 }

@@ -8,6 +8,15 @@ import (
 // Range is a run of event ids, both ends included. On the wire it is the pair [first,last].
 type Range struct{ First, Last int64 }
 
+// AppendID packs one more id: one that follows the last makes its run longer.
+func AppendID(rs []Range, id int64) []Range {
+	if n := len(rs); n > 0 && rs[n-1].Last+1 == id {
+		rs[n-1].Last = id
+		return rs
+	}
+	return append(rs, Range{First: id, Last: id})
+}
+
 // MarshalJSON writes the pair.
 func (r Range) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "[%d,%d]", r.First, r.Last), nil

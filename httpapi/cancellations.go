@@ -1,14 +1,11 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/provider"
 )
 
 // Cancellations is a page of what was cancelled in an execution.
@@ -19,15 +16,11 @@ type Cancellations struct {
 	NextCursor  string                `json:"nextCursor,omitempty"`
 }
 
-// NewCancellations is the answer of at most limit items from place from on: what is added comes last, so that places stay.
-func NewCancellations(c client.Cancellations, from, limit int) Cancellations {
-	from = min(from, len(c.Items))
-	end := min(from+limit, len(c.Items))
-	page := Cancellations{InstanceID: c.InstanceID, ExecutionID: c.ExecutionID, Items: append([]client.Cancellation{}, c.Items[from:end]...)}
-	if end < len(c.Items) {
-		page.NextCursor = strconv.Itoa(end)
+// NewCancellations is the answer that a page makes.
+func NewCancellations(p client.CancellationPage) Cancellations {
+	return Cancellations{
+		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...), NextCursor: p.NextCursor,
 	}
-	return page
 }
 
 // errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged loses them first.
@@ -40,22 +33,19 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 	if err != nil {
 		return err
 	}
-	from := 0
-	if cursor := query.Get(paramCursor); cursor != "" {
-		if from, err = strconv.Atoi(cursor); err != nil || from < 1 {
-			return &provider.FieldError{Field: paramCursor, Problem: "belongs to another list"}
-		}
-	}
-	s, err := h.read(r)
+	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
 		return err
 	}
-	found, err := h.client.Cancellations(r.Context(), s.InstanceID, cmp.Or(query.Get(paramExecution), s.ExecutionID))
-	if errors.Is(err, client.ErrNotFound) {
+	page, err := h.client.CancellationsPage(r.Context(), id, query.Get(paramExecution), int(limit), query.Get(paramCursor))
+	if errors.Is(err, client.ErrNotFound) { // the instance, or one of its executions
+		if _, err := h.client.Status(r.Context(), id); err != nil {
+			return err
+		}
 		return errNoExecution()
 	}
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewCancellations(found, from, int(limit)))
+	return writeJSON(w, http.StatusOK, NewCancellations(page))
 }

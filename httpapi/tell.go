@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -44,21 +45,15 @@ func (h *handler) raise(w http.ResponseWriter, r *http.Request, _ url.Values) er
 }
 
 func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := pathID(r, "id", fieldInstanceID)
-	if err != nil {
-		return err
-	}
-	message, err := readMessage(w, r)
-	if err != nil {
-		return err
-	}
-	if err := h.client.Terminate(r.Context(), id, message); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
+	return tell(w, r, h.client.Terminate)
 }
 
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	return tell(w, r, h.client.Cancel)
+}
+
+// tell has an instance told something with a message, of which the body says why.
+func tell(w http.ResponseWriter, r *http.Request, say func(ctx context.Context, instanceID, message string) error) error {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
 		return err
@@ -67,7 +62,7 @@ func (h *handler) cancel(w http.ResponseWriter, r *http.Request, _ url.Values) e
 	if err != nil {
 		return err
 	}
-	if err := h.client.Cancel(r.Context(), id, message); err != nil {
+	if err := say(r.Context(), id, message); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})

@@ -7,20 +7,15 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What a deletion leaves in history and in cancel records, for as long as they last.
-const (
-	// ReasonInstanceDeleted is why what an instance left outstanding is cancelled.
-	ReasonInstanceDeleted = "instance_deleted"
-	// DeletedMessage is what its parent is told.
-	DeletedMessage = "deleted"
-)
+// DeletedMessage is what the parent of a deleted instance is told.
+const DeletedMessage = "deleted"
 
 // Fence are the events that end an execution which is deleted before it is over: what past left outstanding is cancelled, and
 // the parent is told that its child was terminated. last is the id of the last event. Committed as the next segment they keep
 // out whoever still runs a turn on the head before it (R17).
 func Fence(past []history.Event, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
-	events := append(history.CancelOutstanding(past, ReasonInstanceDeleted), end)
+	events := append(history.CancelOutstanding(past, history.ReasonInstanceDeleted), end)
 	for i := range events {
 		events[i].ID, events[i].Time = last+1+int64(i), now
 	}
@@ -33,10 +28,10 @@ func (c Cancels) Deleted(now time.Time) Cancels {
 	if c.deleted() {
 		return c
 	}
-	return append(slices.Clip(c), ActivityCancel{Open: true, Reason: ReasonInstanceDeleted, At: now})
+	return append(slices.Clip(c), ActivityCancel{Open: true, Reason: history.ReasonInstanceDeleted, At: now})
 }
 
 func (c Cancels) deleted() bool {
 	n := len(c)
-	return n > 0 && c[n-1].Open && c[n-1].Reason == ReasonInstanceDeleted
+	return n > 0 && c[n-1].Open && c[n-1].Reason == history.ReasonInstanceDeleted
 }

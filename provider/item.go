@@ -93,6 +93,14 @@ func (o *Orchestration) Events() ([]history.Event, error) {
 	return history.Log(runs...)
 }
 
+// EventsOf joins the events of segments, without a look at them.
+func EventsOf(segments []Segment) (all []history.Event) {
+	for i := range segments {
+		all = append(all, segments[i].Events...)
+	}
+	return all
+}
+
 // Consistency is how fresh a read must be.
 type Consistency bool
 

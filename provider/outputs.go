@@ -147,10 +147,7 @@ func Settled(segments []Segment) map[int64]bool {
 }
 
 func settle(over map[int64]bool, e *history.Event) {
-	if !e.Kind.Sourced() || e.Kind == history.ActivityRetryScheduled {
-		return
-	}
-	for _, id := range e.Sources() {
+	for _, id := range e.Settles() {
 		over[id] = true
 	}
 }

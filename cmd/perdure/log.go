@@ -33,14 +33,8 @@ func (l *eventLog) add(e *history.Event) {
 	}
 	l.byID[e.ID] = e
 	l.over = l.over || e.Kind.Terminal()
-	if e.Kind == history.ActivityRetryScheduled {
-		return
-	}
-	l.settled[e.SourceEventID] = true
-	for _, r := range e.SourceEventIDs {
-		for id := r.First; id <= r.Last; id++ {
-			l.settled[id] = true
-		}
+	for _, id := range e.Settles() {
+		l.settled[id] = true
 	}
 }
 

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
-	"github.com/perdure/perdure/provider"
 )
 
 func (c *command) whyVerb() *cobra.Command {
@@ -20,11 +18,7 @@ func (c *command) whyVerb() *cobra.Command {
 	var execution, cursor string
 	cmd := c.verb("why ID", "Show what was cancelled in an instance: who asked, why, and how it ended", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			from, err := placeOf(cursor)
-			if err != nil {
-				return err
-			}
-			return c.why(ctx, cl, id, execution, from, limit)
+			return c.why(ctx, cl, id, execution, limit, cursor)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -41,19 +35,7 @@ waits for it. What still waits in a queue has neither; nor has what a worker ran
 	return cmd
 }
 
-// placeOf is where a cursor points to.
-func placeOf(cursor string) (int, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(cursor)
-	if err != nil || n < 1 {
-		return 0, &provider.FieldError{Field: "cursor", Problem: "belongs to another list"}
-	}
-	return n, nil
-}
-
-func (c *command) why(ctx context.Context, cl *client.Client, id, execution string, from, limit int) error {
+func (c *command) why(ctx context.Context, cl *client.Client, id, execution string, limit int, cursor string) error {
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
@@ -64,42 +46,33 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 	if execution == "" {
 		execution = s.ExecutionID
 	}
-	found, err := cl.Cancellations(ctx, id, execution)
+	page, err := cl.CancellationsPage(ctx, id, execution, limit, cursor)
 	if errors.Is(err, client.ErrNotFound) {
 		return noExecution(s, execution)
 	}
 	if err != nil {
 		return err
 	}
-	page := httpapi.NewCancellations(found, from, limit)
 	if c.json {
-		return c.printJSON(page)
+		return c.printJSON(httpapi.NewCancellations(page))
 	}
-	began := s.CreatedAt
-	for e, err := range cl.History(ctx, id, client.WithExecution(execution)) {
-		if err != nil {
-			return err
-		}
-		began = e.Time
-		break
-	}
-	if err := c.print(describeWhy(s, page, began)); err != nil {
+	if err := c.print(describeWhy(s, page)); err != nil {
 		return err
 	}
 	c.more(page.NextCursor)
 	return nil
 }
 
-func describeWhy(s client.Status, page httpapi.Cancellations, began time.Time) string {
+func describeWhy(s client.Status, page client.CancellationPage) string {
 	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
-		clean(page.ExecutionID), moment(began))
+		clean(page.ExecutionID), moment(page.StartedAt))
 	if len(page.Items) == 0 {
 		return head + "\nnothing was cancelled\n"
 	}
 	t := table{header: []string{">#", "WHAT", "NAME", ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
 	for i := range page.Items {
 		x := &page.Items[i]
-		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(began)),
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(page.StartedAt)),
 			excerpt(dash(x.RequestedBy), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
 	}
 	return head + "\n" + t.String()

@@ -92,11 +92,7 @@ func (x *execution) decideCancel(group []*Task, how cancel) error {
 func ranges(tasks []*Task) []history.Range {
 	var rs []history.Range
 	for _, t := range tasks {
-		if n := len(rs); n > 0 && rs[n-1].Last+1 == t.id {
-			rs[n-1].Last = t.id
-		} else {
-			rs = append(rs, history.Range{First: t.id, Last: t.id})
-		}
+		rs = history.AppendID(rs, t.id)
 	}
 	return rs
 }

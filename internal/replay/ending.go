@@ -6,22 +6,6 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// terminalReason says why what is outstanding is cancelled when an execution ends. The strings are part of the format of histories.
-func terminalReason(end history.Kind) string {
-	switch end {
-	case history.OrchestrationCompleted:
-		return "orchestration_terminal_completed"
-	case history.OrchestrationCancelled:
-		return "orchestration_terminal_cancelled"
-	case history.OrchestrationTerminated:
-		return "orchestration_terminal_terminated"
-	case history.OrchestrationContinuedAsNew:
-		return "orchestration_terminal_continued_as_new"
-	default:
-		return "orchestration_terminal_failed"
-	}
-}
-
 // end is the body's.
 func (x *execution) end(e Ending) {
 	x.enter()
@@ -62,7 +46,7 @@ func (x *execution) conclude(e Ending) error {
 
 // endsHere reports whether history has the end of an execution, or what is decided before it.
 func (x *execution) endsHere(end history.Kind) bool {
-	return x.next < len(x.past) && (x.past[x.next].Kind == end || x.past[x.next].Reason == terminalReason(end))
+	return x.next < len(x.past) && (x.past[x.next].Kind == end || x.past[x.next].Reason == history.TerminalReason(end))
 }
 
 // release cancels all that is outstanding, in whatever scope. Nobody is left to be told.
@@ -72,7 +56,7 @@ func (x *execution) release(end history.Kind) error {
 		return nil
 	}
 	slices.SortFunc(tasks, byKind)
-	reason := terminalReason(end)
+	reason := history.TerminalReason(end)
 	f := &history.Failure{Type: history.TypeCancelled, Reason: reason}
 	return x.giveUpAll(tasks, cancel{f: f, children: reason, by: history.RequestedByEngine})
 }
@@ -82,7 +66,7 @@ func (x *execution) release(end history.Kind) error {
 func releases(ev *history.Event) bool {
 	switch ev.Kind {
 	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested:
-		return !ev.IsInput() && ev.Reason == terminalReason(history.OrchestrationTerminated)
+		return !ev.IsInput() && ev.Reason == history.TerminalReason(history.OrchestrationTerminated)
 	default:
 		return false
 	}

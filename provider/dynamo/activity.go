@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -43,14 +41,7 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 	if in == nil {
 		return nil
 	}
-	err := call(ctx, "DynamoDB.UpdateItem", "", func() error {
-		_, err := p.table.UpdateItem(ctx, in)
-		return err
-	})
-	if _, known := errors.AsType[*types.ConditionalCheckFailedException](err); known {
-		return nil // what is there says more
-	}
-	if err != nil {
+	if _, err := p.updateIf(ctx, "", in); err != nil { // where the condition fails, what is there says more
 		return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, r.ActivityID, err)
 	}
 	return nil

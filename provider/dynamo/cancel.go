@@ -97,12 +97,7 @@ func (e *cancelEntry) cancel() provider.ActivityCancel {
 		if e.Bitmap[i/8]&(1<<(i%8)) == 0 {
 			continue
 		}
-		id := e.First + i
-		if n := len(c.IDs); n > 0 && c.IDs[n-1].Last == id-1 {
-			c.IDs[n-1].Last = id
-		} else {
-			c.IDs = append(c.IDs, history.Range{First: id, Last: id})
-		}
+		c.IDs = history.AppendID(c.IDs, e.First+i)
 	}
 	return c
 }

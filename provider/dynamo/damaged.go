@@ -10,9 +10,6 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// reasonTerminated is why what a terminated execution left outstanding is cancelled.
-const reasonTerminated = "orchestration_terminal_terminated"
-
 // TerminateDamaged commits an end behind what is left of the history, which the keys tell. An end that is there already is sent
 // again, and the instance's status with it: whoever committed it may have died in between.
 func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessage) error {
@@ -32,10 +29,11 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 		return err
 	}
 	now := p.now().UTC()
+	end := history.Event{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text}
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Parent: in.Parent, Unblocks: in.Status == provider.StatusBlocked,
-		Events:  []history.Event{{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text}},
-		Cancels: append(slices.Clip(cancels), provider.ActivityCancel{Open: true, Reason: reasonTerminated, At: now}),
+		Events:  []history.Event{end},
+		Cancels: append(slices.Clip(cancels), provider.ActivityCancel{Open: true, Reason: history.TerminalReason(end.Kind), At: now}),
 	}
 	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: the end of a damaged history: %w", in.InstanceID, err)

@@ -18,13 +18,6 @@ type deathbed struct {
 	previous string
 }
 
-func (d *deathbed) events() (all []history.Event) {
-	for i := range d.segments {
-		all = append(all, d.segments[i].Events...)
-	}
-	return all
-}
-
 // lookAtEnd reads the current execution. That it is over its history says, where it can be read: its instance says so later.
 func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	o, err := p.readExecution(ctx, in.InstanceID, in.ExecutionID, provider.Strong)

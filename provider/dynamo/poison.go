@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -102,9 +101,7 @@ func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb
 }
 
 // unix is a time as a TTL has it.
-func unix(t time.Time) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(t.Unix(), 10)}
-}
+func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
 // BlockInstance writes on the instance alone. A segment would need a history to stand in.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
