@@ -524,15 +524,22 @@ func TestR13AReplayThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 	})
 }
 
+// blockedAsPoison is an instance of which a turn has killed its process until it was blocked.
+func (h *hub) blockedAsPoison() provider.Instance {
+	h.t.Helper()
+	in := h.start("fatal", 1)
+	h.serveFor(time.Minute)
+	h.raise(in, "e", 1)
+	h.serveFor(2 * time.Hour)
+	return in
+}
+
 // More memory is no new build: each message that comes to an instance which is blocked as poison has one try, and no more.
 func TestR13AMessageToABlockedInstanceHasOneTry(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
-		in := h.start("fatal", 1)
-		h.serveFor(time.Minute)
-		h.raise(in, "e", 1)
-		h.serveFor(2 * time.Hour)
+		in := h.blockedAsPoison()
 		h.raise(in, "f", 2)
 		h.serveFor(time.Hour)
 		if n := f.ran.Load(); n != 14 || h.read(in).Status != provider.StatusBlocked {
@@ -550,10 +557,7 @@ func TestR13ABlockedInstanceCanBeTerminatedWithoutItsCode(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
-		in := h.start("fatal", 1)
-		h.serveFor(time.Minute)
-		h.raise(in, "e", 1)
-		h.serveFor(2 * time.Hour)
+		in := h.blockedAsPoison()
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "enough"})
 		if end := h.finish(in); end.Kind != history.OrchestrationTerminated {
 			t.Errorf("ended with %s", end.Kind)

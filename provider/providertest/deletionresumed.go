@@ -1,0 +1,317 @@
+package providertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// stopDeletion begins a forced deletion that fails midway.
+func (f *fixture) stopDeletion(id string, fault Fault) {
+	f.t.Helper()
+	f.Fail(fault)
+	err := f.p.DeleteInstance(f.ctx(), id, true)
+	f.Fail(Fault{})
+	if err == nil {
+		f.t.Fatalf("the deletion of %q did not fail", id)
+	}
+}
+
+// family is a child of two executions, with a child and an activity of its own.
+func (f *fixture) family(id string) {
+	f.t.Helper()
+	m := startMessageOf(id, "start of "+id)
+	m.Parent.ExecutionID = "parent of " + id // so that no queue takes one's answer for another's
+	e := f.create(m)
+	t := e.continuing("next of "+id, turnStarted(), bulky(400<<10))
+	t.Next.Start.Parent = m.Parent
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	next := f.executionAfter(t)
+	next.instance.ExecutionID = t.Next.ExecutionID
+	mine := child()
+	mine.InstanceID = "child of " + id
+	next.commit(turnStarted(), mine, activity(Queue))
+	f.messages()
+	f.work(Queue)
+}
+
+// wantFamilyDeleted fails unless the deletion of a family has left what it should.
+func (f *fixture) wantFamilyDeleted(id string) {
+	f.t.Helper()
+	var sent []string
+	for _, m := range f.messages() {
+		if what := string(m.Kind) + " " + m.InstanceID; !slices.Contains(sent, what) {
+			sent = append(sent, what)
+		}
+	}
+	slices.Sort(sent)
+	if got, want := strings.Join(sent, ", "), "cancel child of "+id+", childOutcome p"; got != want {
+		f.t.Errorf("%s: sent %q, want %q", id, got, want)
+	}
+	f.wantGone(id, "next of "+id)
+	if !f.cancels("next of " + id).Of(4).Requested {
+		f.t.Errorf("%s: its activity is not cancelled", id)
+	}
+	if _, err := f.p.StartOrchestration(f.ctx(), startOf(id)); !errors.Is(err, provider.ErrAlreadyExists) {
+		f.t.Errorf("%s: its own start begins it again: %v", id, err)
+	}
+}
+
+// resumesDeletion: whichever call it stops at, it goes on there when it is repeated.
+func resumesDeletion(f *fixture) {
+	const mostCalls = 60
+	for _, on := range []Operation{Read, Write, Update, Send} {
+		for n := range mostCalls {
+			id := fmt.Sprintf("%s %d", on, n)
+			f.family(id)
+			hits := f.Fail(Fault{On: on, How: Refused, Times: 1, After: n})
+			err := f.p.DeleteInstance(f.ctx(), id, true)
+			failed := hits() > 0
+			f.Fail(Fault{})
+			if failed {
+				f.wantPermanent(err)
+				f.remove(id)
+			} else {
+				f.must(err)
+			}
+			f.wantFamilyDeleted(id)
+			if !failed {
+				break
+			}
+			if n == mostCalls-1 {
+				f.t.Errorf("%s: more than %d calls", on, mostCalls)
+			}
+		}
+	}
+}
+
+func lostDeletion(f *fixture) {
+	for _, on := range []Operation{Write, Update, Send} {
+		for n := 0; ; n++ {
+			id := fmt.Sprintf("%s %d", on, n)
+			f.family(id)
+			hits := f.Fail(Fault{On: on, How: Lost, Times: 1, After: n})
+			f.must(f.p.DeleteInstance(f.ctx(), id, true))
+			lost := hits() > 0
+			f.Fail(Fault{})
+			f.wantFamilyDeleted(id)
+			if !lost {
+				break
+			}
+		}
+	}
+}
+
+// deletingInstance: what has begun and is not finished.
+func deletingInstance(f *fixture) {
+	for name, fault := range map[string]Fault{
+		"before its end is sent": {On: Send, How: Refused, Times: 1}, "before it is erased": {On: Update, How: Refused, Times: 1},
+		"when its start is erased": {On: Write, How: Refused, Times: 1, After: 2}, "before the execution before": {On: Update, How: Refused, Times: 1, After: 1},
+	} {
+		f.family(name)
+		f.stopDeletion(name, fault)
+		f.wantStatus(name, provider.StatusDeleting)
+		if in := f.instance(name); !in.Status.Terminal() || in.Name != refund {
+			f.t.Errorf("%s: instance %s", name, text(in))
+		}
+		if ids := f.list(provider.Query{Status: provider.StatusDeleting}); !slices.Equal(ids, []string{name}) {
+			f.t.Errorf("%s: listed as deleting are %q", name, ids)
+		}
+		for _, startID := range []string{"start of " + name, "another"} {
+			s := startOf(name)
+			s.StartID = startID
+			_, err := f.p.StartOrchestration(f.ctx(), s)
+			f.wantIs(err, provider.ErrAlreadyExists)
+			_, err = f.p.CreateOrchestration(f.ctx(), startMessageOf(name, startID))
+			f.wantIs(err, provider.ErrAlreadyExists)
+		}
+		f.must(f.p.DeleteInstance(f.ctx(), name, false)) // it is over: no force is needed to go on
+		f.wantFamilyDeleted(name)
+	}
+}
+
+// ownStartMeanwhile: the message that started the instance is delivered again while that is deleted. That its id is in use is not
+// the answer to it; to another it is.
+func ownStartMeanwhile(f *fixture) {
+	f.create(startMessageOf("c", "s1"))
+	f.stopDeletion("c", Fault{On: Send, How: Refused, Times: 1})
+	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "s1")))
+	if ms := f.messages(); len(ms) > 0 {
+		f.t.Errorf("told %s", text(ms))
+	}
+	other := startMessageOf("c", "s2")
+	other.Parent.EventID = 6
+	f.must(f.p.RefuseStart(f.ctx(), other))
+	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeAlreadyExists {
+		f.t.Errorf("told %s", text(ms))
+	}
+	f.remove("c")
+	f.wantTold(startMessageOf("c", "s1"), "", wasDeleted())
+	for _, id := range []string{"s1", "s2"} {
+		_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", id))
+		f.wantIs(err, provider.ErrAlreadyExists)
+	}
+}
+
+// cancelMeanwhile: a parent cancels a child whose id is that of one that is being deleted.
+func cancelMeanwhile(f *fixture) {
+	f.quiet("c")
+	f.stopDeletion("c", Fault{On: Update, How: Refused, Times: 1})
+	m := startMessageOf("c", "s2")
+	m.Kind, m.Reason = provider.MessageCancel, "requested"
+	f.must(f.p.RefuseCancel(f.ctx(), m))
+	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled {
+		f.t.Errorf("told %s", text(ms))
+	}
+	f.wantStatus("c", provider.StatusDeleting)
+	f.remove("c")
+	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s2"))
+	f.wantIs(err, provider.ErrAlreadyExists)
+}
+
+func staysDeleting(f *fixture) {
+	f.family("a")
+	f.quiet("running")
+	deleting := func() (ids []string) {
+		for in, err := range f.p.DeletingInstances(f.ctx()) {
+			f.must(err)
+			if ids = append(ids, in.InstanceID); in.Status != provider.StatusDeleting {
+				f.t.Errorf("found %s", text(in))
+			}
+		}
+		return ids
+	}
+	f.stopDeletion("a", Fault{On: Send, How: Refused, Times: 1})
+	f.Pass(time.Minute)
+	if ids := deleting(); len(ids) > 0 {
+		f.t.Errorf("after a minute %q stay", ids)
+	}
+	f.Pass(90 * time.Second)
+	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
+		f.t.Errorf("after 2.5 minutes %q stay", ids)
+	}
+	f.stopDeletion("a", Fault{On: Update, How: Refused, Times: 1, After: 1}) // there was progress
+	if ids := deleting(); len(ids) > 0 {
+		f.t.Errorf("after progress %q stay", ids)
+	}
+	f.Pass(3 * time.Minute)
+	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
+		f.t.Errorf("then %q stay", ids)
+	}
+	f.remove("a")
+	if ids := deleting(); len(ids) > 0 {
+		f.t.Errorf("when it is gone %q stay", ids)
+	}
+}
+
+func idIsFree(f *fixture) {
+	old := f.quiet("a")
+	old.commit(turnStarted(), ended(`1`))
+	f.remove("a")
+	_, err := f.p.StartOrchestration(f.ctx(), startOf("a"))
+	f.wantIs(err, provider.ErrAlreadyExists) // its own start
+	s := startOf("a")
+	s.StartID = "the next"
+	in, err := f.p.StartOrchestration(f.ctx(), s)
+	f.must(err)
+	if in.ExecutionID == old.instance.ExecutionID || in.Status != provider.StatusPending {
+		f.t.Errorf("started %s", text(in))
+	}
+	next := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
+	t := next.commit(turnStarted(), activity(Queue))
+	next.wantSegments(t)
+	f.wantStatus("a", provider.StatusRunning)
+	for _, err := range f.p.ReadHistory(f.ctx(), "a", old.instance.ExecutionID, 0) {
+		f.wantIs(err, provider.ErrNotFound)
+	}
+	f.remove("a") // and again
+	for _, id := range []string{"start of a", "the next"} {
+		s.StartID = id
+		_, err := f.p.StartOrchestration(f.ctx(), s)
+		f.wantIs(err, provider.ErrAlreadyExists)
+	}
+	f.create(startMessageOf("a", "a third"))
+}
+
+func refusedStaysRefused(f *fixture) {
+	f.quiet("c")
+	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "refused")))
+	f.remove("c")
+	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "refused later")))
+	f.create(startMessageOf("c", "another"))
+	f.remove("c")
+	for _, id := range []string{"start of c", "refused", "refused later", "another"} {
+		_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", id))
+		f.wantIs(err, provider.ErrAlreadyExists)
+	}
+}
+
+// lastLife: messages up to the one that the last life consumed are not for the next, whoever starts it (R3).
+func lastLife(f *fixture) {
+	const consumed = 1000 // of more digits than what the start message has: these are numbers, not texts
+	for id, end := range map[string][]history.Event{"over": {turnStarted(), ended(`1`)}, "forced": {turnStarted()}} {
+		e := f.quiet(id)
+		t := e.turn(end...)
+		t.Watermark = at(consumed)
+		e.ack(t)
+		f.remove(id)
+		s := startOf(id)
+		s.StartID = "by a client"
+		in, err := f.p.StartOrchestration(f.ctx(), s)
+		f.must(err)
+		f.wantConsumed(id, in.ExecutionID, consumed)
+		f.remove(id) // a life that has consumed nothing
+		for _, number := range []int{9, consumed + 1} {
+			m := startMessageOf(id, fmt.Sprint("by the message at ", number))
+			m.Position = at(number)
+			o, err := f.p.CreateOrchestration(f.ctx(), m)
+			f.must(err)
+			f.wantEqual("position", o.Head.Watermark, at(max(number, consumed)))
+			f.wantConsumed(id, o.Head.ExecutionID, max(number, consumed))
+			f.remove(id)
+		}
+		m := startMessageOf(id, "from another inbox") // whose numbers cannot be compared
+		m.Position = provider.Position{Inbox: "another", Sequence: "1"}
+		o, err := f.p.CreateOrchestration(f.ctx(), m)
+		f.must(err)
+		f.wantEqual("position", o.Head.Watermark, m.Position)
+	}
+}
+
+// wantConsumed fails unless an execution that was just started begins behind the message at number.
+func (f *fixture) wantConsumed(id, executionID string, number int) {
+	f.t.Helper()
+	o, err := f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: id}, provider.Strong)
+	f.must(err)
+	if o.Head != (provider.Head{ExecutionID: executionID, Watermark: at(number)}) {
+		f.t.Errorf("%s: the next life begins at %+v, want behind the message at %d", id, o.Head, number)
+	}
+}
+
+// deletedByMany: all of them find it gone, and none takes the next life for it.
+func deletedByMany(f *fixture) {
+	f.family("a")
+	const many = 8
+	errs := make(chan error, many)
+	for range many {
+		go func() { errs <- f.p.DeleteInstance(f.ctx(), "a", true) }()
+	}
+	succeeded := 0
+	for range many {
+		if err := <-errs; err == nil {
+			succeeded++
+		} else if !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrConflict) {
+			f.t.Error(err)
+		}
+	}
+	if succeeded == 0 {
+		f.t.Error("nobody has deleted it")
+	}
+	f.wantFamilyDeleted("a")
+}
