@@ -42,6 +42,9 @@ type Instances interface {
 	// ReadActivityRecords goes through what workers have left of the activities of an execution, by their ids, strongly consistent.
 	// There is none for most, and none at all for an execution that nobody knows.
 	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
+	// ReadRetries goes through the activities of an execution that have failed and were to be tried again, by their ids, strongly
+	// consistent. One that has ended since is among them: history tells.
+	ReadRetries(ctx context.Context, executionID string) iter.Seq2[ActivityRetry, error]
 	// DeleteInstance deletes an instance that is over, or with force any: that one ends first, its activities, timers and children
 	// are cancelled, and its parent is told. What is left says which starts may never happen again, and that an event of this life is
 	// not for the next. It is repeated until it is done: a call goes on where the last one stopped, and meanwhile the instance is

@@ -26,6 +26,7 @@ type Provider struct {
 	executions map[string][]provider.Execution      // by instance id, the oldest first
 	events     map[string][]history.Event           // by execution id
 	left       map[string][]provider.ActivityRecord // by execution id
+	retries    map[string][]provider.ActivityRetry  // by execution id
 	failure    error
 	reads      int
 	sent       []provider.Message
@@ -41,7 +42,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 	}
 	return &Provider{
 		now: now, builds: []provider.Build{b},
-		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, left: map[string][]provider.ActivityRecord{},
+		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, left: map[string][]provider.ActivityRecord{}, retries: map[string][]provider.ActivityRetry{},
 	}
 }
 

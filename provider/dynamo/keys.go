@@ -56,6 +56,7 @@ const (
 	skCancels  = "c"
 
 	skActivities = "a#" // and the id: what workers leave of activities
+	skRetries    = "r#" // and the id: which attempt an activity is at that has failed before
 )
 
 type item = map[string]types.AttributeValue

@@ -1,0 +1,97 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Attributes of a retry's item.
+const (
+	attrAttempt  = "attempt"
+	attrRun      = "run"
+	attrAt       = "at"
+	attrFailedAt = "failedAt"
+	attrError    = "error"
+)
+
+// retryLimits cut the failure that a retry's item keeps: it is for people, and is written for each attempt.
+const (
+	retryMessageBytes = 1 << 10
+	retryCauses       = 2
+)
+
+// retrySK sorts as the ids do.
+func retrySK(activityID int64) string { return fmt.Sprintf(skRetries+"%010d", activityID) }
+
+func retryKey(executionID string, activityID int64) item {
+	return item{attrPK: str(executionPK(executionID)), attrSK: str(retrySK(activityID))}
+}
+
+// cutFailure leaves of a failure what a retry's item keeps.
+func cutFailure(f *history.Failure, causes int) *history.Failure {
+	if f == nil {
+		return nil
+	}
+	c := &history.Failure{Type: f.Type, Message: f.Message, Reason: f.Reason, NonRetryable: f.NonRetryable}
+	if len(c.Message) > retryMessageBytes {
+		c.Message = strings.ToValidUTF8(c.Message[:retryMessageBytes], "") + "…"
+	}
+	if causes > 0 {
+		c.Cause = cutFailure(f.Cause, causes-1)
+	}
+	return c
+}
+
+// encodeFailure is a failure as an item holds it.
+func encodeFailure(f *history.Failure) (string, error) {
+	doc, err := json.Marshal(cutFailure(f, retryCauses))
+	if err != nil {
+		return "", fmt.Errorf("dynamo: encode a failure: %w", err)
+	}
+	return string(doc), nil
+}
+
+// ReadRetries queries the items of an execution, page by page.
+func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	return func(yield func(provider.ActivityRetry, error) bool) {
+		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+		in.ExpressionAttributeValues[":sk"] = str(skRetries)
+		for page, err := range p.query(ctx, "", in) {
+			if err != nil {
+				yield(provider.ActivityRetry{}, err)
+				return
+			}
+			for _, it := range page {
+				if !yield(decodeRetry(it)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func decodeRetry(it item) (provider.ActivityRetry, error) {
+	r := provider.ActivityRetry{Attempt: int(getNumber(it, attrAttempt)), Run: getString(it, attrRun), Error: &history.Failure{}}
+	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skRetries), 10, 64)
+	r.ActivityID = id
+	for name, at := range map[string]*time.Time{attrAt: &r.At, attrFailedAt: &r.FailedAt} {
+		if err == nil {
+			*at, err = time.Parse(timeFormat, getString(it, name))
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(getString(it, attrError)), r.Error)
+	}
+	if err != nil {
+		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)
+	}
+	return r, nil
+}

@@ -1,0 +1,43 @@
+package dynamo
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// The item of a retry is written for each attempt, and says no more of the failure than people read.
+func TestARetrysItemKeepsWhatPeopleRead(t *testing.T) {
+	t.Parallel()
+	deep := &history.Failure{Type: "Outer", Message: strings.Repeat("é", 4<<10), Cause: &history.Failure{
+		Type: "Middle", Message: "m", Cause: &history.Failure{Type: "Inner", Message: "i", Cause: &history.Failure{Type: "Deepest", Message: "d"}},
+	}}
+	doc, err := encodeFailure(deep)
+	if err != nil || len(doc) > 3*retryMessageBytes {
+		t.Fatalf("%d bytes, %v", len(doc), err)
+	}
+	at := time.Date(2026, 1, 2, 12, 0, 0, 5e6, time.UTC)
+	it := retryKey("X", 7)
+	it[attrAttempt], it[attrRun], it[attrAt], it[attrFailedAt], it[attrError] = num(3), str("m.1"), str(formatTime(at.Add(time.Minute))), str(formatTime(at)), str(doc)
+	got, err := decodeRetry(it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := provider.ActivityRetry{ActivityID: 7, Attempt: 3, Run: "m.1", At: at.Add(time.Minute), FailedAt: at, Error: &history.Failure{
+		Type: "Outer", Message: strings.Repeat("é", retryMessageBytes/2) + "…",
+		Cause: &history.Failure{Type: "Middle", Message: "m", Cause: &history.Failure{Type: "Inner", Message: "i"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	it[attrAt] = str("soon")
+	if _, err := decodeRetry(it); !errors.Is(err, provider.ErrCorrupt) {
+		t.Errorf("a damaged item: %v", err)
+	}
+}
