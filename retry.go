@@ -13,11 +13,16 @@ import (
 
 // RetryPolicy says how an activity or sub-orchestration that fails is tried again. The zero value of each field is a default.
 //
-// Some failures are never tried again: those marked with NonRetryable, values that do not encode or decode or are too
-// large, and cancellations.
+// The zero value of a whole policy is endless: what fails is tried again after about a second, two, four, and so on, then once an
+// hour, for as long as the instance lives. Limit it by MaxAttempts, by WithScheduleToClose (of an activity: for all attempts and
+// waits together), or by a cancel.
+//
+// Some failures are never tried again, whatever a policy says: those marked with NonRetryable, those named in the field of that name,
+// values that do not encode or decode or are too large, poison (an activity that took its process down again and again), and
+// cancellations. A panic and a TimeoutError of one attempt are tried again.
 type RetryPolicy struct {
 	// MaxAttempts counts all attempts, the first too. 0 is no limit: it is tried until it succeeds, is cancelled, or
-	// fails with an error that is not retried. 1 is no retry.
+	// fails with an error that is not tried again. 1 is no retry.
 	MaxAttempts int
 	// InitialInterval is the time between the first attempt's end and the second attempt; by default a second. Intervals are
 	// rounded up to whole milliseconds.
@@ -26,10 +31,20 @@ type RetryPolicy struct {
 	MaxInterval time.Duration
 	// BackoffCoefficient is how much longer each interval is than the one before, 1 or more; by default 2.
 	BackoffCoefficient float64
+	// Jitter is the part of each interval that is left to chance, above 0 and up to 1, so that what failed together is not tried again
+	// together: each wait is chosen at random, evenly, between (1 - Jitter) of the interval and all of it. By default 0.2, between
+	// 80 % and 100 %; with 1 it may be anything up to the interval. NoJitter is none: every wait is the interval.
+	//
+	// The choice depends on the execution, the call and the attempt alone: whoever makes it again comes to the same time. In
+	// perduretest there is no jitter, so that tests can tell exact times, unless they ask for it.
+	Jitter float64
 	// NonRetryable are the names of error types (ActivityError.Type says how errors are named) that are not tried again, be it the
 	// error itself or one that it wraps.
 	NonRetryable []string
 }
+
+// NoJitter is a RetryPolicy.Jitter that has every wait be exactly its interval.
+const NoJitter = -1
 
 // CallOption is an option of calls of whatever can be called: of activities and of other orchestrations.
 type CallOption interface {
@@ -49,7 +64,8 @@ func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Re
 //
 // Each attempt of a sub-orchestration is a new instance: the second of "refund-7" is "refund-7~2".
 //
-// A negative value, a MaxInterval below InitialInterval, a BackoffCoefficient below 1 and an empty name in NonRetryable panic.
+// A negative value, a MaxInterval below InitialInterval, a BackoffCoefficient below 1, a Jitter above 1 or negative other than
+// NoJitter, and an empty name in NonRetryable panic.
 func WithRetry(p RetryPolicy) CallOption {
 	if wrong := p.wrong(); wrong != "" {
 		panic("perdure: WithRetry: " + wrong)
@@ -61,6 +77,7 @@ func WithRetry(p RetryPolicy) CallOption {
 		MaxIntervalMs:      milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, initial))),
 		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, replay.DefaultBackoffCoefficient),
 		NonRetryable:       slices.Clone(p.NonRetryable),
+		Jitter:             max(cmp.Or(p.Jitter, replay.DefaultJitter), 0),
 	}}
 }
 
@@ -77,6 +94,8 @@ func (p *RetryPolicy) wrong() string {
 		return fmt.Sprintf("MaxInterval %v is below InitialInterval %v", p.MaxInterval, p.InitialInterval)
 	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
 		return fmt.Sprintf("BackoffCoefficient %v is not a number from 1 on", p.BackoffCoefficient)
+	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
+		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
 	case slices.Contains(p.NonRetryable, ""):
 		return "NonRetryable has an empty name"
 	default:
@@ -89,7 +108,7 @@ func milliseconds(d time.Duration) int64 {
 }
 
 // NextRetry says whether an activity is tried again after its attempt (from 1) failed with f, and how long later. p is as recorded in
-// history; nil is never again. It serves dispatchers.
-func NextRetry(p *history.RetryPolicy, attempt int, f *history.Failure) (delay time.Duration, again bool) {
-	return replay.NextRetry(p, attempt, f)
+// history; nil is never again. The jitter of the delay derives from the ids and the attempt: asked again, it is the same. It serves dispatchers.
+func NextRetry(p *history.RetryPolicy, executionID string, activityID int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
+	return replay.NextRetry(p, executionID, activityID, attempt, f)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,24 +21,28 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 		policy perdure.RetryPolicy
 		want   history.RetryPolicy
 	}{
-		"nothing said": {perdure.RetryPolicy{}, history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2}},
+		"nothing said": {perdure.RetryPolicy{}, history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2}},
 		"everything said": {
-			perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}},
-			history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 60_000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}},
+			perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}, Jitter: 1},
+			history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 60_000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}, Jitter: 1},
 		},
 		"rounded up": {
-			perdure.RetryPolicy{InitialInterval: 1, MaxInterval: time.Millisecond + 1, BackoffCoefficient: 1},
-			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 2, BackoffCoefficient: 1},
+			perdure.RetryPolicy{InitialInterval: 1, MaxInterval: time.Millisecond + 1, BackoffCoefficient: 1, Jitter: 0.5},
+			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 2, BackoffCoefficient: 1, Jitter: 0.5},
 		},
-		"long": {perdure.RetryPolicy{InitialInterval: 2 * time.Hour}, history.RetryPolicy{InitialIntervalMs: 7_200_000, MaxIntervalMs: 7_200_000, BackoffCoefficient: 2}},
+		"long": {perdure.RetryPolicy{InitialInterval: 2 * time.Hour, Jitter: perdure.NoJitter}, history.RetryPolicy{InitialIntervalMs: 7_200_000, MaxIntervalMs: 7_200_000, BackoffCoefficient: 2}},
 		"capped below the default": {
 			perdure.RetryPolicy{MaxInterval: time.Millisecond},
-			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 1, BackoffCoefficient: 2},
+			history.RetryPolicy{InitialIntervalMs: 1, MaxIntervalMs: 1, BackoffCoefficient: 2, Jitter: 0.2},
 		},
 	} {
-		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallActivity(ctx, inc, 1, perdure.WithRetry(tt.policy)).Await(ctx)
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(tt.policy)).Await(ctx)
 		})
+		w := newWorld(t, r)
+		w.options.ExactRetries = false
+		w.start("o", 1)
 		if got := w.history[2].Retry; got == nil || !reflect.DeepEqual(*got, tt.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -47,14 +52,17 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 func TestRetryPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]perdure.RetryPolicy{
-		"MaxAttempts -1 is negative":                        {MaxAttempts: -1},
-		"InitialInterval -1ns is negative":                  {InitialInterval: -1},
-		"MaxInterval -1ns is negative":                      {MaxInterval: -1},
-		"MaxInterval 1s is below InitialInterval 1m0s":      {InitialInterval: time.Minute, MaxInterval: time.Second},
-		"BackoffCoefficient 0.5 is not a number from 1 on":  {BackoffCoefficient: 0.5},
-		"BackoffCoefficient NaN is not a number from 1 on":  {BackoffCoefficient: math.NaN()},
-		"BackoffCoefficient +Inf is not a number from 1 on": {BackoffCoefficient: math.Inf(1)},
-		"NonRetryable has an empty name":                    {NonRetryable: []string{""}},
+		"MaxAttempts -1 is negative":                               {MaxAttempts: -1},
+		"InitialInterval -1ns is negative":                         {InitialInterval: -1},
+		"MaxInterval -1ns is negative":                             {MaxInterval: -1},
+		"MaxInterval 1s is below InitialInterval 1m0s":             {InitialInterval: time.Minute, MaxInterval: time.Second},
+		"BackoffCoefficient 0.5 is not a number from 1 on":         {BackoffCoefficient: 0.5},
+		"BackoffCoefficient NaN is not a number from 1 on":         {BackoffCoefficient: math.NaN()},
+		"BackoffCoefficient +Inf is not a number from 1 on":        {BackoffCoefficient: math.Inf(1)},
+		"Jitter 1.1 is neither NoJitter nor a number from 0 to 1":  {Jitter: 1.1},
+		"Jitter -0.5 is neither NoJitter nor a number from 0 to 1": {Jitter: -0.5},
+		"Jitter NaN is neither NoJitter nor a number from 0 to 1":  {Jitter: math.NaN()},
+		"NonRetryable has an empty name":                           {NonRetryable: []string{""}},
 	} {
 		func() {
 			defer func() {
@@ -98,9 +106,71 @@ func TestNextRetry(t *testing.T) {
 		"says nothing":           {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
 		"says nothing, for long": {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
 	} {
-		delay, again := perdure.NextRetry(tt.policy, tt.attempt, tt.failure)
+		delay, again := perdure.NextRetry(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
 		if again != (tt.want >= 0) || again && delay != tt.want {
 			t.Errorf("%s: %v, %v, want %v", name, delay, again, tt.want)
+		}
+	}
+}
+
+// 10,000 activities whose backend fails them in one moment do not come back in one.
+func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
+	t.Parallel()
+	const calls, interval, bins = 10_000, time.Minute, 12
+	for _, jitter := range []float64{0.2, 0.5, 1} {
+		policy := &history.RetryPolicy{InitialIntervalMs: interval.Milliseconds(), BackoffCoefficient: 2, Jitter: jitter}
+		share := time.Duration(jitter * float64(interval))
+		var counts [bins]int
+		for id := range int64(calls) {
+			delay, again := perdure.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E"))
+			if repeated, _ := perdure.NextRetry(policy, "01JEXECUTION", id, 1, failedWith("E")); !again || repeated != delay {
+				t.Fatalf("activity %d: %v, then %v", id, delay, repeated)
+			}
+			if delay <= interval-share || delay > interval {
+				t.Fatalf("activity %d with jitter %v waits %v of %v", id, jitter, delay, interval)
+			}
+			counts[(interval-delay)*bins/share]++
+		}
+		if least, most := slices.Min(counts[:]), slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
+			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v", jitter, least, most, calls, counts)
+		}
+	}
+}
+
+func TestEachAttemptAndExecutionHasItsOwnJitter(t *testing.T) {
+	t.Parallel()
+	policy := &history.RetryPolicy{InitialIntervalMs: 60_000, BackoffCoefficient: 1, Jitter: 1}
+	seen := map[time.Duration]bool{}
+	for _, execution := range []string{"01JONE", "01JTWO"} {
+		for attempt := range 100 {
+			delay, _ := perdure.NextRetry(policy, execution, 3, attempt+1, failedWith("E"))
+			seen[delay] = true
+		}
+	}
+	if len(seen) < 190 {
+		t.Errorf("200 waits of up to a minute have %d different lengths", len(seen))
+	}
+}
+
+// The jitter of what runs must not change with a release: a redelivered outcome would then ask for another time than the first.
+func TestJitterDoesNotChangeBetweenReleases(t *testing.T) {
+	t.Parallel()
+	policy := &history.RetryPolicy{InitialIntervalMs: 100_000, BackoffCoefficient: 2, Jitter: 0.2}
+	for attempt, want := range []time.Duration{83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond} {
+		if got, _ := perdure.NextRetry(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
+			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
+		}
+	}
+	for _, forged := range []float64{7, math.Inf(1)} { // is all of the interval
+		delay, _ := perdure.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1, failedWith("E"))
+		if delay != time.Millisecond {
+			t.Errorf("jitter %v: %v", forged, delay)
+		}
+	}
+	for _, forged := range []float64{-1, math.NaN()} { // is none
+		delay, _ := perdure.NextRetry(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3, 1, failedWith("E"))
+		if delay != time.Second {
+			t.Errorf("jitter %v: %v", forged, delay)
 		}
 	}
 }

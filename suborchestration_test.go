@@ -250,6 +250,34 @@ func TestEachAttemptOfASubOrchestrationIsAnInstance(t *testing.T) {
 	}
 }
 
+func TestRetryOfASubOrchestrationHasJitterThatReplays(t *testing.T) {
+	t.Parallel()
+	policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, BackoffCoefficient: 1})
+	var waits [2][2]time.Duration
+	for again := range waits { // a turn whose commit was lost is run again
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "third", third)
+		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			return perdure.CallSubOrchestration(ctx, third, 7, policy, perdure.WithInstanceID("t")).Await(ctx)
+		})
+		w := newWorld(t, r)
+		w.options.ExactRetries = false
+		if got := w.start("o", 1).run().replayed().output(); got != `"t~3"` {
+			t.Error(got)
+		}
+		for i, timer := range []int{5, 11} {
+			waits[again][i] = w.history[timer].FireAt.Sub(w.history[timer].Time)
+		}
+	}
+	first, second := waits[0][0], waits[0][1]
+	if least := 48 * time.Second; first < least || first >= time.Minute || second < least || second >= time.Minute || first == second {
+		t.Errorf("waits of %v and %v", first, second)
+	}
+	if waits[0] != waits[1] {
+		t.Errorf("the same turn waits %v, then %v", waits[0], waits[1])
+	}
+}
+
 func TestSubOrchestrationThatFailsForGood(t *testing.T) {
 	t.Parallel()
 	retry := func(p perdure.RetryPolicy) []perdure.SubOrchestrationCallOption {

@@ -49,7 +49,7 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	tb.Helper()
 	return &world{
 		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
-		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION"},
+		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true},
 	}
 }
 
@@ -166,7 +166,7 @@ func (w *world) outcome(a perdure.Activity, ev *history.Event, at *time.Time) hi
 	input, _ := ev.Input.Document()
 	result, failure := a.Run(context.Background(), input)
 	for attempt := 1; failure != nil; attempt++ {
-		delay, again := perdure.NextRetry(ev.Retry, attempt, failure)
+		delay, again := perdure.NextRetry(ev.Retry, w.options.ExecutionID, ev.ID, attempt, failure)
 		if !again {
 			break
 		}

@@ -74,6 +74,7 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
+		ExactRetries: o.options.ExactRetries,
 	})
 	if err := x.instance.Replay(events); err != nil {
 		x.close()

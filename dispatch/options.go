@@ -26,6 +26,8 @@ type Options struct {
 	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.
 	// Default 10 s.
 	TurnLimit time.Duration
+	// ExactRetries records the retry policies of what an Orchestrator schedules without their jitter, so that waits are exact: for tests.
+	ExactRetries bool
 	// MaxAttempts is how often a record is delivered before the code that it leads to is watched: from then on each delivery
 	// leaves a mark before code runs, and one whose code took its process down, or ran into the end of its invocation, three times
 	// more is poison (R13). What fails without that is tried again for as long as it takes. Default 10.

@@ -14,7 +14,7 @@ func (w *Worker) retried(ctx context.Context, t *task, e ending) ending {
 	if e.outcome == nil || e.outcome.Error == nil || it.Retry == nil {
 		return e
 	}
-	delay, again := perdure.NextRetry(it.Retry, it.Attempt, e.outcome.Error)
+	delay, again := perdure.NextRetry(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, e.outcome.Error)
 	at := w.options.Clock().Add(delay).UTC()
 	if !again || tooLate(&it.WorkItem, at) {
 		return e

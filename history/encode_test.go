@@ -61,7 +61,7 @@ func drawEvent(t *rapid.T) history.Event {
 		e.Tags = map[string]string{drawString(t): drawString(t)}
 		e.Parent = &history.Parent{InstanceID: drawString(t), EventID: rapid.Int64().Draw(t, "eventId")}
 		e.CarriedEvents = []history.CarriedEvent{{Name: drawString(t), EventID: drawString(t), Data: drawPayload(t)}}
-		e.Retry = &history.RetryPolicy{MaxAttempts: rapid.Int().Draw(t, "max"), BackoffCoefficient: rapid.Float64Range(-1e9, 1e9).Draw(t, "backoff"), NonRetryable: []string{drawString(t)}}
+		e.Retry = &history.RetryPolicy{MaxAttempts: rapid.Int().Draw(t, "max"), BackoffCoefficient: rapid.Float64Range(-1e9, 1e9).Draw(t, "backoff"), NonRetryable: []string{drawString(t)}, Jitter: rapid.Float64Range(0, 1).Draw(t, "jitter")}
 	}
 	return e
 }

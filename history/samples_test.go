@@ -95,6 +95,12 @@ func grown() map[string]sample {
 				StartToCloseMs: 60_000, HeartbeatMs: 5000, ScheduleToCloseMs: 3_600_000, Retry: retry,
 			}, "name queue input startToCloseMs heartbeatMs scheduleToCloseMs retry",
 		},
+		"ActivityScheduled-jitter": {
+			history.Event{
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
+				Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 1.5, NonRetryable: []string{"DeclinedError"}, Jitter: 0.2},
+			}, "name queue input retry",
+		},
 		"TurnStarted-parked": {
 			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",
 		},

@@ -56,6 +56,8 @@ type RetryPolicy struct {
 	MaxIntervalMs      int64    `json:"maxIntervalMs,omitempty"`
 	BackoffCoefficient float64  `json:"backoffCoefficient,omitempty"`
 	NonRetryable       []string `json:"nonRetryable,omitempty"`
+	// Jitter is the part of each interval that is left to chance, up to 1. 0 is none: so it is in histories from before there was any.
+	Jitter float64 `json:"jitter,omitempty"`
 }
 
 // Parent is who waits for a sub-orchestration, and for which of its events.

@@ -11,4 +11,5 @@
 //
 // Time stands still but in Advance, and in Client().Wait, which advances as far as it must. Activities see virtual time too:
 // time.Sleep and timers in them end when the clock gets there. What runs, runs in an order that is the same in every run.
+// Retries come exactly when their policies say, without jitter.
 package perduretest

@@ -31,6 +31,9 @@ func WithLogger(l *slog.Logger) Option { return func(o *simhub.Options) { o.Logg
 // that are not deterministic.
 func WithoutCache() Option { return func(o *simhub.Options) { o.CacheBytes = -1 } }
 
+// WithJitter leaves retry policies their jitter. By default there is none: every wait is exactly the interval of its policy.
+func WithJitter() Option { return func(o *simhub.Options) { o.Jitter = true } }
+
 // New makes a hub that runs what r holds. It ends with the test; an activity that is still running then gets the end of its
 // context.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {

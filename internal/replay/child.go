@@ -68,7 +68,7 @@ func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *his
 	if added {
 		ev.Version, ev.StartID, ev.Input = s.Version, x.startID(ev.ID), inline(s.Input)
 		if kind == history.SubOrchestrationScheduled {
-			ev.Attempt, ev.Retry = 1, s.Retry
+			ev.Attempt, ev.Retry = 1, x.recorded(s.Retry)
 		}
 	}
 	return ev
@@ -92,7 +92,7 @@ func (x *execution) startID(eventID int64) string {
 // retry waits to start a child again, if its policy says so. The engine decides that, before the code hears of the failure, in
 // events as the code's own would be: a timer, then the next attempt.
 func (x *execution) retry(t *Task, f *history.Failure) (again bool, err error) {
-	delay, again := NextRetry(t.child.retry, int(t.attempt), f)
+	delay, again := NextRetry(t.child.retry, x.options.ExecutionID, t.id, int(t.attempt), f)
 	if !again {
 		return false, nil
 	}

@@ -36,7 +36,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	}
 	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
 	if added {
-		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), a.Retry
+		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), c.x.recorded(a.Retry)
 		ev.StartToCloseMs, ev.HeartbeatMs, ev.ScheduleToCloseMs = milliseconds(a.StartToClose), milliseconds(a.Heartbeat), milliseconds(a.ScheduleToClose)
 	}
 	return c.newTask(ev)

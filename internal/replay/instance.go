@@ -38,6 +38,8 @@ type Options struct {
 	Logger *slog.Logger
 	// TurnLimit is how long Replay and Turn wait for the code; 0 is 10 seconds.
 	TurnLimit time.Duration
+	// ExactRetries records retry policies without their jitter: for tests of exact times.
+	ExactRetries bool
 }
 
 // defaultTurnLimit is far above what a turn of code that only decides can take, and a third of the inbox function's timeout (R19).

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -13,14 +14,22 @@ const (
 	DefaultInitialInterval    = time.Second
 	DefaultMaxInterval        = time.Hour
 	DefaultBackoffCoefficient = 2.0
+	DefaultJitter             = 0.2
 )
 
-// NextRetry says whether a task is tried again after its attempt (from 1) failed with f, and how long later.
-func NextRetry(p *history.RetryPolicy, attempt int, f *history.Failure) (delay time.Duration, again bool) {
+// NextRetry says whether the task that event id of an execution scheduled is tried again after its attempt (from 1) failed with f,
+// and how long later. The same question has the same answer, whoever asks it how often: jitter derives from the ids.
+func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
 	if p == nil || f == nil || p.MaxAttempts > 0 && attempt >= p.MaxAttempts || final(p, f) {
 		return 0, false
 	}
-	return backoff(p, attempt), true
+	interval := backoff(p, attempt)
+	if !(p.Jitter > 0) { // not a number, too
+		return interval, true
+	}
+	chance := newRand("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)).Float64()
+	off := float64(interval.Milliseconds()) * min(p.Jitter, 1) * chance
+	return interval - time.Duration(off)*time.Millisecond, true
 }
 
 // final reports whether trying again does not help, or is not wanted: what was cancelled stays so.
@@ -51,4 +60,14 @@ func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	const limit = float64(math.MaxInt64 / int64(time.Millisecond) / 2)
 	ms := min(initial*math.Pow(coefficient, float64(max(attempt, 1)-1)), most, limit)
 	return time.Duration(ms) * time.Millisecond
+}
+
+// recorded is a policy as history takes it. It decides for good: whoever tries again goes by what history has.
+func (x *execution) recorded(p *history.RetryPolicy) *history.RetryPolicy {
+	if p == nil || !x.options.ExactRetries {
+		return p
+	}
+	exact := *p
+	exact.Jitter = 0
+	return &exact
 }

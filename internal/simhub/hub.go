@@ -26,6 +26,8 @@ type Options struct {
 	CacheBytes int
 	// TurnLimit is as in dispatch.Options.
 	TurnLimit time.Duration
+	// Jitter leaves retry policies theirs; without it, retries are exact.
+	Jitter bool
 	// MaxAttempts and SendAnewAfter are as in dispatch.Options.
 	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.

@@ -25,7 +25,7 @@ type Tries struct {
 }
 
 func (t Tries) policy() perdure.CallOption {
-	return perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: t.Most, InitialInterval: t.Interval, BackoffCoefficient: 1.5})
+	return perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: t.Most, InitialInterval: t.Interval, BackoffCoefficient: 1.5, Jitter: perdure.NoJitter})
 }
 
 func tries(ctx *perdure.OrchestrationContext, t Tries) (string, error) {
