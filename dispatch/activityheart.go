@@ -168,7 +168,7 @@ func (m *manager) unwritten(t *task, in phase) (r provider.ActivityRecord, due b
 // remember reads the details that an earlier attempt or delivery may have left. Most are the first, and it costs them nothing.
 func (w *Worker) remember(ctx context.Context, t *task) (ok bool) {
 	it := &t.item
-	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil {
+	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.Again {
 		return true
 	}
 	r, err := w.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)

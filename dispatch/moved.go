@@ -12,8 +12,8 @@ import (
 // A queue moves to its dead letters what it has delivered too often, and tells nobody. That may be a record that no code has run
 // for: a mapping that is throttled raises the count by itself, and an outage of hours does. So the watch picks it up from there (R13).
 
-// pickUp tells those who wait for records that queues have moved to their dead letters, and leaves copies there for people. A
-// record is dealt with first, then copied, then deleted: repeating is harmless, since ids settle once.
+// pickUp sends what queues have moved to their dead letters once more, and leaves copies there for people. A record is sent first, as
+// a new one that the old one cannot swallow, then copied, then deleted: repeating is harmless, since ids settle once.
 func (k *Timekeeper) pickUp(ctx context.Context) (errs []error) {
 	for m, err := range k.provider.MovedRecords(ctx) {
 		if err == nil {
@@ -55,6 +55,7 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		msg := items[0].Messages[0].Message
+		msg.PickedUp = msg.PickedUp.Next(m.Record.ID)
 		return "the message is in the inbox again", whose(msg.InstanceID, "kind", msg.Kind), k.provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
 		timers, bad := k.provider.AdoptTimers(records)
@@ -68,25 +69,15 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
-		it := &items[0].WorkItem
-		return "the activity has failed", whose(it.InstanceID, "activity", it.Name, "activityId", it.ActivityID), k.provider.EnqueueForOrchestrator(ctx, undelivered(it, m.Queue))
+		it := items[0].WorkItem
+		it.Again, it.PickedUp = true, it.PickedUp.Next(m.Record.ID)
+		return "the work item is in its queue again", whose(it.InstanceID, "activity", it.Name, "activityId", it.ActivityID), k.provider.PutWorkItems(ctx, it)
 	}
 }
 
 // whose begins what the log says of a record.
 func whose(instanceID string, more ...any) []any {
 	return append([]any{"instance", instanceID}, more...)
-}
-
-// undelivered is the failure of an activity whose queue has given it up.
-func undelivered(w *provider.WorkItem, queue string) provider.Message {
-	return provider.Message{
-		Kind: provider.MessageActivityOutcomes, InstanceID: w.InstanceID, ExecutionID: w.ExecutionID, Segment: w.Segment,
-		Outcomes: []provider.ActivityOutcome{{ActivityID: w.ActivityID, Attempt: w.Attempt, Error: &history.Failure{
-			Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
-				"activity %q was delivered too often to queue %q without an end, and moved to its dead letters: nobody may know whether its code ran; the worker's log may tell why", w.Name, queue),
-		}}},
-	}
 }
 
 // wakeAgain wakes a blocked instance. One whose history could not be read is shown as running until it cannot be read again: no

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -193,16 +194,29 @@ func deadLetter(ctx context.Context, o Options, queue string, unreadable []provi
 
 // abandon makes failed records visible again, each after as long as its deliveries say, and returns their ids.
 func abandon(ctx context.Context, o Options, queue string, records []provider.Record) (failed []string) {
-	byDelay := map[time.Duration][]provider.Record{}
 	for _, r := range records {
 		failed = append(failed, r.ID)
-		d := retryDelay(r.ReceiveCount)
-		byDelay[d] = append(byDelay[d], r)
 	}
-	for _, d := range slices.Sorted(maps.Keys(byDelay)) {
-		if err := o.Provider.AbandonRecords(ctx, queue, d, byDelay[d]...); err != nil {
+	for delay, together := range byDelay(records, retryDelay) {
+		if err := o.Provider.AbandonRecords(ctx, queue, delay, together...); err != nil {
 			o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
 		}
 	}
 	return failed
+}
+
+// byDelay goes through records by how long their deliveries say that they stay invisible, the shortest first.
+func byDelay(records []provider.Record, delay func(deliveries int) time.Duration) iter.Seq2[time.Duration, []provider.Record] {
+	by := map[time.Duration][]provider.Record{}
+	for _, r := range records {
+		d := delay(r.ReceiveCount)
+		by[d] = append(by[d], r)
+	}
+	return func(yield func(time.Duration, []provider.Record) bool) {
+		for _, d := range slices.Sorted(maps.Keys(by)) {
+			if !yield(d, by[d]) {
+				return
+			}
+		}
+	}
 }

@@ -42,18 +42,12 @@ func leaveToOthers(ctx context.Context, o Options, queue string, records []provi
 	if len(records) == 0 {
 		return nil
 	}
-	for i := range records {
-		failed = append(failed, records[i].ID)
-	}
-	if err := o.Provider.AbandonRecords(ctx, queue, firstRetryDelay, records...); err != nil {
-		o.Logger.WarnContext(ctx, "records that wait for one to run alone stay invisible until their visibility ends", "queue", queue, "records", len(records), "error", err)
-	}
-	return failed
+	return abandon(ctx, o, queue, records)
 }
 
 // attemptOf is a task's delivery.
 func (t *task) attemptOf() provider.Attempt {
-	return provider.Attempt{ExecutionID: t.item.ExecutionID, ActivityID: t.item.ActivityID, Record: t.item.Record}
+	return provider.Attempt{ExecutionID: t.item.ExecutionID, ActivityID: t.item.ActivityID, Record: t.item.PickedUp.Of(t.item.Record)}
 }
 
 // watch leaves a mark before an activity runs that was delivered too often, or says how it ends without: as poison, when too

@@ -41,7 +41,8 @@ func (s *session) watch(ctx context.Context, executionID string, blocked bool) e
 		if s.deliveries() <= limit {
 			return nil
 		}
-		a := provider.Attempt{ExecutionID: executionID, Record: s.item.Messages[s.acked].Record}
+		m := &s.item.Messages[s.acked]
+		a := provider.Attempt{ExecutionID: executionID, Record: m.PickedUp.Of(m.Record)}
 		died, err := mark(ctx, &s.o.options, a)
 		if err != nil {
 			return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", s.item.InstanceID, err)

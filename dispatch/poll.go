@@ -221,6 +221,15 @@ func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []pr
 	return err == nil
 }
 
+// stoppedDelay is how long a record stays invisible whose process is stopped. Another may have it at once; but where processes are
+// stopped again and again, none of its deliveries is spent for nothing.
+func stoppedDelay(deliveries int) time.Duration {
+	if deliveries <= deliveriesTogether {
+		return 0
+	}
+	return retryDelay(deliveries)
+}
+
 // giveBack makes visible again what is still being handled, and ends its holds first, so that nothing of it is sent from now
 // on: least of all that an activity failed because its context ended.
 func (q *poller) giveBack(ctx context.Context) int {
@@ -233,8 +242,10 @@ func (q *poller) giveBack(ctx context.Context) int {
 	if len(left) == 0 {
 		return 0
 	}
-	if err := q.p.AbandonRecords(ctx, q.queue, 0, left...); err != nil {
-		q.options.Logger.WarnContext(ctx, "unfinished records stay invisible until their visibility ends", "queue", q.queue, "error", err)
+	for delay, records := range byDelay(left, stoppedDelay) {
+		if err := q.p.AbandonRecords(ctx, q.queue, delay, records...); err != nil {
+			q.options.Logger.WarnContext(ctx, "unfinished records stay invisible until their visibility ends", "queue", q.queue, "error", err)
+		}
 	}
 	for i := range left {
 		left[i].EndHold()

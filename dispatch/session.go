@@ -148,6 +148,9 @@ func (s *session) startsFirst() bool {
 	if len(s.rest) == 0 || s.rest[0].Kind != provider.MessageStart {
 		return false
 	}
+	if s.rest[0].PickedUp != nil && !s.absent && !s.redispatched {
+		return false
+	}
 	return s.x == nil && (s.absent || s.rest[0].Record.ReceiveCount <= 1) || s.x != nil && !s.x.head.Watermark.Covers(s.rest[0].Position)
 }
 
@@ -186,12 +189,26 @@ func (s *session) ahead() bool {
 
 // redelivered finds the first message that a committed turn has consumed before (R4).
 func (s *session) redelivered() (provider.Position, bool) {
+	if i := slices.IndexFunc(s.rest, func(m provider.InboxMessage) bool { return m.PickedUp != nil }); i >= 0 && !s.redispatched {
+		return s.before(s.rest[i].Position), true
+	}
 	for i := range s.rest {
 		if s.x.head.Watermark.Covers(s.rest[i].Position) && !s.redispatched {
 			return s.rest[i].Position, true
 		}
 	}
 	return provider.Position{}, false
+}
+
+// before is the place of a message that was picked up from the dead letters: its number is new, and nothing tells the old one. A turn
+// that has consumed it, and whose outputs were never sent, is of this execution or ended the one before.
+func (s *session) before(picked provider.Position) provider.Position {
+	if s.x.read != nil {
+		if first := s.x.read.Segments[0].Watermark; first.Inbox == picked.Inbox {
+			return first
+		}
+	}
+	return provider.Position{Inbox: picked.Inbox, Sequence: "0"}
 }
 
 // redispatch finishes what an earlier invocation may have left unsent, before any turn (R4, I4).

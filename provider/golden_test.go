@@ -25,14 +25,19 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	limited := item
 	limited.Input, limited.StartToCloseMs, limited.Retry = nil, 0, nil
 	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.CloseBy = 2, &notBefore, 5000, &closeBy
+	pickedUp := item
+	pickedUp.Input, pickedUp.StartToCloseMs, pickedUp.Retry = nil, 0, nil
+	pickedUp.Again, pickedUp.PickedUp = true, &provider.PickedUp{Record: "c3f6", Times: 2}
 	timer := provider.Timer{V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: due}
 	activitys := timer
 	activitys.Activity = true
 	fired := provider.Message{V: 1, Kind: provider.MessageTimerFired, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: &due}
 	ended := fired
 	ended.Activity = true
+	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", PickedUp: &provider.PickedUp{Record: "c3f6", Times: 1}}
 	for name, want := range map[string]any{
 		"workitem": item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
+		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -80,6 +80,39 @@ type Message struct {
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
+
+	// PickedUp is of a message that was among the dead letters. It is told apart by it from the one that it was: no queue may take the
+	// two for one.
+	PickedUp *PickedUp `json:"pickedUp,omitempty"`
+}
+
+// PickedUp is what is known of a message whose queue had moved it to its dead letters, and that was sent again: a new record, which
+// the marks of the old one are of (Attempt).
+type PickedUp struct {
+	// Record is the ID of the record that it was first.
+	Record string `json:"record"`
+	// Times is how often that has happened, from 1.
+	Times int `json:"times"`
+}
+
+// Next is what a record becomes that is picked up now. p is what it was already; nil where it was never picked up.
+func (p *PickedUp) Next(recordID string) *PickedUp {
+	if p == nil {
+		return &PickedUp{Record: recordID, Times: 1}
+	}
+	return &PickedUp{Record: p.Record, Times: p.Times + 1}
+}
+
+// mostReceives is more than any queue delivers a message before it moves it away.
+const mostReceives = 10_000
+
+// Of is the record by which marks are kept, whatever has become of the message meanwhile: of all deliveries there were the later
+// counts more.
+func (p *PickedUp) Of(r Record) Record {
+	if p != nil {
+		r.ID, r.ReceiveCount = p.Record, p.Times*mostReceives+r.ReceiveCount
+	}
+	return r
 }
 
 // ActivityOutcome is how one attempt of an activity ended: Result, or Error.
@@ -110,6 +143,11 @@ type WorkItem struct {
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
 	// CloseBy is when the activity has failed if it has not ended, whatever the attempt. Nil: it may take as long as it takes.
 	CloseBy *time.Time `json:"closeBy,omitempty"`
+	// Again is of one that may be a copy of another: before it is run it is looked whether its activity is still open, whichever
+	// delivery it is.
+	Again bool `json:"again,omitempty"`
+	// PickedUp is of one that was among the dead letters.
+	PickedUp *PickedUp `json:"pickedUp,omitempty"`
 }
 
 // Timer is a timer to fire: not before FireAt. It may be an activity's, and ends its schedule-to-close time: TimerID is that of

@@ -21,8 +21,8 @@ const (
 )
 
 // MovedRecords receives dead letters, and yields those that lack the attribute which every copy of ours has. It does not wait for
-// any: what a short poll of SQS misses is found by the next look. In the inbox's dead letters more than 10 copies of one instance hide
-// what was moved there behind them, until somebody has dealt with those.
+// any: what a short poll of SQS misses is found by the next look. In the inbox's dead letters more than 10 poison messages of one
+// instance hide what was moved there behind them, until somebody has dealt with those.
 func (p *Provider) MovedRecords(ctx context.Context) iter.Seq2[provider.MovedRecord, error] {
 	return func(yield func(provider.MovedRecord, error) bool) {
 		for _, queue := range p.deadLetterQueues() {
@@ -79,9 +79,11 @@ func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Messa
 	return out.Messages, nil
 }
 
-// KeepMovedRecord copies first: a record that is there twice does no harm, and one that is nowhere is lost.
+// KeepMovedRecord copies first: a record that is there twice does no harm, and one that is nowhere is lost. The copy is in a group of
+// its own, since it leads nowhere any more: in that of its instance it would stand before what is moved there next.
 func (p *Provider) KeepMovedRecord(ctx context.Context, m provider.MovedRecord, why error) error {
-	if err := p.DeadLetter(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}); err != nil {
+	kept := digest("kept", m.Record.ID)
+	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
 		return err
 	}
 	return p.deleteBatch(ctx, p.hub.DeadLetters[m.Queue], []provider.Record{m.Record})

@@ -31,8 +31,11 @@ func inboxEntry(m *provider.Message) (entry, error) {
 		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
 	}
 	e := entry{body: sqsText(b), group: groupID(m.InstanceID), dedup: dedupID(m)}
-	if len(e.body) > messageLimit {
-		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes are more than the %d that SQS takes", m.Kind, m.InstanceID, len(e.body), messageLimit)
+	if most := mostOf(m.PickedUp); len(e.body) > most {
+		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes are more than the %d that it may have", m.Kind, m.InstanceID, len(e.body), most)
+	}
+	if m.PickedUp != nil { // the one that it was must not swallow it, however soon it follows, and a repeat of it is one message
+		e.dedup = digest("picked up", m.PickedUp.Record, strconv.Itoa(m.PickedUp.Times))
 	}
 	return e, nil
 }
@@ -91,13 +94,18 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 
 // DeadLetter copies a record to the dead letters of its queue. What was wrong is the message attribute "error".
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
+	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
+}
+
+// putDead sends a copy to the dead letters of a queue. Group and deduplication id are of the inbox's alone.
+func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
 		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no queue for %q", queue)})
 	}
 	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
 	if queue == provider.QueueInbox {
-		e.group, e.dedup = u.Record.Group, digest("dead", u.Record.ID)
+		e.group, e.dedup = group, dedup
 	}
 	return p.sendBatch(ctx, url, []entry{e})
 }

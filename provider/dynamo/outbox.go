@@ -191,7 +191,7 @@ func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]en
 			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
 			continue
 		}
-		e, err := newEntry(w, w.ActivityID)
+		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
 		if w.NotBefore != nil {
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
@@ -240,15 +240,15 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 	return err
 }
 
-// newEntry encodes a message's body.
-func newEntry(v any, id int64) (entry, error) {
+// newEntry encodes a message's body, of so many bytes at the most.
+func newEntry(v any, id int64, most int) (entry, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return entry{}, fmt.Errorf("encode: %w", err)
 	}
 	body := sqsText(b)
-	if len(body) > messageLimit {
-		return entry{}, fmt.Errorf("%d bytes are more than a message of %d may have", len(body), messageLimit)
+	if len(body) > most {
+		return entry{}, fmt.Errorf("%d bytes are more than the %d that a message may have", len(body), most)
 	}
 	return entry{id: id, body: body}, nil
 }

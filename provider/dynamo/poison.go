@@ -68,11 +68,11 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 }
 
 // UnmarkAttempt leaves a count of none, which goes by its TTL: to delete it would take a right that functions do not have. Where a
-// later delivery has begun, as when the lock ended in between, that one stays.
+// later delivery has begun, as when the lock ended in between, that one stays; and where it was unmarked, too, it stays so.
 func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error {
 	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", 0, p.now())
 	if err == nil && !unmarked {
-		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery", 1, p.now().Add(tombstoneLife))
+		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, p.now().Add(tombstoneLife))
 	}
 	return err
 }

@@ -23,6 +23,18 @@ const (
 	batchLimit   = 10      // messages
 )
 
+// bodyLimit is what a message may have that is sent for the first time: should it be picked up from the dead letters, there is room
+// to say so.
+const bodyLimit = messageLimit - 512
+
+// mostOf is the limit of a message's body.
+func mostOf(p *provider.PickedUp) int {
+	if p != nil {
+		return messageLimit
+	}
+	return bodyLimit
+}
+
 // parallelSends bounds how many batches are under way at once for one turn.
 const parallelSends = 16
 

@@ -111,7 +111,7 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 }
 
 func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
-	message, err := newEntry(t, t.TimerID)
+	message, err := newEntry(t, t.TimerID, bodyLimit)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", t.TimerID, t.InstanceID, err)
 	}

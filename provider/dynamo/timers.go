@@ -55,7 +55,7 @@ func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) err
 func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 	entries := make([]entry, 0, len(timers))
 	for i := range timers {
-		e, err := newEntry(&timers[i], timers[i].TimerID)
+		e, err := newEntry(&timers[i], timers[i].TimerID, bodyLimit)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}

@@ -22,6 +22,7 @@ func poison() group {
 		{name: "AMarkWhoseAnswerIsLostIsMadeOnce", run: lostMark, needs: []Capability{Faults}},
 		{name: "AnUnmarkForgetsTheDeathsBefore", run: unmarked},
 		{name: "AnUnmarkLeavesALaterDelivery", run: unmarkedLate},
+		{name: "ALateUnmarkBringsNoMarkBack", run: unmarkedAfter},
 		{name: "AnUnmarkOfWhatHasNoMark", run: unmarkedTwice},
 		{name: "MarksAreOfOneRecordAndWhatItIsFor", run: marksAreApart},
 		{name: "RefusedMarksAreErrors", run: refusedMarks, needs: []Capability{Faults}},
@@ -128,6 +129,15 @@ func unmarkedLate(f *fixture) {
 	}
 	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
 	f.wantDied(attempt("r", 14), 1) // the 13th
+}
+
+// unmarkedAfter: a delivery that was frozen is unmarked when a later one has been.
+func unmarkedAfter(f *fixture) {
+	f.wantDied(attempt("r", 11), 0)
+	f.wantDied(attempt("r", 12), 1)
+	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
+	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)))
+	f.wantDied(attempt("r", 13), 0)
 }
 
 func unmarkedTwice(f *fixture) {

@@ -21,6 +21,7 @@ func queueSemantics() group {
 		{name: "AnotherAttemptIsAnotherMessage", run: otherAttempts},
 		{name: "ARepeatedTimerIsOneMessage", run: repeatedTimer},
 		{name: "WakesAreNotTakenForRepeats", run: wakesAreAllSent},
+		{name: "WhatIsPickedUpIsNoRepeatOfWhatItWas", run: pickedUpIsSent},
 		{name: "ALockExpires", run: lockExpires, visibility: 2 * time.Second},
 		{name: "AnExpiredInstanceComesBackInOrder", run: orderAfterExpiry, visibility: 2 * time.Second},
 		{name: "DeletedRecordsDoNotComeBack", run: deletedStayAway, visibility: 2 * time.Second},
@@ -171,6 +172,23 @@ func repeatedTimer(f *fixture) {
 	f.enqueue(fired("a", 3), fired("a", 3), fired("a", 4), fired("b", 3))
 	if ms := f.messages(); len(ms) != 3 {
 		f.t.Errorf("%d messages, want 3", len(ms))
+	}
+}
+
+// pickedUpIsSent: what was moved to the dead letters is sent at once, and each time; only the same once more is a repeat.
+func pickedUpIsSent(f *fixture) {
+	m := outcome("a", 3, 1)
+	f.enqueue(m)
+	f.messages()
+	for range 2 {
+		m.PickedUp = m.PickedUp.Next("r")
+		f.enqueue(m)
+		f.enqueue(m)
+		ms := f.messages()
+		if len(ms) != 1 {
+			f.t.Fatalf("picked up for the %d. time, there are %d messages, want 1", m.PickedUp.Times, len(ms))
+		}
+		f.wantEqual("picked up", ms[0].PickedUp, m.PickedUp)
 	}
 }
 

@@ -1,0 +1,215 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// Interleavings of what a queue moves to its dead letters, and of the watch that picks it up:
+//   - it is sent again less than five minutes after it was sent first, when SQS still takes it for a repeat;
+//   - the watch dies after it has sent it, and sends it again;
+//   - it is moved away again, and again;
+//   - it had been consumed, by a turn whose outputs could never be sent: its new number is above the watermark;
+//   - another message of its instance came in between.
+
+// pickUp lets the watch look, until what was moved is picked up.
+func (h *hub) pickUp(ctx context.Context) {
+	h.t.Helper()
+	if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A message that its queue gives up within minutes of its being sent is not lost: whatever it tells.
+func TestR13WhatIsPickedUpIsNoRepeatOfWhatItWas(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(h *hub, in provider.Instance){
+		"event": func(h *hub, in provider.Instance) { h.raise(in, "e", 7) },
+		"outcome of a child": func(h *hub, in provider.Instance) {
+			h.send(provider.Message{Kind: provider.MessageChildOutcome, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, SourceEventID: 3, Result: history.Payload("7")})
+		},
+		"outcome of an activity": func(h *hub, in provider.Instance) { h.complete(in, 0, 3) },
+		"timer": func(h *hub, in provider.Instance) {
+			h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
+		},
+		"start": func(h *hub, in provider.Instance) {
+			h.send(provider.Message{Kind: provider.MessageStart, InstanceID: in.InstanceID + "-x", Name: "nothing", StartID: "s"})
+		},
+		"parent's cancel": func(h *hub, _ provider.Instance) {
+			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "kid", StartID: "s", Parent: &history.Parent{InstanceID: "i-1"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
+				in := h.start("sleeper", 0)
+				h.turn(0)
+				send(h, in)
+				for n := 1; n <= 3; n++ {
+					h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
+					h.pickUp(ctx)
+					records := h.receive("sim://inbox.fifo")
+					if len(records) != 1 {
+						t.Fatalf("picked up for the %d. time, there are %d records: it is lost", n, len(records))
+					}
+					_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
+					time.Sleep(time.Minute)
+					h.pickUp(ctx) // what was kept is let be
+				}
+			})
+		})
+	}
+}
+
+// An instance whose one message was moved away twice goes on, and has it once.
+func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		h.raise(in, "e", 5)
+		for range 2 {
+			h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
+			sent := 0
+			h.fault = func(_ context.Context, c simaws.Call, next func() error) error { // the watch dies when it has sent it
+				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
+					if sent++; sent == 1 {
+						_ = next()
+						return errors.New("the process has died")
+					}
+				}
+				return next()
+			}
+			if _, err := h.Timekeeper.Watch(ctx); err == nil {
+				t.Error("the look says nothing of it")
+			}
+			h.fault = nil
+			time.Sleep(70 * time.Second)
+			h.pickUp(ctx)
+		}
+		h.serveFor(time.Minute)
+		h.raise(in, "f", 2)
+		if end := h.finish(in); string(end.Output) != "7" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+	})
+}
+
+// A turn has consumed a message, and what it caused could not be sent for a night. The message is moved away meanwhile; picked up, it
+// leads back to what was never sent, also when another message came first.
+func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]bool{"alone": false, "another came first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				in := h.start("chain", 2)
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
+						return errors.New("out of service")
+					}
+					return next()
+				}
+				for range 100 {
+					h.turn(0)
+					time.Sleep(6 * time.Minute)
+				}
+				if left := h.receive("sim://inbox.fifo"); len(left) > 0 {
+					t.Fatal("it is still in the inbox")
+				}
+				h.fault = nil
+				if other {
+					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+					h.turn(0)
+				}
+				h.pickUp(ctx)
+				if end := h.finish(in); string(end.Output) != "2" {
+					t.Errorf("ended with %s %s", end.String(), end.Output)
+				}
+			})
+		})
+	}
+}
+
+// The same of a start by message, whose instance is there already, and of an execution that has continued as new meanwhile.
+func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]provider.Message{
+		"start":           {Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: history.Payload("2"), StartID: "start-1"},
+		"continue as new": {Kind: provider.MessageStart, InstanceID: "i-1", Name: "on-and-on", Input: history.Payload("3"), StartID: "start-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: continues()}, func(ctx context.Context, h *hub) {
+				h.send(start)
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
+						return errors.New("out of service")
+					}
+					return next()
+				}
+				for range 100 {
+					h.turn(0)
+					time.Sleep(6 * time.Minute)
+				}
+				h.receive("sim://inbox.fifo")
+				h.fault = nil
+				h.pickUp(ctx)
+				in, err := h.Provider.ReadInstance(ctx, "i-1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if end := h.finish(in); string(end.Output) != "2" {
+					t.Errorf("ended with %s %s", end.String(), end.Output)
+				}
+			})
+		})
+	}
+}
+
+// continues is a registry with an orchestration that continues as new at once, before it is a chain of two.
+func continues() *perdure.Registry {
+	r := registry()
+	perdure.AddOrchestration(r, "on-and-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if n > 0 {
+			return perdure.ContinueAsNew[int](ctx, n-1)
+		}
+		return chain(ctx, 2)
+	})
+	return r
+}
+
+// What is stopped again and again, as processes that poll are by deployments, uses up no deliveries for it.
+func TestAStoppedProcessSpendsNoDeliveries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.start("chain", 1)
+		h.turn(0)
+		deliveries := 0
+		for began := time.Now(); time.Since(began) < time.Hour; {
+			stopped, stop := context.WithTimeout(ctx, 2300*time.Millisecond)
+			_ = dispatch.Poll(stopped, h.Provider, "default", func(ctx context.Context, _ []provider.Record) []string {
+				deliveries++
+				<-ctx.Done()
+				return nil
+			}, dispatch.PollOptions{Loops: 1, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
+			stop()
+		}
+		t.Logf("%d deliveries in an hour of a process that is stopped every 2.3 seconds", deliveries)
+		if deliveries > 30 {
+			t.Errorf("%d deliveries", deliveries)
+		}
+	})
+}
