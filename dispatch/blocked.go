@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -29,41 +30,74 @@ func (e *UnregisteredError) Error() string {
 const triesBeforeBlocked = 3
 
 // cannot deals with code that cannot take the turn: err says why. Its messages are delivered again, for another build to take;
-// then they are set aside in history, so that the instance stalls nobody, and wait there for code that can.
+// then they are set aside in history, so that the instance stalls nobody, and wait there for code that can. Where history knows
+// already that this build cannot, they are set aside at once.
 func (s *session) cannot(ctx context.Context, err error) error {
 	why := diagnosis(err)
 	if why == nil {
 		return err
 	}
-	if !s.x.verified {
-		return errUnverified
+	_, known := errors.AsType[*hopelessError](err)
+	if !s.x.verified && !known {
+		return errUnverified // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
 	}
 	s.x.broken = err
 	s.x.close()
-	end := s.endBlocked(why)
 	var events []history.Event
+	end := s.endBlocked(why)
 	switch {
+	case s.early(why, known, end):
+		return err
 	case end != nil && s.x.read == nil:
 		return errUnverified // what is outstanding stands in history alone
 	case end != nil:
 		events = s.events(s.given(*end)...)
-	case why.Type == history.TypePoison:
-		if err := s.keep(ctx, why); err != nil {
+	default:
+		if err := s.keepPoison(ctx, why); err != nil {
 			return err
 		}
-		events = s.park(why)
-	case s.deliveries() < triesBeforeBlocked:
-		return err
-	default:
-		events = s.park(why)
+		events = s.park(why, known)
 	}
 	if events == nil {
+		if !s.x.verified {
+			return errUnverified
+		}
 		s.drop(ctx, "the instance is blocked, and it brings nothing")
 		return nil
 	}
-	s.o.options.Logger.ErrorContext(ctx, "the orchestration's code cannot go on", "instance", s.item.InstanceID, "buildId", s.o.options.BuildID,
-		"attemptCount", s.deliveries(), "historyEndsWith", events[len(events)-1].Kind, "error", err)
+	s.reportBlocked(ctx, err, known, events[len(events)-1].Kind)
 	return s.commitBlocked(ctx, events)
+}
+
+// early reports whether the messages are to be delivered again, so that an environment of another build may take them. What is
+// blocked already can be parked at once, since the watch has other builds try it; what fails cannot be undone.
+func (s *session) early(why *history.Failure, known bool, end *history.Event) bool {
+	switch {
+	case known || why.Type == history.TypePoison || s.deliveries() >= triesBeforeBlocked:
+		return false
+	case end != nil:
+		return end.Kind == history.OrchestrationFailed
+	default:
+		return !s.x.blocked.is
+	}
+}
+
+// keepPoison copies poison to the dead letters before it is parked.
+func (s *session) keepPoison(ctx context.Context, why *history.Failure) error {
+	if why.Type != history.TypePoison {
+		return nil
+	}
+	return s.keep(ctx, why)
+}
+
+// reportBlocked logs that the code was not run to its end. What is parked without it is told quietly: there may be thousands of it.
+func (s *session) reportBlocked(ctx context.Context, err error, known bool, end history.Kind) {
+	level, text := slog.LevelError, "the orchestration's code cannot go on"
+	if known && end == history.InputsParked {
+		level, text = slog.LevelDebug, "messages are parked: the instance is blocked in this build"
+	}
+	s.o.options.Logger.Log(ctx, level, text, "instance", s.item.InstanceID, "buildId", s.o.options.BuildID,
+		"attemptCount", s.deliveries(), "historyEndsWith", end, "error", err)
 }
 
 // deliveries is how often the first message that is not done with has been delivered.
@@ -78,6 +112,9 @@ func (s *session) deliveries() int {
 func diagnosis(err error) *history.Failure {
 	if e, ok := errors.AsType[*replay.NondeterminismError](err); ok {
 		return &history.Failure{Type: history.TypeNondeterminism, Message: e.Error(), Expected: e.Expected, Got: e.Got, EventID: e.EventID}
+	}
+	if e, ok := errors.AsType[*hopelessError](err); ok {
+		return e.why
 	}
 	if e, ok := errors.AsType[*PoisonError](err); ok {
 		return &history.Failure{Type: history.TypePoison, Message: e.Error()}
@@ -142,14 +179,20 @@ func (s *session) given(end history.Event) []history.Event {
 	return append(history.CancelOutstanding(provider.EventsOf(s.x.read.Segments), history.TerminalReason(end.Kind)), end)
 }
 
-// park is the event that keeps the inputs and says what is wrong; nil when history ends with it already, of this build, and
-// nothing came.
-func (s *session) park(why *history.Failure) []history.Event {
+// park is the event that keeps the inputs and says what is wrong; nil when history says so already, of this build, and nothing came.
+// What is known to be hopeless in several builds stays blocked in the one that said so last, unless a wake asks this one: so the
+// environments of a rollout do not each say it anew in turn, and the watch hears of the build that it has asked.
+func (s *session) park(why *history.Failure, known bool) []history.Event {
 	parked := history.Event{Kind: history.InputsParked, Error: why, BuildID: s.o.options.BuildID, Inputs: failures(s.refused)}
+	woken := false
 	for i := range s.taken() {
 		parked.Inputs = append(parked.Inputs, s.inputsOf(&s.rest[i])...)
+		woken = woken || s.rest[i].Kind == provider.MessageWake
 	}
-	if len(parked.Inputs) == 0 && s.x.blockedBy == s.o.options.BuildID {
+	if known && !woken {
+		parked.Error, parked.BuildID = s.x.blocked.why, s.x.blocked.build
+	}
+	if len(parked.Inputs) == 0 && s.x.blocked.says(&parked) {
 		return nil
 	}
 	now := s.o.options.Clock().UTC()
@@ -171,6 +214,7 @@ func (s *session) events(events ...history.Event) []history.Event {
 // commitBlocked consumes all messages but those behind a start.
 func (s *session) commitBlocked(ctx context.Context, events []history.Event) error {
 	t := s.newTurn(events)
+	t.StaysBlocked = s.x.blocked.says(&events[len(events)-1])
 	n := len(s.taken())
 	if n > 0 {
 		t.Watermark = s.rest[n-1].Position
@@ -184,20 +228,14 @@ func (s *session) commitBlocked(ctx context.Context, events []history.Event) err
 		return err
 	}
 	s.moved(t, refused, n)
-	s.x.blockedBy = blockedBy(events)
+	if why := s.x.blocked.hopeless(s.o.options.BuildID); why != nil {
+		s.x.broken = &hopelessError{why} // what comes next is parked without another try
+	}
 	if s.x.over = events[len(events)-1].Kind.Terminal(); s.x.over {
 		s.refused = nil
 	}
 	s.settle()
 	return nil
-}
-
-// blockedBy is the build that a history ends blocked in; empty when it does not.
-func blockedBy(events []history.Event) string {
-	if last := &events[len(events)-1]; last.Kind == history.InputsParked {
-		return last.BuildID
-	}
-	return ""
 }
 
 // taken are the messages of the next turn: up to one that is not for the code.

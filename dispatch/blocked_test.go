@@ -244,7 +244,10 @@ func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
 		h.turn(0)
 		strict := h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict")
 		h.raise(in, "", 1)
-		h.give(strict)
+		for range 3 {
+			h.give(strict)
+			time.Sleep(10 * time.Minute)
+		}
 		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
 		if err != nil || end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
 			t.Errorf("ended with %s %+v, %v", end.Kind, end.Error, err)

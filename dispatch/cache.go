@@ -9,7 +9,7 @@ import (
 // entryLife bounds how long a warm orchestration is trusted to be worth trying: a Lambda may have been frozen for hours (R6).
 const entryLife = time.Hour
 
-// cache keeps suspended orchestrations, the least recently used going first. An entry is taken out for a turn and put back
+// cache keeps suspended orchestrations, and those whose code is of no use in this build, the least recently used going first. An entry is taken out for a turn and put back
 // when its commit is confirmed, so that no two turns ever share one.
 type cache struct {
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ func (c *cache) take(instanceID string) *execution {
 
 // put keeps an execution, and closes those that do not fit any more.
 func (c *cache) put(instanceID string, x *execution) {
-	e := &cached{instanceID: instanceID, execution: x, bytes: x.instance.Bytes(), putAt: c.now()}
+	e := &cached{instanceID: instanceID, execution: x, bytes: x.bytes(), putAt: c.now()}
 	for _, old := range c.insert(e) {
 		old.execution.close()
 	}

@@ -21,9 +21,9 @@ type execution struct {
 	// due: it has had no turn yet, and gets one in this invocation whatever arrived.
 	due  bool
 	read *provider.Orchestration // as read in this invocation; nil when warm
-	// broken is why its code cannot go on; then instance is nil. blockedBy is the build that history says it is blocked in.
-	broken    error
-	blockedBy string
+	// broken is why its code cannot go on; then instance is nil. blocked is what history says of that.
+	broken  error
+	blocked blocked
 	// cancels is the cancel record; cancelling says that the instance has been asked to end.
 	cancels    provider.Cancels
 	cancelling bool
@@ -43,6 +43,20 @@ func (x *execution) close() {
 	}
 }
 
+// executionBytes and timerBytes are roughly what an execution takes without its code.
+const (
+	executionBytes = 2 << 10
+	timerBytes     = 128
+)
+
+// bytes is roughly what it costs to keep the execution.
+func (x *execution) bytes() int {
+	if x.instance == nil {
+		return executionBytes + len(x.timers)*timerBytes
+	}
+	return x.instance.Bytes()
+}
+
 // revive rebuilds an execution by replaying what was read. With hindered its code is not run, for that reason.
 func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*execution, error) {
 	events, err := read.Events()
@@ -50,7 +64,8 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, due: read.Head.Segment == 0, start: *read.Start()}
-	x.lastID, x.blockedBy = events[len(events)-1].ID, blockedBy(events)
+	x.lastID = events[len(events)-1].ID
+	x.blocked.apply(events)
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
 	x.parked.apply(events)

@@ -13,7 +13,8 @@ import (
 type Options struct {
 	Registry *perdure.Registry
 	Provider provider.Provider
-	// BuildID names the deployed code, for TurnStarted. Default "dev".
+	// BuildID names the deployed code, for TurnStarted, and for what is blocked: code that could not take an instance's turns is
+	// not run for it again under the same name (R18). Default "dev", which names nothing: it is tried once a process.
 	BuildID string
 	// Queue is the work queue a Worker serves. Default "default".
 	Queue string
@@ -53,6 +54,7 @@ type Options struct {
 }
 
 const (
+	defaultBuildID    = "dev"
 	defaultCacheBytes = 64 << 20
 	defaultTurnLimit  = 10 * time.Second
 
@@ -83,7 +85,7 @@ func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // 
 
 func (o Options) withDefaults() Options {
 	if o.BuildID == "" {
-		o.BuildID = "dev"
+		o.BuildID = defaultBuildID
 	}
 	if o.Queue == "" {
 		o.Queue = perdure.DefaultQueue

@@ -92,7 +92,11 @@ func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.
 		h.turn(0)
 		h.turn(0)
 		h.raise(in, "", 1)
-		h.give(h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict"))
+		strict := h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict")
+		for range 3 {
+			h.give(strict)
+			time.Sleep(10 * time.Minute)
+		}
 		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
 	})
 }

@@ -243,7 +243,10 @@ func (s *session) turn(ctx context.Context) error {
 	for i := range taken {
 		inputs = append(inputs, s.inputsOf(&taken[i]))
 	}
-	out, err := s.x.instance.Turn(replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked})
+	out, err := s.x.instance.Turn(replay.Turn{
+		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
+		Commits: s.x.blocked.is, // its status goes on
+	})
 	if err != nil {
 		return s.cannot(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
@@ -298,9 +301,12 @@ func (s *session) discard() {
 	}
 }
 
-// leave keeps the execution warm for its next turn.
+// leave keeps the execution warm for its next turn; without code, where that is known to be of no use.
 func (s *session) leave() {
-	if s.x == nil || s.x.over || s.x.instance == nil {
+	if s.x == nil || s.x.over {
+		return
+	}
+	if _, hopeless := errors.AsType[*hopelessError](s.x.broken); s.x.instance == nil && !hopeless {
 		return
 	}
 	s.x.verified, s.x.read = false, nil

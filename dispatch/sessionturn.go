@@ -85,7 +85,7 @@ var errTooMany = errors.New("dispatch: the turn took more messages than a commit
 func (s *session) newTurn(events []history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
-		Unblocks: s.x.blockedBy != "", Cancelling: s.x.cancelling || provider.IsCancelling(events),
+		Unblocks: s.x.blocked.is, Cancelling: s.x.cancelling || provider.IsCancelling(events),
 		CancelledTimers: s.x.timers.Cancelled(events),
 	}
 	if more := provider.CancelsOf(events); len(more) > 0 {
@@ -97,7 +97,8 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 // moved: t is committed, and its messages are consumed.
 func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
 	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
-	s.x.lastID, s.x.blockedBy, s.x.cancelling = t.Events[len(t.Events)-1].ID, "", t.Cancelling
+	s.x.lastID, s.x.cancelling = t.Events[len(t.Events)-1].ID, t.Cancelling
+	s.x.blocked.apply(t.Events)
 	if t.Cancels != nil {
 		s.x.cancels = t.Cancels
 	}

@@ -25,6 +25,9 @@ type Turn struct {
 	Cancelling bool
 	// Unblocks: the instance was blocked until this turn.
 	Unblocks bool
+	// StaysBlocked: the instance was blocked before, in the build and for the reason that the turn's last event says. Its status
+	// is as it was, and need not be written again.
+	StaysBlocked bool
 	// Next is the execution that a turn continues as: created with the segment, in one transaction (R3).
 	Next *Successor
 	// LockedUntil is when the lock on the instance ends that the turn was run under: past it, it is not committed. Zero: unknown.
@@ -48,7 +51,7 @@ func (t *Turn) Status() (s RuntimeStatus, changed bool) {
 		return s, true
 	}
 	if t.last() == history.InputsParked {
-		return StatusBlocked, true
+		return StatusBlocked, !t.StaysBlocked
 	}
 	if t.Cancelling {
 		return StatusCancelling, t.Unblocks || IsCancelling(t.Events)

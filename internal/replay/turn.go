@@ -20,12 +20,14 @@ type Turn struct {
 	// MostParked bounds how many parked inputs the turn takes. One that is bounded takes none of Inputs while any were parked, and
 	// says in TurnStarted how many it took; what is left is for the next turn. 0: all of them, and then Inputs.
 	MostParked int
+	// Commits: the turn has something to commit even where nothing applies: that it took place.
+	Commits bool
 }
 
 // Outcome is what a turn came to.
 type Outcome struct {
 	// Events are to be committed: TurnStarted, then each applied input followed by the decisions it caused. Empty when
-	// nothing applied: then there is nothing to commit.
+	// nothing applied: then there is nothing to commit, unless Turn.Commits.
 	Events []history.Event
 	// Consumed counts the messages used up: all, unless one ended the execution (R2).
 	Consumed int
@@ -59,7 +61,7 @@ func (x *execution) turn(t *Turn) {
 	}
 	taken := x.unpark(t)
 	x.now = x.timeOf(t)
-	if taken > 0 {
+	if taken > 0 || t.Commits {
 		x.open(t)
 		x.out[0].Parked = int64(taken)
 	}

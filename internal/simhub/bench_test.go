@@ -116,3 +116,51 @@ func single(b *testing.B, name string, n int) {
 		orchestrate(b, h, fmt.Sprintf("i-%d", i), name, n)
 	}
 }
+
+// A burst of events to an instance that is blocked in this build: they are parked, and its code is not run.
+func BenchmarkBlockedBurst(b *testing.B) {
+	r := perdure.NewRegistry()
+	h, err := simhub.New(simhub.Options{Registry: r, Concurrency: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	const id = "blocked"
+	if err := h.Provider.PutBuild(b.Context(), provider.Build{ID: "other", Orchestrations: map[string][]string{"unknown": {"1"}}}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := h.Provider.StartOrchestration(b.Context(), provider.Start{InstanceID: id, Name: "unknown", StartID: id}); err != nil {
+		b.Fatal(err)
+	}
+	h.ServeFor(b.Context(), 8*time.Second) // three deliveries
+	for n := range b.N {
+		if n%10 == 0 {
+			raise(b, h, id, n, min(n+10, b.N))
+		}
+	}
+	b.ResetTimer()
+	for taken := 0; taken < b.N; {
+		for !h.Cloud.Step() {
+			<-h.Cloud.Changed()
+		}
+		for h.Cloud.InFlight() > 0 {
+			<-h.Cloud.Changed()
+		}
+		taken += 10
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// raise raises the events from one number to another.
+func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
+	b.Helper()
+	var ms []provider.Message
+	for n := from; n < to; n++ {
+		ms = append(ms, provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: "add", EventID: strconv.Itoa(n), Data: history.Payload("1"),
+		})
+	}
+	if err := h.Provider.EnqueueForOrchestrator(b.Context(), ms...); err != nil {
+		b.Fatal(err)
+	}
+}

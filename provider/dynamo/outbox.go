@@ -39,7 +39,9 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	if status, changed := t.Status(); changed {
 		u.status = status
 	}
-	u.blocked = blockedBy(s)
+	if u.status == provider.StatusBlocked {
+		u.blocked = blockedBy(s)
+	}
 	return u
 }
 

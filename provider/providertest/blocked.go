@@ -14,6 +14,7 @@ func blocked() group {
 		{name: "AnotherBuildFindsIt", run: anotherBuildFinds},
 		{name: "AnOlderBuildThatReportsAgainFindsIt", run: rollbackFinds},
 		{name: "TheTurnThatFollowsUnblocks", run: turnUnblocks},
+		{name: "WhatStaysBlockedIsNotWrittenAgain", run: staysBlocked},
 		{name: "WhatIsParkedIsSettled", run: parkedIsSettled},
 		{name: "ABlockThatWasNotWrittenIsWritten", run: blockRepaired, needs: []Capability{Faults}},
 	}}
@@ -99,6 +100,24 @@ func turnUnblocks(f *fixture) {
 	e.continueAs("x2", turnStarted())
 	f.wantBlocked()
 	f.wantStatus("a", provider.StatusRunning)
+}
+
+func staysBlocked(f *fixture) {
+	f.report("b1")
+	e := f.start("a")
+	e.commit(turnStarted())
+	e.commit(parked("b1"))
+	before := f.instance("a")
+	f.Pass(10 * time.Millisecond)
+	t := e.turn(parked("b1", completed(3)))
+	t.Unblocks, t.StaysBlocked = true, true
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.must(err)
+	e.follow(t)
+	f.wantEqual("the instance", f.instance("a"), before)
+	f.wantBlocked()
+	f.report("b2")
+	f.wantBlocked("a")
 }
 
 func parkedIsSettled(f *fixture) {
