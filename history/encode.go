@@ -36,7 +36,11 @@ func Decode(b []byte) ([]Event, error) {
 
 // Log joins runs of events into one history and checks that the ids have no gap and nothing follows an end.
 func Log(runs ...[]Event) ([]Event, error) {
-	var log []Event
+	n := 0
+	for _, run := range runs {
+		n += len(run)
+	}
+	log := make([]Event, 0, n)
 	for _, run := range runs {
 		for i := range run {
 			if want := int64(len(log)) + 1; run[i].ID != want {

@@ -83,10 +83,12 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 		return err
 	}
 	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Parent: in.Parent, Ended: true}
-	var out provider.Outputs
+	out := outbox{p: p, again: true}
 	const unsent = 2 // the end, and what it came upon
 	for _, s := range d.segments[max(0, len(d.segments)-unsent):] {
-		out.Add(provider.OutputsOf(x, s, p.longSent(s)))
+		if err := out.send(ctx, x, s, p.longSent(s)); err != nil {
+			return err
+		}
 	}
 	if len(d.segments) <= unsent && d.previous != "" {
 		before, err := p.lastSegment(ctx, d.previous)
@@ -94,16 +96,19 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 		x.ExecutionID = d.previous
-		out.Add(provider.OutputsOf(x, before, p.longSent(before)))
+		if err := out.send(ctx, x, before, p.longSent(before)); err != nil {
+			return err
+		}
 	}
-	refused, err := p.sendOutputs(ctx, &out)
+	refused, err := out.flush(ctx)
 	for i := range refused {
 		p.log.WarnContext(ctx, "a deleted instance's end cannot be sent", "instance", in.InstanceID, "eventId", refused[i].EventID, "error", refused[i].Failure.Message)
 	}
 	if err != nil {
 		return err
 	}
-	return p.deleteSchedules(ctx, in.ExecutionID, cancelledTimers(d.segments, 0))
+	p.dropSchedules(ctx, in.ExecutionID, cancelledTimers(d.segments, 0))
+	return nil
 }
 
 // longSent leaves out starts that are too old to be sent again.

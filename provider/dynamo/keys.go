@@ -57,6 +57,7 @@ const (
 
 	skActivities = "a#" // and the id: what workers leave of activities
 	skRetries    = "r#" // and the id: which attempt an activity is at that has failed before
+	skCursors    = "o#" // and the sequence: how far a large segment is sent
 )
 
 type item = map[string]types.AttributeValue

@@ -2,29 +2,27 @@ package dynamo
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// dispatch sends what a committed turn caused. The status of a turn that ends the instance is written last, when everything
-// else was accepted: only then may the id be used again (R9).
+// dispatch sends what a committed turn caused. The status of a turn that ends the instance is written when everything was
+// accepted: only then may the id be used again (R9). What is left then is at best.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
-	out := provider.OutputsOf(t.Origin(), s, nil)
 	u := projectionOf(t, s)
-	if u.changed() && !u.status.Terminal() && !out.Empty() && len(t.CancelledTimers) == 0 {
-		return p.alongside(ctx, u, &out)
+	var refused []provider.OutputFailure
+	send := func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err }
+	var err error
+	if u.changed() && !u.status.Terminal() {
+		err = together(func() error { return p.project(ctx, u) }, send) // neither waits for the other
+	} else if err = send(); err == nil && u.changed() {
+		err = p.project(ctx, u)
 	}
-	refused, err := p.sendOutputs(ctx, &out)
 	if err == nil {
-		err = p.deleteSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
+		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
 	}
-	if err != nil || !u.changed() {
-		return refused, err
-	}
-	return refused, p.project(ctx, u)
+	return refused, err
 }
 
 // projectionOf is what a turn changes of the instance. One that continues as new has done so in its commit.
@@ -45,38 +43,35 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	return u
 }
 
-// alongside sends while the instance is written: neither waits for the other.
-func (p *Provider) alongside(ctx context.Context, u projection, out *provider.Outputs) (refused []provider.OutputFailure, err error) {
-	err = together(
-		func() error { return p.project(ctx, u) },
-		func() (err error) { refused, err = p.sendOutputs(ctx, out); return err },
-	)
-	return refused, err
-}
-
 // RedispatchOrchestration sends again what is unsettled from the segment that consumed the message at from, up to the head,
 // across continue-as-new (R4).
 func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
-	out := unsettled(o, from)
+	out := outbox{p: p, again: true}
+	if err := out.sendUnsettled(ctx, o, from); err != nil {
+		return nil, err
+	}
 	executions := []*provider.Orchestration{o}
 	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
 		var err error
 		if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
 			return nil, err
 		}
-		out.Add(unsettled(x, from))
+		if err := out.sendUnsettled(ctx, x, from); err != nil {
+			return nil, err
+		}
 		executions = append(executions, x)
 	}
-	refused, err := p.sendOutputs(ctx, &out)
-	for _, x := range executions {
-		if err == nil {
-			err = p.deleteSchedules(ctx, x.Head.ExecutionID, cancelledTimers(x.Segments, since(x, from)))
-		}
+	refused, err := out.flush(ctx)
+	if err == nil && o.Head.Segment > 0 { // else the instance was written together with its h#0
+		err = p.project(ctx, endOf(o))
 	}
-	if err != nil || o.Head.Segment == 0 { // the instance was written together with its h#0
+	if err != nil {
 		return refused, err
 	}
-	return refused, p.project(ctx, endOf(o))
+	for _, x := range executions {
+		p.dropSchedules(ctx, x.Head.ExecutionID, cancelledTimers(x.Segments, since(x, from)))
+	}
+	return refused, nil
 }
 
 // since is the index of the first segment that has consumed the message at from; there may be none.
@@ -99,15 +94,6 @@ func cancelledTimers(segments []provider.Segment, from int) (all []provider.Time
 		open.Apply(segments[i].Events)
 	}
 	return all
-}
-
-// unsettled is what an execution caused since it consumed the message at from, and still waits for.
-func unsettled(o *provider.Orchestration, from provider.Position) (out provider.Outputs) {
-	settled := provider.Settled(o.Segments)
-	for _, s := range o.Segments[since(o, from):] {
-		out.Add(provider.OutputsOf(o.Origin(), s, func(id int64) bool { return settled[id] }))
-	}
-	return out
 }
 
 // endOf is what an execution's whole history says of its instance.
@@ -163,94 +149,4 @@ func customStatusOf(s provider.Segment) history.Payload {
 		}
 	}
 	return last
-}
-
-// sendOutputs sends work items to their queues, timers to theirs, and messages to the inbox.
-func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
-	queues := map[string][]entry{}
-	refused := p.workEntries(out.WorkItems, queues)
-	refused = append(refused, p.messageEntries(out.Messages, queues)...)
-	timers, err := p.timerEntries(out.Timers)
-	if err != nil {
-		return refused, err
-	}
-	if len(timers) > 0 {
-		queues[p.hub.TimersURL] = timers
-	}
-	never, err := p.sendAll(ctx, queues)
-	for _, e := range never {
-		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
-	}
-	return refused, err
-}
-
-// workEntries puts work items to those of their queues.
-func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]entry) (refused []provider.OutputFailure) {
-	for i := range items {
-		w := &items[i]
-		url, known := p.hub.WorkQueues[w.Queue]
-		if !known {
-			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
-			continue
-		}
-		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
-		if w.NotBefore != nil {
-			e.delay = p.delayUntil(*w.NotBefore)
-		}
-		if err != nil {
-			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
-			continue
-		}
-		queues[url] = append(queues[url], e)
-	}
-	return refused
-}
-
-// messageEntries puts messages for other instances to those of the inbox.
-func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]entry) (refused []provider.OutputFailure) {
-	for i := range ms {
-		m := ms[i]
-		id := m.SourceEventID
-		if m.Kind == provider.MessageStart {
-			m.SourceEventID = 0
-		}
-		e, err := inboxEntry(&m)
-		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must hear of it all the same
-			m.Result, m.Error = nil, &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
-			e, err = inboxEntry(&m)
-		}
-		if err != nil {
-			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
-			continue
-		}
-		e.id = id
-		queues[p.hub.InboxURL] = append(queues[p.hub.InboxURL], e)
-	}
-	return refused
-}
-
-func refuse(id int64, errorType, format string, args ...any) provider.OutputFailure {
-	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
-}
-
-// PutWorkItems sends work items with the delay they have left.
-func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
-	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: items})
-	if err == nil && len(refused) > 0 {
-		err = fmt.Errorf("dynamo: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
-	}
-	return err
-}
-
-// newEntry encodes a message's body, of so many bytes at the most.
-func newEntry(v any, id int64, most int) (entry, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return entry{}, fmt.Errorf("encode: %w", err)
-	}
-	body := sqsText(b)
-	if len(body) > most {
-		return entry{}, fmt.Errorf("%d bytes are more than the %d that a message may have", len(body), most)
-	}
-	return entry{id: id, body: body}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,8 +128,8 @@ func batches(entries []entry) [][]entry {
 	return cut
 }
 
-// sendBatch sends one batch, and again those entries that SQS could not take for reasons of its own. What is left then is a
-// partialError with the entries that it refused for what they are.
+// sendBatch sends one batch, and again those entries that SQS may take another time. What is left then is a partialError with the
+// entries that it refused for what they are.
 func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
 	var refused []refusedEntry
 	return call(ctx, "SQS.SendMessageBatch", "", func() error {
@@ -136,12 +137,12 @@ func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) err
 		if err != nil {
 			return err
 		}
-		refused = append(refused, refusals(batch, out.Failed)...)
 		faults, again := blame(out.Failed)
+		refused = append(refused, refusals(batch, faults)...)
 		switch {
 		case len(again) > 0:
 			batch = remaining(batch, again, faults)
-			return entryError(url, again)
+			return notTaken(url, again)
 		case len(refused) > 0:
 			return &partialError{url: url, failed: len(refused), code: refused[0].code, message: refused[0].message, fault: true, refused: refused}
 		default:
@@ -156,21 +157,32 @@ type refusedEntry struct {
 	code, message string
 }
 
-// blame tells the failures that are the sender's fault from those that are not.
+// neverTaken are the documented errors of an entry that are about what it holds: characters that SQS does not take, a size or a
+// parameter out of its range. Any other is of the moment, whoever SQS says is at fault: a role that lacks a right, a key that cannot
+// be used, throttling, a queue that is being replaced. It passes, or somebody has to see to it; no activity has failed for it (R9).
+var neverTaken = map[string]bool{"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true}
+
+// isRefusal reports whether SQS will never take an entry that failed so.
+func isRefusal(f *types.BatchResultErrorEntry) bool {
+	code := aws.ToString(f.Code)
+	return f.SenderFault && neverTaken[code[strings.LastIndexAny(code, ".#")+1:]] // some name the service before the code
+}
+
+// blame tells the failures that are for what the entries hold from those that are not.
 func blame(failed []types.BatchResultErrorEntry) (faults, again []types.BatchResultErrorEntry) {
-	for _, f := range failed {
-		if f.SenderFault {
-			faults = append(faults, f)
+	for i := range failed {
+		if isRefusal(&failed[i]) {
+			faults = append(faults, failed[i])
 		} else {
-			again = append(again, f)
+			again = append(again, failed[i])
 		}
 	}
 	return faults, again
 }
 
-func refusals(batch []entry, failed []types.BatchResultErrorEntry) (refused []refusedEntry) {
-	for _, f := range failed {
-		if i, err := strconv.Atoi(aws.ToString(f.Id)); f.SenderFault && err == nil && i < len(batch) {
+func refusals(batch []entry, faults []types.BatchResultErrorEntry) (refused []refusedEntry) {
+	for _, f := range faults {
+		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i >= 0 && i < len(batch) {
 			refused = append(refused, refusedEntry{id: batch[i].id, code: aws.ToString(f.Code), message: aws.ToString(f.Message)})
 		}
 	}
@@ -232,8 +244,14 @@ func (e *partialError) Error() string {
 // RetryableError is read by the SDK's classification.
 func (e *partialError) RetryableError() bool { return !e.fault }
 
+// notTaken: entries that may be taken another time.
+func notTaken(url string, failed []types.BatchResultErrorEntry) *partialError {
+	return &partialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
+}
+
+// entryError: entries that are about locks. One that is over does not come back.
 func entryError(url string, failed []types.BatchResultErrorEntry) error {
-	e := &partialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
+	e := notTaken(url, failed)
 	for _, f := range failed {
 		e.fault = e.fault || f.SenderFault
 	}

@@ -55,7 +55,11 @@ func failing(fault bool, which ...string) func(*sqs.SendMessageBatchInput) (*sqs
 		out := &sqs.SendMessageBatchOutput{}
 		for _, e := range in.Entries {
 			if slices.Contains(which, *e.MessageBody) {
-				out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("Code"), Message: aws.String("why"), SenderFault: fault})
+				code := "InternalError"
+				if fault {
+					code = "InvalidMessageContents"
+				}
+				out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: &code, Message: aws.String("why"), SenderFault: fault})
 			}
 		}
 		return out, nil
@@ -88,7 +92,7 @@ func TestASendersFaultIsNotRepeated(t *testing.T) {
 	q := &fakeQueues{answer: failing(true, "b")}
 	err := (&Provider{queues: q}).sendBatch(t.Context(), "url", entriesOf("a", "b"))
 	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || e.Retryable || e.Op != "SQS.SendMessageBatch" || len(q.sent) != 1 || !strings.Contains(err.Error(), "Code why") {
+	if !ok || e.Retryable || e.Op != "SQS.SendMessageBatch" || len(q.sent) != 1 || !strings.Contains(err.Error(), "InvalidMessageContents why") {
 		t.Errorf("%d sends, %v", len(q.sent), err)
 	}
 }
@@ -234,6 +238,50 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.sent))
 		}
 	})
+}
+
+// A role that is set wrong for an hour, a key that is disabled, a throttled queue: SQS calls them the sender's fault, and an activity
+// must not fail for them. What SQS says of the message itself, and nothing else, is for good.
+func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
+	t.Parallel()
+	for code, forGood := range map[string]bool{
+		"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true,
+		"AWS.SimpleQueueService.InvalidMessageContents": true, "com.amazonaws.sqs#InvalidMessageContents": true,
+
+		"AccessDenied": false, "AccessDeniedException": false, "InvalidClientTokenId": false, "RequestThrottled": false, "ThrottlingException": false,
+		"OverLimit": false, "KMS.AccessDeniedException": false, "KMS.DisabledException": false, "KMS.ThrottlingException": false,
+		"KmsThrottled": false, "InternalError": false, "ServiceUnavailable": false, "InvalidSecurity": false, "MissingParameter": false,
+		"AWS.SimpleQueueService.NonExistentQueue": false, "AWS.SimpleQueueService.UnsupportedOperation": false, "SomethingNew": false, "": false,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				q := &fakeQueues{answer: func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+					out := &sqs.SendMessageBatchOutput{}
+					for _, e := range in.Entries {
+						if time.Since(began) < time.Hour && strings.Contains(*e.MessageBody, `"activityId":3`) {
+							out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, SenderFault: true, Code: &code})
+						}
+					}
+					return out, nil
+				}}
+				p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+				out := &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}}
+				refused, err := p.sendOutputs(t.Context(), out)
+				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.sent) != 1) {
+					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.sent))
+				}
+				if failed, ok := errors.AsType[*provider.Error](err); !forGood && (!ok || !failed.Retryable || len(refused) > 0 || len(q.sent) != sameAgain) {
+					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.sent))
+				}
+				time.Sleep(time.Hour)
+				if refused, err := p.sendOutputs(t.Context(), out); err != nil || len(refused) > 0 {
+					t.Errorf("an hour later: refused %v, %v", refused, err)
+				}
+			})
+		})
+	}
 }
 
 // A group's messages keep their order when one of them fails for a moment: those behind it are sent behind it again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -138,16 +139,52 @@ func scheduleName(t *provider.Timer) string {
 	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
 
-// deleteSchedules deletes those of cancelled timers that may have one: after their turn's commit, so that a timer is never lost
-// that was not cancelled (R15). Where it fails for good, the schedule fires, and the turn drops it.
-func (p *Provider) deleteSchedules(ctx context.Context, executionID string, cancelled []provider.TimerSpan) error {
-	var deletions []func() error
+// What a turn gives to the schedules of the timers that it has cancelled.
+const (
+	mostDropped = 2000            // of them
+	dropTime    = 2 * time.Second // or a quarter of what the invocation has left, if that is less
+)
+
+// dropSchedules deletes those of cancelled timers that may have one, at best: after the commit, so that a timer is never lost that
+// was not cancelled, and after all else that the turn causes, for which others wait (R15). What is left fires, and the turn drops it.
+func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []provider.TimerSpan) {
+	var held []int64
 	for _, span := range cancelled {
 		if p.mayHaveSchedule(span) {
-			deletions = append(deletions, func() error { return p.deleteSchedule(ctx, executionID, span.TimerID) })
+			held = append(held, span.TimerID)
 		}
 	}
-	return together(deletions...)
+	if len(held) == 0 {
+		return
+	}
+	failed := p.deleteInTime(ctx, executionID, held[:min(len(held), mostDropped)])
+	left := len(failed) + max(0, len(held)-mostDropped)
+	if left > 0 {
+		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing",
+			"execution", executionID, "deleted", len(held)-left, "left", left, "error", errors.Join(failed[:min(len(failed), 1)]...))
+	}
+}
+
+// deleteInTime deletes schedules for as long as a turn has for them, and returns an error for each that may be left.
+func (p *Provider) deleteInTime(ctx context.Context, executionID string, timerIDs []int64) (failed []error) {
+	limit := dropTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	errs := make([]error, len(timerIDs))
+	deletions := make([]func() error, len(timerIDs))
+	for i, id := range timerIDs {
+		deletions[i] = func() error {
+			if errs[i] = context.Cause(ctx); errs[i] == nil {
+				errs[i] = p.deleteSchedule(ctx, executionID, id)
+			}
+			return nil
+		}
+	}
+	_ = together(deletions...) // errs tells
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // lookAgain deletes the schedule of a timer that nobody waits for any more, since it was cancelled, or its execution ended, while
@@ -160,7 +197,12 @@ func (p *Provider) lookAgain(ctx context.Context, t *provider.Timer) error {
 	if err != nil || waits {
 		return err
 	}
-	return p.deleteSchedule(ctx, t.ExecutionID, t.TimerID)
+	err = p.deleteSchedule(ctx, t.ExecutionID, t.TimerID)
+	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
+		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing", "execution", t.ExecutionID, "timerId", t.TimerID, "left", 1, "error", err)
+		return nil
+	}
+	return err
 }
 
 // mayHaveSchedule: a timer waits out the longest delay in the queue before it gets a schedule, which is gone when it has fired.
@@ -173,16 +215,11 @@ func (p *Provider) mayHaveSchedule(span provider.TimerSpan) bool {
 
 func (p *Provider) deleteSchedule(ctx context.Context, executionID string, timerID int64) error {
 	name := scheduleName(&provider.Timer{ExecutionID: executionID, TimerID: timerID})
-	err := call(ctx, "Scheduler.DeleteSchedule", "", func() error {
+	return call(ctx, "Scheduler.DeleteSchedule", "", func() error {
 		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: &name, GroupName: &p.hub.ScheduleGroup})
 		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
 			return nil
 		}
 		return err
 	})
-	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
-		p.log.WarnContext(ctx, "the schedule of a cancelled timer was not deleted: it will fire for nothing", "execution", executionID, "timerId", timerID, "error", err)
-		return nil
-	}
-	return err
 }

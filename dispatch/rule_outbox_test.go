@@ -1,0 +1,251 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// A segment of very many outputs has a cursor, so that a repeated dispatch goes on where the one before has stopped.
+
+// broad are the orchestrations whose turns cause very much.
+func broad() *perdure.Registry {
+	r := registry()
+	perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for i := range n {
+			perdure.CallActivity(ctx, inc, i)
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+	})
+	perdure.AddOrchestration(r, "everything", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for i := range n {
+			perdure.CallActivity(ctx, inc, i, perdure.WithScheduleToClose(time.Hour))
+			perdure.CreateTimer(ctx, time.Minute)
+			perdure.CallSubOrchestrationByName[int](ctx, "nothing", i)
+			perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, i)
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+	})
+	perdure.AddOrchestration(r, "wide-parent", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for i := range n {
+			perdure.CallSubOrchestrationByName[int](ctx, "waits-long", i)
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+	})
+	perdure.AddOrchestration(r, "waits-long", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	return r
+}
+
+// sentBy collects what SQS has taken, by what it is about.
+func sentBy(calls []simaws.Call) map[string]int {
+	sent := map[string]int{}
+	for _, c := range calls {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		if !ok {
+			continue
+		}
+		for _, e := range in.Entries {
+			var m struct {
+				Kind       string `json:"kind"`
+				StartID    string `json:"startId"`
+				ActivityID int64  `json:"activityId"`
+				TimerID    int64  `json:"timerId"`
+			}
+			if json.Unmarshal([]byte(*e.MessageBody), &m) == nil && m.Kind != string(provider.MessageWake) {
+				sent[fmt.Sprint(m.Kind, m.StartID, " activity ", m.ActivityID, " timer ", m.TimerID)]++
+			}
+		}
+	}
+	return sent
+}
+
+// sendsFail makes each n-th send of all fail for good.
+func (h *hub) sendsFail(each int) {
+	sends := 0
+	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if sends++; sends%each == 0 {
+				h.calls = slices.DeleteFunc(h.calls, func(made simaws.Call) bool { return made.Number == c.Number })
+				return errAccess
+			}
+		}
+		return next()
+	}
+}
+
+// deliverAlone delivers what is for the instance whose message lies in the inbox until it is done with, gives up what is for others, and returns how many deliveries
+// there were.
+func (h *hub) deliverAlone() (deliveries int) {
+	h.t.Helper()
+	group := ""
+	for idle := 0; idle < 10; {
+		records := h.receive("sim://inbox.fifo")
+		if len(records) == 0 {
+			idle++
+			time.Sleep(time.Minute)
+			continue
+		}
+		idle = 0
+		for _, r := range records {
+			if group == "" {
+				group = r.Group
+			}
+			var failed []string
+			if r.Group == group {
+				failed = h.Orchestrators[0].HandleRecords(h.t.Context(), []provider.Record{r})
+				deliveries++
+			}
+			if len(failed) == 0 {
+				_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, r)
+			}
+		}
+	}
+	return deliveries
+}
+
+// Activities with time limits, timers, children and what can never be sent, all in one turn whose sends fail again and again: all of it
+// is sent, or recorded as failed, and little of it twice.
+func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+		in := h.start("everything", n)
+		h.sendsFail(300)
+		deliveries := h.deliverAlone()
+		sent := sentBy(h.made())
+		const outputs = 4 * n // an activity, its limit, a timer, a child
+		again := 0
+		for _, times := range sent {
+			again += times - 1
+		}
+		if len(sent) != outputs || again > outputs/5 || deliveries < 2 {
+			t.Errorf("%d of %d outputs were sent, %d of them again, in %d deliveries", len(sent), outputs, again, deliveries)
+		}
+		failures := 0
+		for _, e := range h.events(in) {
+			if e.Kind == history.OutputFailed {
+				failures++
+			}
+		}
+		if failures != n {
+			t.Errorf("%d of the %d that can never be sent are recorded", failures, n)
+		}
+		t.Logf("%d outputs, %d of them sent again, in %d deliveries", outputs, again, deliveries)
+	})
+}
+
+// A turn of a thousand activities makes no call more than one of ten but for its sends; one of more writes its cursor, rarely.
+func TestWhatALargeTurnCosts(t *testing.T) {
+	t.Parallel()
+	for n, cursors := range map[int]int64{10: 0, 1000: 0, 1001: 1, 10_000: 6} {
+		inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+			h.start("wide", n)
+			h.Cloud.ResetCounts()
+			h.turn(0)
+			got := h.Cloud.Counts()
+			commits := got["DynamoDB.PutItem"] + got["DynamoDB.TransactWriteItems"] - cursors
+			if commits != 1 || got["DynamoDB.UpdateItem"] != 1 || got["DynamoDB.Query"] != 1 || got["DynamoDB.GetItem"] != 0 {
+				t.Errorf("%d activities: %v, want one commit, one status and %d cursors", n, got, cursors)
+			}
+		})
+	}
+}
+
+// A release before this one has sent a part of a large turn and keeps no cursor: all is sent again, as it was.
+func TestALargeTurnThatWasSentWithoutACursorIsSentAgain(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+		in := h.start("wide", n)
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if put, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(put.Item, "sk"), "o#") {
+				return errAccess
+			}
+			return next()
+		}
+		records := h.receive("sim://inbox.fifo")
+		for range 2 { // the process died before it has deleted its message
+			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
+				t.Fatal(failed)
+			}
+		}
+		if sent := sentBy(h.made()); len(sent) != n || slices.Min(slices.Collect(maps.Values(sent))) != 2 {
+			t.Errorf("%d of %d were sent, or not all of them twice", len(sent), n)
+		}
+		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
+			t.Errorf("a cursor is there: %v", it)
+		}
+	})
+}
+
+// What is redelivered after all was sent sends nothing again, however late; a purge leaves no cursor.
+func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	inBubble(t, simhub.Options{Registry: broad(), Environments: 2}, func(ctx context.Context, h *hub) {
+		in := h.start("wide", n)
+		records := h.receive("sim://inbox.fifo")
+		for _, environment := range []int{0, 1, 1} {
+			if failed := h.Orchestrators[environment].HandleRecords(ctx, records); len(failed) > 0 {
+				t.Fatal(failed)
+			}
+		}
+		if sent := sentBy(h.made()); len(sent) != n || slices.Max(slices.Collect(maps.Values(sent))) != 1 {
+			t.Errorf("%d of %d were sent, or some twice", len(sent), n)
+		}
+		cursor := h.item("x#"+in.ExecutionID, "o#0000000001")
+		if cursor["ttl"] == nil {
+			t.Errorf("the cursor is for ever: %v", cursor)
+		}
+		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
+			t.Fatal(err)
+		}
+		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
+			t.Errorf("the purge has left %v", it)
+		}
+	})
+}
+
+// A purge that has to cancel very many children goes on where the call before has stopped, too.
+func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
+	t.Parallel()
+	const n = 4000
+	inBubble(t, simhub.Options{Registry: broad()}, func(ctx context.Context, h *hub) {
+		in := h.start("wide-parent", n)
+		h.turn(0)
+		h.sendsFail(230)
+		before, calls := len(h.made()), 1
+		for ; h.Provider.DeleteInstance(ctx, in.InstanceID, true) != nil; calls++ {
+			if calls > 20 {
+				t.Fatal("the deletion comes to no end")
+			}
+		}
+		all := 0
+		sent := sentBy(h.made()[before:])
+		for _, times := range sent {
+			all += times
+		}
+		if len(sent) != n || float64(all) > 1.3*n || calls < 2 {
+			t.Errorf("%d of %d children were cancelled, by %d messages, in %d calls", len(sent), n, all, calls)
+		}
+		t.Logf("%d children, %d messages, %d calls", n, all, calls)
+	})
+}

@@ -1,0 +1,102 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// errNoTime: the invocation is about to end.
+var errNoTime = errors.New("there is no time for more")
+
+// What a cursor's item holds beside its TTL: up to which event all is accepted, and what was refused of it by SQS.
+const (
+	attrUpTo        = "upTo"
+	attrSendRefused = "failures"
+	// cursorRefusals bounds what of the refused is kept. With more the cursor stays where it is.
+	cursorRefusals = 300 << 10
+	// cursorLife is longer than a message can lead back to its segment: 14 days in the queue and as many in the dead letters.
+	cursorLife = tombstoneLife
+	// keepTime is what a cursor's write gets where the context of the sends has ended: less than an invocation keeps back.
+	keepTime = time.Second
+)
+
+// sendCursor says how far a large segment's outputs are sent.
+type sendCursor struct {
+	instanceID, executionID string
+	sequence                int64
+	last                    int64 // the segment's last event
+	upTo                    int64 // as it is written: 0 where it is not
+	reached                 int64 // as it is to be written
+	refused                 []refusal
+}
+
+// refusal is what SQS has refused for good: the event that caused it, and why.
+type refusal struct {
+	EventID int64           `json:"eventId"`
+	Failure history.Failure `json:"failure"`
+}
+
+func cursorOf(x provider.Origin, s provider.Segment) sendCursor {
+	return sendCursor{instanceID: x.InstanceID, executionID: x.ExecutionID, sequence: s.Sequence, last: s.Events[len(s.Events)-1].ID}
+}
+
+func (c *sendCursor) key() item {
+	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(fmt.Sprintf("%s%010d", skCursors, c.sequence))}
+}
+
+// readCursor reads how far a segment was sent, strongly consistent: nothing, where none is there.
+func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
+	var out *dynamodb.GetItemOutput
+	err := call(ctx, "DynamoDB.GetItem", c.instanceID, func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: c.key(), ConsistentRead: aws.Bool(true)})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.upTo = getNumber(out.Item, attrUpTo)
+	if doc := getString(out.Item, attrSendRefused); doc != "" {
+		if err := json.Unmarshal([]byte(doc), &c.refused); err != nil {
+			return fmt.Errorf("dynamo: instance %q: what was refused of segment %d: %w", c.instanceID, c.sequence, err)
+		}
+	}
+	return nil
+}
+
+// keepCursor writes how far a segment is sent, also where the context of the sends has ended. It never goes back: somebody who was
+// frozen may be behind. Where it cannot be written, some is sent again.
+func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
+	refused, _ := json.Marshal(c.refused) //nolint:errchkjson // strings and numbers: cannot fail
+	if c.reached <= c.upTo || len(refused) > cursorRefusals {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer stop()
+	it := c.key()
+	it[attrUpTo], it[attrTTL] = num(c.reached), unix(p.now().Add(cursorLife))
+	if len(c.refused) > 0 {
+		it[attrSendRefused] = str(string(refused))
+	}
+	in := &dynamodb.PutItemInput{
+		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String("attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached"),
+		ExpressionAttributeValues: item{":reached": num(c.reached)},
+	}
+	err := call(ctx, "DynamoDB.PutItem", c.instanceID, func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
+	if _, ahead := refusedItem(err, 0); err != nil && !ahead {
+		p.log.WarnContext(ctx, "how far a turn is sent was not written down: some of it may be sent again", "instance", c.instanceID, "upTo", c.reached, "error", err)
+		return
+	}
+	c.upTo = c.reached
+}

@@ -1,0 +1,110 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// sendOutputs sends work items to their queues, timers to theirs, and messages to the inbox.
+func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
+	queues, refused, err := p.entriesOf(out)
+	if err != nil {
+		return refused, err
+	}
+	never, err := p.sendAll(ctx, queues)
+	return append(refused, refusedBySQS(never)...), err
+}
+
+// entriesOf are outputs as their queues take them, by URL; and those that no queue ever will, which is known without asking.
+func (p *Provider) entriesOf(out *provider.Outputs) (queues map[string][]entry, refused []provider.OutputFailure, err error) {
+	queues = map[string][]entry{}
+	refused = p.workEntries(out.WorkItems, queues)
+	refused = append(refused, p.messageEntries(out.Messages, queues)...)
+	timers, err := p.timerEntries(out.Timers)
+	if err == nil && len(timers) > 0 {
+		queues[p.hub.TimersURL] = timers
+	}
+	return queues, refused, err
+}
+
+func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
+	for _, e := range never {
+		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
+	}
+	return refused
+}
+
+// workEntries puts work items to those of their queues.
+func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]entry) (refused []provider.OutputFailure) {
+	for i := range items {
+		w := &items[i]
+		url, known := p.hub.WorkQueues[w.Queue]
+		if !known {
+			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
+			continue
+		}
+		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+		if w.NotBefore != nil {
+			e.delay = p.delayUntil(*w.NotBefore)
+		}
+		if err != nil {
+			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
+			continue
+		}
+		queues[url] = append(queues[url], e)
+	}
+	return refused
+}
+
+// messageEntries puts messages for other instances to those of the inbox.
+func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]entry) (refused []provider.OutputFailure) {
+	for i := range ms {
+		m := ms[i]
+		id := m.SourceEventID
+		if m.Kind == provider.MessageStart {
+			m.SourceEventID = 0
+		}
+		e, err := inboxEntry(&m)
+		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must hear of it all the same
+			m.Result, m.Error = nil, &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
+			e, err = inboxEntry(&m)
+		}
+		if err != nil {
+			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
+			continue
+		}
+		e.id = id
+		queues[p.hub.InboxURL] = append(queues[p.hub.InboxURL], e)
+	}
+	return refused
+}
+
+func refuse(id int64, errorType, format string, args ...any) provider.OutputFailure {
+	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
+}
+
+// PutWorkItems sends work items with the delay they have left.
+func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
+	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: items})
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("dynamo: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
+	}
+	return err
+}
+
+// newEntry encodes a message's body, of so many bytes at the most.
+func newEntry(v any, id int64, most int) (entry, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return entry{}, fmt.Errorf("encode: %w", err)
+	}
+	body := sqsText(b)
+	if len(body) > most {
+		return entry{}, fmt.Errorf("%d bytes are more than the %d that a message may have", len(body), most)
+	}
+	return entry{id: id, body: body}, nil
+}
