@@ -178,5 +178,6 @@ func (w *Worker) remember(ctx context.Context, t *task) (ok bool) {
 		return false
 	}
 	t.pulse.left = r.Details
+	w.manager.own(ctx, t, &r)
 	return true
 }

@@ -23,6 +23,31 @@ func (m *manager) leave(ctx context.Context, t *task, seenAt time.Time, end prov
 	}
 }
 
+// disown records that this build does not have an activity, at best: it is for people who wonder what the activity waits for.
+func (m *manager) disown(ctx context.Context, t *task) {
+	now := m.options.Clock()
+	if !t.mayWrite(now) {
+		return
+	}
+	err := m.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, UnknownAt: now, UnknownBuild: m.options.BuildID})
+	if err != nil {
+		m.options.Logger.WarnContext(ctx, "it could not be recorded that an activity is not registered in this build", "activity", t.item.Name,
+			"instance", t.item.InstanceID, "activityId", t.item.ActivityID, "error", err)
+	}
+}
+
+// own takes back, at best, that a build did not have an activity: this one begins it.
+func (m *manager) own(ctx context.Context, t *task, left *provider.ActivityRecord) {
+	now := m.options.Clock()
+	if !left.UnknownAt.After(left.BegunAt) || !t.mayWrite(now) {
+		return
+	}
+	if err := m.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, BegunAt: now}); err != nil {
+		m.options.Logger.WarnContext(ctx, "it could not be recorded that an activity has begun which another build did not have", "activity", t.item.Name,
+			"instance", t.item.InstanceID, "activityId", t.item.ActivityID, "error", err)
+	}
+}
+
 // put writes to an activity's record.
 func (m *manager) put(ctx context.Context, t *task, r provider.ActivityRecord) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)

@@ -222,6 +222,7 @@ func (w *Worker) runnable(ctx context.Context, t *task) (run func(context.Contex
 	if !ok {
 		w.options.Logger.ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID)
+		w.manager.disown(ctx, t)
 		return nil, &ending{back: true}
 	}
 	input, inline := it.Input.Document()

@@ -128,7 +128,7 @@ func routes() []route {
 	return []route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
 		{http.MethodGet, "/v1/instances", []string{"status", "name", "startedAfter", paramLimit, paramCursor}, (*handler).list},
-		{http.MethodGet, "/v1/instances/{id}", nil, (*handler).status},
+		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramLimit}, (*handler).status},
 		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},

@@ -31,14 +31,6 @@ func NewEnvelope(s client.Status) Envelope {
 	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure}
 }
 
-func (h *handler) status(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	s, err := h.read(r)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, s)
-}
-
 func (h *handler) read(r *http.Request) (client.Status, error) {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestStart(t *testing.T) {
 	if got := a.Header().Get("Location"); got != "/v1/instances/one" {
 		t.Errorf("Location %s", got)
 	}
-	h.call(t, http.MethodGet, "/v1/instances/one", "").want(http.StatusOK).wantBody(
+	h.call(t, http.MethodGet, "/v1/instances/one?pending=false", "").want(http.StatusOK).wantBody(
 		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1.0.0","status":"Pending",` +
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","tags":{"k":"v"},"customStatus":null}`)
 	if body := h.call(t, http.MethodGet, "/v1/instances/one/history", "").Body.String(); !strings.Contains(body, `"input":{"a":"\u003cb\u003e"}`) {
@@ -49,7 +49,7 @@ func TestStartWithDelay(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.call(t, http.MethodPost, hello, `{"instanceId":"one","delay":"1h30m","tags":{"k":"v"}}`).want(http.StatusAccepted)
-	h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(
+	h.call(t, http.MethodGet, inUse+"?pending=false", "").want(http.StatusOK).wantBody(
 		`{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"","status":"Pending",` +
 			`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","startAt":"2026-07-01T04:30:00Z","tags":{"k":"v"},"customStatus":null}`)
 }

@@ -61,6 +61,17 @@ func (b *bubble) ReadActivityRecords(ctx context.Context, executionID string) it
 	})
 }
 
+func (b *bubble) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (r provider.ActivityRecord, err error) {
+	b.env.do(func() { r, err = b.Provider.ReadActivityRecord(context.WithoutCancel(ctx), executionID, activityID) })
+	return r, err
+}
+
+func (b *bubble) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	return inside(b.env, func() iter.Seq2[provider.ActivityRetry, error] {
+		return b.Provider.ReadRetries(context.WithoutCancel(ctx), executionID)
+	})
+}
+
 func (b *bubble) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
 	b.env.do(func() { err = b.Provider.DeleteInstance(context.WithoutCancel(ctx), instanceID, force) })
 	return err

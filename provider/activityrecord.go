@@ -6,7 +6,7 @@ import (
 )
 
 // ActivityRecord is what a worker leaves of an activity beside its outcome: how it ended when it was cancelled, and the details
-// of its heartbeats. Zero fields were not left.
+// of its heartbeats, and that a worker's build did not know it. Zero fields were not left.
 type ActivityRecord struct {
 	// ActivityID is the id of the event that scheduled the activity.
 	ActivityID int64
@@ -20,6 +20,17 @@ type ActivityRecord struct {
 	Details json.RawMessage
 	// BeatenAt is the time of that heartbeat.
 	BeatenAt time.Time
+	// UnknownAt is when a worker last received the activity whose build does not have it, and gave it back; UnknownBuild is that build.
+	UnknownAt    time.Time
+	UnknownBuild string
+	// BegunAt is when a worker began it that found such a word.
+	BegunAt time.Time
+}
+
+// Unknown reports whether the last that is known of the activity is that a worker's build does not have it: nothing tells that an
+// attempt has begun since, neither this record nor the attempt that failed at failedAt (zero: none).
+func (r *ActivityRecord) Unknown(failedAt time.Time) bool {
+	return r.UnknownAt.After(r.BegunAt) && r.UnknownAt.After(r.BeatenAt) && r.UnknownAt.After(failedAt)
 }
 
 // ActivityEnd is how an activity ended that was cancelled. The strings are part of the format.

@@ -32,8 +32,8 @@ type Instances interface {
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
 	// ReadEnd reads the terminal event of an execution: its output or error. ErrNotFound when it has not ended.
 	ReadEnd(ctx context.Context, executionID string) (history.Event, error)
-	// ReadHistory reads the events of an instance's execution with ids above after, in order. ErrNotFound when the instance
-	// has no such execution.
+	// ReadHistory reads the events of an instance's execution with ids above after, in order, and holds no more of them than a few turns'.
+	// ErrNotFound when the instance has no such execution; ErrCorrupt where one that cannot be read begins to be so.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions goes through the executions of an instance, the current one first. ErrNotFound when there is no such instance.
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]

@@ -51,7 +51,7 @@ func (c *command) history(ctx context.Context, cl *client.Client, id, execution 
 
 func describeHistory(s client.Status, execution string, events []history.Event) string {
 	head := fmt.Sprintf("%s  %s  %s\n%s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s), executionHead(execution, &events[0]))
-	t := table{header: []string{">#", ">OFFSET", ">TOOK", "EVENT", "NAME", "DETAIL"}}
+	t := table{header: []string{">#", ">OFFSET", ">TOOK", "EVENT", columnName, "DETAIL"}}
 	l := newLog(events)
 	for i := range events {
 		t.add(l.cells(&events[i])...)

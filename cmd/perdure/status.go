@@ -11,26 +11,49 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi"
 )
 
 func (c *command) statusVerb() *cobra.Command {
-	cmd := c.verb("status ID", "Show how an instance stands", argID, func(ctx context.Context, cl *client.Client, id string) error {
-		s, err := cl.Status(ctx, id)
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return c.printJSON(s)
-		}
-		return c.print(describe(s))
+	var limit int
+	var pending bool
+	cmd := c.verb("status ID", "Show how an instance stands, and what it waits for", argID, func(ctx context.Context, cl *client.Client, id string) error {
+		return c.status(ctx, cl, id, pending, limit)
 	})
 	cmd.Long = cmd.Short + `.
 
 Of an instance that is Blocked, Failure says what its code or history lacks. perdure list --help tells
-what each status means.`
+what each status means.
+
+What it waits for is read from its history. SINCE is how long ago it was scheduled, NEXT in how long it is
+tried again or due, and HEARTBEAT the age of the last one that told details. Of an activity that has just
+been sent nobody knows whether it has begun. One that no worker knows is not in the build that received it:
+deploy a worker that has it, or cancel it. History does not tell when a wait for an event is given up: such a
+one is listed until the event comes.`
 	cmd.Example = `  perdure status order-7
-  perdure status order-7 --json | jq .customStatus`
+  perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'
+  perdure status order-7 --pending=false --json | jq .customStatus`
+	cmd.Flags().BoolVar(&pending, "pending", true, "show what it waits for, which reads its history")
+	cmd.Flags().IntVar(&limit, "limit", 100, "of what it waits for show at most this many, up to 1000")
 	return cmd
+}
+
+func (c *command) status(ctx context.Context, cl *client.Client, id string, pending bool, limit int) error {
+	if err := checkLimit(limit); err != nil {
+		return err
+	}
+	s, err := cl.Status(ctx, id)
+	if err != nil {
+		return err
+	}
+	answer := httpapi.Instance{Status: s}
+	if pending {
+		answer.Pending, err = httpapi.ReadPending(ctx, cl, s, limit)
+	}
+	if c.json {
+		return c.printJSON(answer)
+	}
+	return c.print(describe(s) + describePending(answer.Pending, err))
 }
 
 // describe is a status as a block of lines, each with its label.

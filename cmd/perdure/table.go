@@ -5,6 +5,9 @@ import (
 	"unicode/utf8"
 )
 
+// columnName is the header of what has a name in many tables.
+const columnName = "NAME"
+
 // table is text in columns. The header of a right-aligned column begins with ">".
 type table struct {
 	header []string

@@ -69,7 +69,7 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	if len(page.Items) == 0 {
 		return head + "\nnothing was cancelled\n"
 	}
-	t := table{header: []string{">#", "WHAT", "NAME", ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
+	t := table{header: []string{">#", "WHAT", columnName, ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
 	for i := range page.Items {
 		x := &page.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(page.StartedAt)),

@@ -32,3 +32,17 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 		}
 	}
 }
+
+// ReadActivityRecord implements provider.WorkItems: the last that was left of an activity.
+func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.ActivityRecord{ActivityID: activityID}, err
+	}
+	defer p.mu.Unlock()
+	for _, r := range slices.Backward(p.left[executionID]) {
+		if r.ActivityID == activityID {
+			return r, nil
+		}
+	}
+	return provider.ActivityRecord{ActivityID: activityID}, nil
+}

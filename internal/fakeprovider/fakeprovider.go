@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Provider is a hub in memory. Only the methods of provider.Instances may be called, from any goroutine.
+// Provider is a hub in memory. Only the methods of provider.Instances and those it has itself may be called, from any goroutine.
 type Provider struct {
 	provider.Provider
 
@@ -27,6 +27,7 @@ type Provider struct {
 	events     map[string][]history.Event           // by execution id
 	left       map[string][]provider.ActivityRecord // by execution id
 	retries    map[string][]provider.ActivityRetry  // by execution id
+	damaged    map[string]error                     // by execution id
 	failure    error
 	reads      int
 	sent       []provider.Message
@@ -42,7 +43,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 	}
 	return &Provider{
 		now: now, builds: []provider.Build{b},
-		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, left: map[string][]provider.ActivityRecord{}, retries: map[string][]provider.ActivityRetry{},
+		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, damaged: map[string]error{}, left: map[string][]provider.ActivityRecord{}, retries: map[string][]provider.ActivityRetry{},
 	}
 }
 
@@ -58,6 +59,13 @@ func (p *Provider) Reads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reads
+}
+
+// Damage makes every reading of an execution's history fail with err.
+func (p *Provider) Damage(executionID string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.damaged[executionID] = err
 }
 
 // Append adds events to the history of an instance, numbers them, and changes its status as they say. After an
@@ -223,7 +231,12 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 		}
 		events := slices.Clone(p.events[executionID])
 		its := slices.ContainsFunc(p.executions[instanceID], func(x provider.Execution) bool { return x.ExecutionID == executionID })
+		damage := p.damaged[executionID]
 		p.mu.Unlock()
+		if damage != nil {
+			yield(history.Event{}, damage)
+			return
+		}
 		if !its {
 			yield(history.Event{}, fmt.Errorf("fake: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound))
 			return

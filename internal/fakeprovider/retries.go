@@ -33,3 +33,10 @@ func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq
 		}
 	}
 }
+
+// Retries makes attempts the current ones of activities of an execution that have none.
+func (p *Provider) Retries(executionID string, rs []provider.ActivityRetry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retries[executionID] = append(p.retries[executionID], rs...)
+}

@@ -22,6 +22,10 @@ const (
 	attrEnd      = "end"
 	attrDetails  = "details"
 	attrBeatenAt = "beatenAt"
+
+	attrUnknownAt    = "unknownAt"
+	attrUnknownBuild = "unknownBuild"
+	attrBegunAt      = "begunAt"
 )
 
 // activitySK sorts as the ids do.
@@ -66,6 +70,9 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 	set(attrEnd, string(r.End))
 	set(attrDetails, string(r.Details))
 	set(attrBeatenAt, formatSome(r.BeatenAt))
+	set(attrUnknownAt, formatSome(r.UnknownAt))
+	set(attrUnknownBuild, r.UnknownBuild)
+	set(attrBegunAt, formatSome(r.BegunAt))
 	if len(sets) == 0 {
 		return nil
 	}
@@ -116,13 +123,15 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 }
 
 func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
-	r := provider.ActivityRecord{End: provider.ActivityEnd(getString(it, attrEnd))}
+	r := provider.ActivityRecord{End: provider.ActivityEnd(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild)}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
 	r.ActivityID = id
 	if details := getString(it, attrDetails); details != "" {
 		r.Details = json.RawMessage(details)
 	}
-	for name, at := range map[string]*time.Time{attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.BeatenAt} {
+	for name, at := range map[string]*time.Time{
+		attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.BeatenAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
+	} {
 		text := getString(it, name)
 		if text == "" || err != nil {
 			continue

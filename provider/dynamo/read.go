@@ -131,15 +131,14 @@ func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamod
 	return out.Items, nil
 }
 
-// ReadHistory reads the events of an execution, strongly consistent.
+// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a segment.
 func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		o, err := p.readExecution(ctx, instanceID, executionID, provider.Strong)
-		if err != nil {
-			yield(history.Event{}, err)
-			return
-		}
-		for _, s := range o.Segments {
+		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
+			if err != nil {
+				yield(history.Event{}, err)
+				return
+			}
 			for i := range s.Events {
 				if s.Events[i].ID > after && !yield(s.Events[i], nil) {
 					return

@@ -59,10 +59,12 @@ func damagedTurn(f *fixture, d Damage, segment int64) {
 		_, err := f.p.ReadOrchestration(f.ctx(), e.item(), c)
 		f.wantCorrupt(what, e, err)
 	}
-	n := 0
+	n, last := 0, int64(0)
 	for event, err := range f.p.ReadHistory(f.ctx(), e.instance.InstanceID, e.instance.ExecutionID, 0) {
 		if err == nil {
-			f.t.Errorf("event %s of a damaged history", event.String())
+			if last++; n > 0 || event.ID != last {
+				f.t.Errorf("event %s of a damaged history, after event %d and %d errors", event.String(), last-1, n)
+			}
 			continue
 		}
 		n++

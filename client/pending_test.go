@@ -1,0 +1,255 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+func due(ms int) *time.Time {
+	t := instant(ms)
+	return &t
+}
+
+// pendingText is what is pending, a line each.
+func pendingText(p client.Pending) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d:", p.Total)
+	for _, x := range p.Items {
+		fmt.Fprintf(&b, " %s#%d", x.What, x.ID)
+		if x.Name != "" {
+			b.WriteString("=" + x.Name)
+		}
+	}
+	return b.String()
+}
+
+// mustPending is what the instance "one" waits for.
+func mustPending(t *testing.T, c *client.Client, limit int) client.Pending {
+	t.Helper()
+	p, err := c.Pending(t.Context(), "one", "", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one",
+		at(10, history.Event{Kind: history.TurnStarted}),
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}),                 // #3
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),                                      // #4
+		at(10, history.Event{Kind: history.TimerCreated, FireAt: due(9000)}),                                      // #5
+		at(10, history.Event{Kind: history.TimerCreated, FireAt: due(20)}),                                        // #6
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1}), // #7
+		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}),                            // #8
+		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}),                            // #9
+		at(10, history.Event{Kind: history.DetachedOrchestrationScheduled, Name: "mail", InstanceID: "m"}),
+		at(20, history.Event{Kind: history.TurnStarted}),
+		at(20, history.Event{Kind: history.ActivityCompleted, SourceEventID: 4}),
+		at(20, history.Event{Kind: history.TimerFired, SourceEventID: 6}),
+		at(20, history.Event{Kind: history.ExternalEventRaised, Name: "approved"}),
+		at(20, history.Event{Kind: history.ExternalEventRaised, Name: "early"}),
+		at(20, history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),           // #16
+		at(20, history.Event{Kind: history.ExternalEventSubscribed, Name: "early"}),     // has come
+		at(20, history.Event{Kind: history.ActivityScheduled, Name: "given up"}),        // #18
+		at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 18}), // settles it
+	)
+	p.Retry("x1", provider.ActivityRetry{ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"}}) // is over
+	p.Retry("x1", provider.ActivityRetry{ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000), Error: &history.Failure{Type: "ScaleError", Message: "stuck"}})
+	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, BeatenAt: instant(800), Details: []byte(`7`)})
+	got := mustPending(t, c, 0)
+	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{
+		{
+			What: client.PendingActivity, ID: 16, Name: "weigh", Since: instant(20), Attempt: 3, LastError: &history.Failure{Type: "ScaleError", Message: "stuck"},
+			FailedAt: instant(1000), NextTryAt: instant(5000),
+		},
+		{What: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", Since: instant(10), Attempt: 1, LastHeartbeatAt: instant(800)},
+		{What: client.PendingTimer, ID: 5, Since: instant(10), DueAt: instant(9000)},
+		{What: client.PendingSubOrchestration, ID: 7, Name: "ship", ChildID: "s", Since: instant(10), Attempt: 1},
+		{What: client.PendingExternalEvent, ID: 9, Name: "approved", Since: instant(10)},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p.Append("one", completed("1"))
+	if got := pendingText(mustPending(t, c, 0)); got != "0:" {
+		t.Errorf("of one that is over: %s", got)
+	}
+}
+
+// A child that has failed waits for a timer of the engine's, and then is another instance.
+func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	policy := &history.RetryPolicy{MaxAttempts: 2, InitialIntervalMs: 1000}
+	no := &history.Failure{Type: "E", Message: strings.Repeat("x", 5000), Cause: &history.Failure{Type: "F"}}
+	p.Append("one",
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: policy}), // #2
+		at(20, history.Event{Kind: history.TurnStarted}),
+		at(20, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 2, Error: no}),
+		at(20, history.Event{Kind: history.TimerCreated, FireAt: due(1020)}), // #5
+	)
+	short := &history.Failure{Type: "E", Message: no.Message[:1024] + "…", Cause: &history.Failure{Type: "F"}}
+	item := client.PendingItem{
+		What: client.PendingSubOrchestration, ID: 5, Name: "ship", ChildID: "s", Since: instant(20), Attempt: 2, LastError: short, FailedAt: instant(20), NextTryAt: instant(1020),
+	}
+	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
+		t.Errorf("before the second attempt (-want +got):\n%s", diff)
+	}
+	p.Append("one",
+		at(1020, history.Event{Kind: history.TurnStarted}),
+		at(1020, history.Event{Kind: history.TimerFired, SourceEventID: 5}),
+		at(1020, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s~2", Attempt: 2, Retry: policy}), // #8
+	)
+	item.ID, item.ChildID, item.Since = 8, "s~2", instant(1020)
+	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
+		t.Errorf("in the second attempt (-want +got):\n%s", diff)
+	}
+	p.Append("one", // the last: the timer that follows is the body's own
+		at(2000, history.Event{Kind: history.TurnStarted}),
+		at(2000, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 8, Error: no}),
+		at(2000, history.Event{Kind: history.TimerCreated, FireAt: due(9000)}),
+	)
+	if got := pendingText(mustPending(t, c, 0)); got != "1: timer#11" {
+		t.Error(got)
+	}
+}
+
+// What was parked has arrived, whether or not a turn has come to it; and it comes again in the turn that takes it.
+func TestPendingOfABlockedInstance(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one",
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),   // #2
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),     // #3
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),    // #4
+		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "go"}), // #5
+		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "go"}), // #6
+		at(20, history.Event{Kind: history.InputsParked, Inputs: []history.Event{
+			{Kind: history.ActivityCompleted, SourceEventID: 2},
+			{Kind: history.ExternalEventRaised, Name: "go"},
+			{Kind: history.ActivityCancelRequested, SourceEventID: 3, RequestedBy: "client"},
+		}}),
+	)
+	if got := pendingText(mustPending(t, c, 0)); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
+		t.Errorf("blocked: %s", got)
+	}
+	p.Append("one", // a turn that takes two of the three
+		at(30, history.Event{Kind: history.TurnStarted, Parked: 2}),
+		at(30, history.Event{Kind: history.ActivityCompleted, SourceEventID: 2}),
+		at(30, history.Event{Kind: history.ExternalEventRaised, Name: "go"}),
+	)
+	if got := pendingText(mustPending(t, c, 0)); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
+		t.Errorf("after a turn: %s", got)
+	}
+}
+
+// Whether no worker knows an activity is what was told last.
+func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
+	t.Parallel()
+	retry := provider.ActivityRetry{ActivityID: 2, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"}}
+	for name, tt := range map[string]struct {
+		left  provider.ActivityRecord
+		retry bool
+		known bool
+	}{
+		"nothing was told":              {provider.ActivityRecord{}, false, true},
+		"unknown":                       {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, false, false},
+		"then a worker began it":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BegunAt: instant(45)}, false, true},
+		"then no worker again":          {provider.ActivityRecord{UnknownAt: instant(47), UnknownBuild: "b-1", BegunAt: instant(45)}, false, false},
+		"then it made progress":         {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BeatenAt: instant(45)}, false, true},
+		"then an attempt failed":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, true, true},
+		"the attempt after is unknown":  {provider.ActivityRecord{UnknownAt: instant(70), UnknownBuild: "b-1"}, true, false},
+		"a heartbeat of long before it": {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BeatenAt: instant(5)}, false, false},
+	} {
+		c, p := setup(t)
+		mustStart(t, c, "one")
+		p.Append("one", at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
+		tt.left.ActivityID = 2
+		p.Leave("x1", tt.left)
+		if tt.retry {
+			p.Retry("x1", retry)
+		}
+		x := mustPending(t, c, 0).Items[0]
+		if known := x.UnknownAt.IsZero() && x.UnknownBuild == ""; known != tt.known || !known && (x.UnknownAt != tt.left.UnknownAt || x.UnknownBuild != "b-1") {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+}
+
+func TestPendingIsBounded(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	for range 300 {
+		p.Append("one", at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
+	}
+	for id := int64(150); id < 290; id += 20 {
+		p.Retry("x1", provider.ActivityRetry{ActivityID: id, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"}})
+	}
+	if got := pendingText(mustPending(t, c, 3)); got != "300: activity#150=charge activity#170=charge activity#190=charge" {
+		t.Errorf("three: %s", got)
+	}
+	all := mustPending(t, c, 0)
+	if len(all.Items) != 100 || all.Items[6].ID != 270 || all.Items[7].ID != 2 || all.Items[7].Attempt != 1 || all.Items[99].ID != 94 {
+		t.Errorf("a hundred: %s", pendingText(all))
+	}
+	var field *provider.FieldError
+	if _, err := c.Pending(t.Context(), "one", "", 1001); !errors.As(err, &field) || field.Field != "limit" {
+		t.Errorf("more than a page: %v", err)
+	}
+	if _, err := c.Pending(t.Context(), "nobody", "", 1); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
+
+// Items of retries stay when their activities are over. Beyond so many of them nothing is claimed.
+func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	const over = 20_001
+	events := make([]history.Event, 0, over+2)
+	for range over {
+		events = append(events, at(1, history.Event{Kind: history.ActivityScheduled, Name: "charge"}))
+	}
+	events = append(events, at(2, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: over + 1}}}),
+		at(3, history.Event{Kind: history.ActivityScheduled, Name: "last"}))
+	p.Append("one", events...)
+	retries := make([]provider.ActivityRetry, over)
+	for i := range retries {
+		retries[i] = provider.ActivityRetry{ActivityID: int64(i) + 3, Attempt: 2, Error: &history.Failure{}}
+	}
+	p.Retries("x1", retries)
+	got := mustPending(t, c, 0)
+	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 || got.Items[1].Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPendingOfADamagedHistory(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Damage("x1", fmt.Errorf("h#3: %w", provider.ErrCorrupt))
+	if _, err := c.Pending(t.Context(), "one", "", 0); !errors.Is(err, provider.ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure/client"
+)
+
+const paramPending = "pending"
+
+// pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
+const pendingTime = 8 * time.Second
+
+// Instance is how an instance stands and, unless it is over or nobody asked, what it waits for.
+type Instance struct {
+	client.Status
+
+	Pending *Pending `json:"pending,omitempty"`
+}
+
+// Pending is what an instance waits for, or why that cannot be told.
+type Pending struct {
+	*client.Pending
+
+	Unread *Unread `json:"unread,omitempty"`
+}
+
+// Unread is why something could not be read.
+type Unread struct {
+	Code      string `json:"code"` // as of a problem
+	Detail    string `json:"detail"`
+	Retryable bool   `json:"retryable"`
+}
+
+// ReadPending reads what an instance waits for that stands as s says, as its current execution tells: limit items at most. That it
+// cannot be read is part of the answer, since how the instance stands is known all the same; err is why. The answer is nil for one that is
+// over, or gone meanwhile.
+func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
+	if s.Status.Terminal() {
+		return nil, nil //nolint:nilnil // there is nothing to wait for
+	}
+	p, err := c.Pending(ctx, s.InstanceID, s.ExecutionID, limit)
+	switch {
+	case err == nil:
+		return &Pending{Pending: &p}, nil
+	case errors.Is(err, client.ErrNotFound):
+		return nil, nil //nolint:nilnil // it is being deleted
+	default:
+		why := serverProblem(err)
+		return &Pending{Unread: &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}}, err
+	}
+}
+
+func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	wanted := true
+	if query.Has(paramPending) {
+		if wanted, err = boolParam(query, paramPending); err != nil {
+			return err
+		}
+	}
+	s, err := h.read(r)
+	if err != nil {
+		return err
+	}
+	answer := Instance{Status: s}
+	if wanted {
+		limited, stop := context.WithTimeout(r.Context(), pendingTime)
+		defer stop()
+		var unread error
+		if answer.Pending, unread = ReadPending(limited, h.client, s, int(limit)); unread != nil {
+			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "instance", s.InstanceID, "error", unread)
+		}
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}

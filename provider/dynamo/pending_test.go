@@ -1,0 +1,182 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+)
+
+// waitingHub is a hub with one instance, whose history is written as turns write it.
+type waitingHub struct {
+	t        *testing.T
+	cloud    *simaws.Cloud
+	provider *Provider
+	instance provider.Instance
+	segments int64
+	events   int64
+	peak     uint64 // of what lies on the heap while a history is gone through, beyond what did before
+}
+
+// measured is the provider, with a look at the heap now and then.
+type measured struct {
+	*Provider
+
+	h    *waitingHub
+	base uint64
+}
+
+func (m *measured) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		n := 0
+		for e, err := range m.Provider.ReadHistory(ctx, instanceID, executionID, after) {
+			if n++; int64(n)%(m.h.events/20) == 0 {
+				now := heap()
+				m.h.peak = max(m.h.peak, now-min(m.base, now))
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func newWaitingHub(t *testing.T) *waitingHub {
+	t.Helper()
+	h := &waitingHub{t: t, segments: 1, events: 1}
+	h.cloud = simaws.New(simaws.WithTable(simaws.TableConfig{
+		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{{Name: indexByCreation, PartitionKey: attrShard, SortKey: attrCreated}},
+	}))
+	var err error
+	where := Hub{Name: "h", Table: "perdure", InboxURL: h.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	if h.provider, err = New(where, Clients{Table: h.cloud.Table, Queues: h.cloud.Queues}); err != nil {
+		t.Fatal(err)
+	}
+	if h.instance, err = h.provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "i", Name: "order", StartID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (h *waitingHub) put(it item) {
+	h.t.Helper()
+	if _, err := h.cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: &h.provider.hub.Table, Item: it}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// commit writes the segment of a turn.
+func (h *waitingHub) commit(events ...history.Event) {
+	h.t.Helper()
+	for i := range events {
+		h.events++
+		events[i].ID, events[i].Time = h.events, time.Unix(h.segments, 0).UTC()
+	}
+	items, err := encodeSegment(h.instance.ExecutionID, fmt.Sprint("n", h.segments), provider.Segment{Sequence: h.segments, Events: events})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, it := range items {
+		h.put(it)
+	}
+	h.segments++
+}
+
+// pending reads what is pending, and tells what that took.
+func (h *waitingHub) pending(limit int) client.Pending {
+	h.t.Helper()
+	c := client.New(h.provider)
+	began := time.Now()
+	if _, err := c.Pending(h.t.Context(), "i", "", limit); err != nil { // how long it takes, without looking at the heap
+		h.t.Fatal(err)
+	}
+	took := time.Since(began)
+	h.cloud.ResetCounts()
+	h.peak = 0
+	p, err := client.New(&measured{h.provider, h, heap()}).Pending(h.t.Context(), "i", "", limit)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	counts := h.cloud.Counts()
+	h.t.Logf("%d pending, %d shown: %v, %d queries, %d single reads, %.1f MB held at the most", p.Total, len(p.Items), took.Round(time.Millisecond),
+		counts["DynamoDB.Query"], counts["DynamoDB.GetItem"], float64(h.peak)/(1<<20))
+	return p
+}
+
+// An instance that waits for 100,000 activities, of which 5,000 have failed before and some have told large details, tells so within
+// bounds.
+func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { // alone: it looks at the heap
+	h := newWaitingHub(t)
+	scheduled := make([]history.Event, 1, 100_001)
+	scheduled[0].Kind = history.TurnStarted
+	for i := range 100_000 {
+		scheduled = append(scheduled, history.Event{
+			Kind: history.ActivityScheduled, Name: "resize", Queue: "default", Input: fmt.Appendf(nil, `{"image":"s3://bucket/image-%d.png"}`, i),
+			Retry: &history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 2, Jitter: 0.2},
+		})
+	}
+	h.commit(scheduled...)
+	failure, err := encodeFailure(&history.Failure{Type: "ImageError", Message: strings.Repeat("no such image ", 50)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := int64(50_000); id < 55_000; id++ {
+		it := retryKey(h.instance.ExecutionID, id)
+		it[attrAttempt], it[attrAt], it[attrFailedAt], it[attrError] = num(3), str(formatTime(time.Unix(100, 0))), str(formatTime(time.Unix(50, 0))), str(failure)
+		h.put(it)
+	}
+	for id := int64(50_000); id < 50_020; id++ {
+		details := []byte(`"` + strings.Repeat("x", 200<<10-2) + `"`)
+		if err := h.provider.PutActivityRecords(t.Context(), h.instance.ExecutionID, provider.ActivityRecord{ActivityID: id, BeatenAt: time.Unix(60, 0), Details: details}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := h.pending(0)
+	if p.Total != 100_000 || len(p.Items) != 100 || p.Items[0].ID != 50_000 || p.Items[0].LastError.Type != "ImageError" || p.Items[19].LastHeartbeatAt.IsZero() {
+		t.Errorf("%d pending, %d shown: %+v", p.Total, len(p.Items), p.Items[0])
+	}
+	if counts := h.cloud.Counts(); counts["DynamoDB.Query"] > 10 || counts["DynamoDB.GetItem"] > 101 {
+		t.Errorf("it took %v", counts)
+	}
+	if h.peak > 160<<20 {
+		t.Errorf("it took %d bytes of heap", h.peak)
+	}
+}
+
+// What an instance has behind it is gone through, and not held.
+func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it looks at the heap
+	h := newWaitingHub(t)
+	noise := rand.NewChaCha8([32]byte{})
+	const turns, payload = 400, 150 << 10
+	for range turns {
+		b := make([]byte, payload/2)
+		_, _ = noise.Read(b)
+		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "step", Input: fmt.Appendf(nil, `"%x"`, b)},
+			history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityCompleted, SourceEventID: h.events + 2, Result: history.Payload("1")})
+	}
+	h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "last"})
+	if p := h.pending(0); p.Total != 1 || p.Items[0].Name != "last" {
+		t.Errorf("%+v", p)
+	}
+	if h.peak > 16<<20 {
+		t.Errorf("it took %d bytes of heap for a history of %d", h.peak, turns*payload)
+	}
+}
