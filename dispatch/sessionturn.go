@@ -13,7 +13,7 @@ import (
 // commit makes the turn durable and sends what it decided. Only then are its messages done.
 func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	consumed := max(out.Consumed-1, 0) // the first group was the refused outputs
-	if out.Ended && out.Consumed == 0 && len(s.rest) > 0 && (out.Continued == nil || s.x.head.Watermark == (provider.Position{})) {
+	if out.Ended && out.Consumed == 0 && len(s.rest) > 0 && (out.Continued == nil || !s.isLedBy()) {
 		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
 		s.handOn(&out, &s.rest[0])
 	}
@@ -111,10 +111,17 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 	s.refused, s.rest = refused, s.rest[consumed:]
 }
 
+// isLedBy reports whether a message that a turn has consumed, and that is not acknowledged, leads here when it comes again (R4).
+func (s *session) isLedBy() bool {
+	consumed := s.item.Messages[s.acked : len(s.item.Messages)-len(s.rest)]
+	return slices.ContainsFunc(consumed, func(m provider.InboxMessage) bool { return s.x.head.Watermark.Covers(m.Position) })
+}
+
 // handOn gives an event, or a cancel of the instance, that the code had no chance to see to the next execution.
 func (s *session) handOn(out *replay.Outcome, m *provider.InboxMessage) {
 	switch {
 	case out.Continued == nil:
+	case m.Kind == provider.MessageEventRaised && out.Continued.Knows(m.EventID):
 	case m.Kind == provider.MessageEventRaised:
 		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: m.Data})
 	case m.Kind == provider.MessageCancel:

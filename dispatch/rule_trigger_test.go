@@ -1,0 +1,158 @@
+package dispatch_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// startsAnother is a registry whose orchestration starts another, which nobody waits for, and then continues as new; the next execution
+// waits for the events that were carried over to it, and adds them up.
+func startsAnother(events int) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+	perdure.AddOrchestration(r, "starts-another", func(ctx *perdure.OrchestrationContext, begun bool) (int, error) {
+		if !begun {
+			if _, err := perdure.StartOrchestration(ctx, "nothing", 1); err != nil {
+				return 0, err
+			}
+			return perdure.ContinueAsNew[int](ctx, true)
+		}
+		sum := 0
+		for range events {
+			n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	})
+	return r
+}
+
+// Interleaving: a delayed start, and an event that a turn without code consumes. At its time the body starts another and continues as
+// new, before it has consumed anything: that turn's trigger is not behind any watermark. The process dies after the commit: when the
+// trigger comes again, it is for the next execution, and nobody looks back.
+func TestI3ADetachedStartSurvivesACrashInAFirstTurnAfterADelay(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} { // with late, an event brings the first turn, before the timer
+		for _, after := range []bool{false, true} {
+			t.Run("late="+strconv.FormatBool(late)+"/after="+strconv.FormatBool(after), func(t *testing.T) {
+				t.Parallel()
+				for n := int64(1); crashAfterADelay(t, late, n, after); n++ {
+				}
+			})
+		}
+	}
+}
+
+func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed bool) {
+	t.Helper()
+	intercept, calls := simhub.CrashAt(n, after)
+	inBubble(t, simhub.Options{Environments: 2, Registry: startsAnother(2), Intercept: intercept}, func(ctx context.Context, h *hub) {
+		const delay = 10 * time.Minute
+		s := provider.Start{InstanceID: "i-1", Name: "starts-another", Input: encoded(t, false), StartID: "start-1", StartAt: time.Now().Add(delay)}
+		in, err := h.Provider.StartOrchestration(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.raise(in, "early", 1)
+		if late {
+			h.serveFor(delay / 2)
+			h.receive(h.Provider.Hub().TimersURL)
+			time.Sleep(delay)
+			h.raise(in, "early", 1) // the queue does not know the first any more, but the instance does
+		}
+		h.raise(in, "late", 2)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
+			t.Errorf("crash at call %d: ended with %s %s, want 3", n, end.String(), end.Output)
+		}
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
+		}
+		h.wantInstances(2)
+	})
+	return calls.Load() >= n && !t.Failed()
+}
+
+// Interleaving: an orchestration continues as new more often than an invocation goes along with, and starts another in each execution.
+// The message that leads on in the next invocation is an event that came in between, which nobody has consumed when the process dies.
+func TestI3ADetachedStartSurvivesACrashBehindTheHundredthExecution(t *testing.T) {
+	t.Parallel()
+	var calls []int64 // about the hundredth execution
+	crashBehindAHundred(t, 0, false, func(number, executions int64) {
+		if executions > 97 && executions < 103 {
+			calls = append(calls, number)
+		}
+	})
+	if len(calls) < 10 || len(calls) > 100 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	for _, after := range []bool{false, true} {
+		for batch := range slices.Chunk(calls, len(calls)/4+1) {
+			t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
+				t.Parallel()
+				for _, n := range batch {
+					crashBehindAHundred(t, n, after, func(int64, int64) {})
+				}
+			})
+		}
+	}
+}
+
+func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
+	t.Helper()
+	const executions = 106
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+	perdure.AddOrchestration(r, "continues", func(ctx *perdure.OrchestrationContext, left int) (int, error) {
+		if left == 0 {
+			return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		}
+		if left > 9 { // about where an invocation ends is enough, and cheap
+			return perdure.ContinueAsNew[int](ctx, left-1)
+		}
+		if _, err := perdure.StartOrchestration(ctx, "nothing", left); err != nil {
+			return 0, err
+		}
+		return perdure.ContinueAsNew[int](ctx, left-1)
+	})
+	intercept, _ := simhub.CrashAt(n, after)
+	var mu sync.Mutex
+	var number, begun int64
+	counting := func(ctx context.Context, c simaws.Call, next func() error) error {
+		if name, _ := simhub.Process(ctx); name != "" {
+			mu.Lock()
+			number++
+			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && tx.TransactItems[len(tx.TransactItems)-1].Update != nil {
+				begun++ // a start updates nothing
+			}
+			seen(number, begun)
+			mu.Unlock()
+		}
+		return intercept(ctx, c, next)
+	}
+	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: counting}, func(ctx context.Context, h *hub) {
+		in := h.start("continues", executions)
+		h.raise(in, "e", 7)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
+			t.Errorf("crash at call %d: ended with %s %s, want 7", n, end.String(), end.Output)
+		}
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
+		}
+		h.wantInstances(1 + 9)
+	})
+}
