@@ -98,9 +98,13 @@ func ranges(tasks []*Task) []history.Range {
 }
 
 // cancelInstance ends the root scope, because somebody outside asked for it. An orchestration whose delayed start is still to come
-// has nothing to unwind: it ends, and its code never runs.
+// has nothing to unwind: it ends, and its code never runs. One that the same turn terminates ends so.
 func (x *execution) cancelInstance(ev *history.Event) error {
 	c := newCancellation(cmp.Or(ev.Reason, reasonRequested), ev.Message)
+	if x.doomed {
+		x.root.cancelled = c
+		return nil
+	}
 	if !x.started {
 		x.root.cancelled = c
 		return x.conclude(Ending{Kind: history.OrchestrationCancelled})

@@ -82,3 +82,28 @@ func (x *execution) reliveRelease() error {
 	}
 	return nil
 }
+
+// endsWithoutCode reports whether what follows in history is an end that no code took part in.
+func (x *execution) endsWithoutCode() bool {
+	terminated := x.past[len(x.past)-1].Kind == history.OrchestrationTerminated
+	return (x.blocked || !terminated) && endsWithoutCode(x.past[x.next:]) // code that was not blocked is held to what it left outstanding
+}
+
+// endsWithoutCode reports whether all that follows in a history is an end that no code took part in: an order to terminate while it was
+// blocked, a failure because it parted from its history, or because its turn was too large for any commit. Code cannot be held against
+// what the engine gave up then.
+func endsWithoutCode(events []history.Event) bool {
+	if len(events) == 0 {
+		return false
+	}
+	end := &events[len(events)-1]
+	switch {
+	case end.Kind == history.OrchestrationTerminated:
+	case end.Kind == history.OrchestrationFailed && end.Error != nil &&
+		(end.Error.Type == history.TypeNondeterminism || end.Error.Type == history.TypePayloadTooLarge):
+	default:
+		return false
+	}
+	reason := history.TerminalReason(end.Kind)
+	return !slices.ContainsFunc(events[:len(events)-1], func(ev history.Event) bool { return ev.Reason != reason || ev.IsInput() })
+}

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -80,5 +81,36 @@ func TestBytesCountsEventsThatWait(t *testing.T) {
 	turn(t, x, raise("e", "1", string(big)))
 	if got := x.Bytes() - before; got < len(big) {
 		t.Errorf("%d bytes more", got)
+	}
+}
+
+// Whoever terminates an instance gets that, also where somebody has cancelled it a moment before: in the same batch, before the code
+// began, or before its time.
+func TestCancelledAndTerminatedInItsFirstTurnIsTerminated(t *testing.T) {
+	t.Parallel()
+	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code := body(func(*replay.Context) { t.Error("the code ran") })
+			first := started
+			if !startAt.IsZero() {
+				first.StartAt = &startAt
+			}
+			x := replay.New(code, options)
+			t.Cleanup(func() { x.Close() })
+			if err := x.Replay([]history.Event{first}); err != nil {
+				t.Fatal(err)
+			}
+			out, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{
+				{cancelRequested("requested", "first")}, {cancelRequested("requested", "again")}, {{Kind: history.OrchestrationTerminated}}, {raise("e", "2", "1")},
+			}})
+			if err != nil || !out.Ended || out.Consumed != 3 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			wantKinds(t, out.Events, "TurnStarted #2", "CancelRequested #3 (requested)", "OrchestrationTerminated #4")
+			if y := reload(t, code, append([]history.Event{first}, out.Events...)); !y.Ended() {
+				t.Error("replayed, it has not ended")
+			}
+		})
 	}
 }

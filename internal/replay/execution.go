@@ -24,6 +24,7 @@ type execution struct {
 	spawned  int32     // coroutines, those that are over too
 	readable bool      // OrchestrationStarted was replayed
 	started  bool      // the body runs
+	doomed   bool      // this turn terminates it before that
 	ended    bool
 	now      time.Time
 	lastID   int64
@@ -31,6 +32,7 @@ type execution struct {
 	tasks    map[int64]*Task // by id: those whose outcome is not in history yet
 	mail     *mailbox        // nil until there is need of it
 	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
+	blocked  bool            // history says so last, where it is being replayed
 	left     []history.Event // those of them that this turn has not come to yet
 
 	root       scope // of the body; its cancel is that of the instance

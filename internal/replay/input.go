@@ -51,8 +51,8 @@ func terminated(events []history.Event) bool {
 		switch {
 		case events[i].Kind == history.OrchestrationTerminated:
 			return true
-		case i > 0 && events[i].Kind == history.TurnStarted:
-			return false // another turn
+		case i > 0 && (events[i].Kind == history.TurnStarted || events[i].Kind == history.InputsParked):
+			return false // another turn, or the order of a client of an instance that was blocked
 		}
 	}
 	return false

@@ -15,6 +15,10 @@ func (x *execution) replay(events []history.Event) {
 			x.void = fmt.Errorf("replay: instance %q: event #%d (%s) where #%d is due", x.options.InstanceID, ev.ID, ev.Kind, x.lastID+1)
 			return
 		}
+		if !x.ended && x.endsWithoutCode() {
+			x.next, x.lastID, x.ended = len(x.past), x.past[len(x.past)-1].ID, true
+			return
+		}
 		if !x.ended && releases(ev) {
 			x.void = x.reliveRelease()
 			continue
@@ -45,15 +49,16 @@ func (x *execution) relive(ev *history.Event) error {
 			return err
 		}
 	case history.InputsParked:
-		x.parked = append(x.parked, ev.Inputs...)
+		x.parked, x.blocked = append(x.parked, ev.Inputs...), true
 	case history.TurnStarted:
-		x.now = ev.Time
+		x.now, x.blocked = ev.Time, false
 		if n := int(ev.Parked); n > 0 {
 			x.parked = x.parked[min(n, len(x.parked)):]
 		} else {
 			x.parked = nil // this turn took them
 		}
-		if x.mayBegin() && !terminated(x.past[x.next:]) {
+		x.doomed = !x.started && (terminated(x.past[x.next:]) || endsWithoutCode(x.past[x.next+1:]))
+		if x.mayBegin() && !x.doomed {
 			x.begin()
 		}
 	default:

@@ -71,7 +71,8 @@ func (x *execution) turn(t *Turn) {
 		x.open(t)
 		x.out[0].Parked = int64(taken)
 	}
-	if x.mayBegin() && !slices.ContainsFunc(t.Inputs, terminated) {
+	x.doomed = !x.started && slices.ContainsFunc(t.Inputs, terminated)
+	if x.mayBegin() && !x.doomed {
 		x.open(t)
 		x.begin()
 		x.run()

@@ -1,0 +1,136 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
+)
+
+// wantReplays fails unless code takes the decisions of an instance's history, as a unit test of its author would have it.
+func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
+	h.t.Helper()
+	doc, err := history.NewDocument(in.InstanceID, in.Name, history.DocumentExecution{ExecutionID: in.ExecutionID, Number: 1, Events: h.events(in)})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	perduretest.Replay(h.t, r, b)
+}
+
+// pairs is a registry whose orchestration schedules two activities, a timer and a child, and waits for all: the activities' names, and
+// how large their inputs are, is what builds differ in.
+func pairs(name string, size int, opts ...perdure.OrchestrationOption) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		var fs []perdure.Awaitable
+		for range 2 {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, name, strings.Repeat("x", size)))
+		}
+		fs = append(fs, perdure.CreateTimer(ctx, time.Hour), perdure.CallSubOrchestrationByName[int](ctx, "another", 1))
+		return 0, perdure.WhenAll(ctx, fs...)
+	}, opts...)
+	return r
+}
+
+// An instance was blocked by a build that was rolled back, with outcomes that nobody took, and then terminated. Its history says nothing
+// against the code that made it; nor does that of one which has failed since it parted from its history.
+func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
+	t.Parallel()
+	terminate := provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"}
+	for name, c := range map[string]struct {
+		parked, began bool
+		opts          []perdure.OrchestrationOption
+		end           provider.RuntimeStatus
+	}{
+		"terminated":                            {began: true, end: provider.StatusTerminated},
+		"terminated with outcomes":              {began: true, parked: true, end: provider.StatusTerminated},
+		"terminated before it began":            {parked: true, end: provider.StatusTerminated},
+		"failed since it was not deterministic": {began: true, parked: true, opts: []perdure.OrchestrationOption{perdure.FailOnNondeterminism()}, end: provider.StatusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			good := pairs("a", 1, c.opts...)
+			inBubble(t, simhub.Options{Registry: good}, func(_ context.Context, h *hub) {
+				in := h.start("pairs", 0)
+				broken := h.orchestrator(pairs("b", 1, c.opts...), "broken")
+				if c.began {
+					h.turn(0)
+				} else {
+					broken = h.orchestrator(perdure.NewRegistry(), "broken")
+				}
+				if c.parked {
+					h.complete(in, 0, 4)
+				} else {
+					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+				}
+				for range 4 {
+					h.give(broken)
+					time.Sleep(10 * time.Minute)
+				}
+				if now := h.read(in); c.end == provider.StatusTerminated && now.Status != provider.StatusBlocked {
+					t.Fatalf("it is %s", now.Status)
+				}
+				h.send(terminate)
+				h.give(broken)
+				if now := h.read(in); now.Status != c.end {
+					t.Fatalf("it is %s, want %s", now.Status, c.end)
+				}
+				h.wantReplays(good, h.read(in))
+			})
+		})
+	}
+}
+
+// No commit could hold what the code asked for at once. The code that is mended cannot be compared to it.
+func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		for range 100 {
+			perdure.CallActivityByName[int](ctx, "a", noise(ctx, 100<<10))
+		}
+		return 0, perdure.Sleep(ctx, time.Hour)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		in := h.start("pairs", 0)
+		h.turn(0)
+		if now := h.read(in); now.Status != provider.StatusFailed {
+			t.Fatalf("it is %s", now.Status)
+		}
+		h.wantReplays(pairs("a", 1), h.read(in))
+	})
+}
+
+// The first batch of all has a cancel and an order to terminate: it is terminated, as whoever terminates expects.
+func TestCancelledAndTerminatedInItsFirstBatchIsTerminated(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: pairs("a", 1)}, func(_ context.Context, h *hub) {
+		in := h.start("pairs", 0)
+		h.send(
+			provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient},
+			provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "at once"},
+		)
+		h.turn(0)
+		now := h.read(in)
+		if now.Status != provider.StatusTerminated {
+			t.Errorf("it is %s", now.Status)
+		}
+		if events := h.events(now); events[len(events)-1].Message != "at once" {
+			t.Errorf("it ended with %s", events[len(events)-1].String())
+		}
+		h.wantReplays(pairs("a", 1), now)
+		h.serveFor(time.Hour)
+		h.checkRest()
+	})
+}
