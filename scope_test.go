@@ -534,3 +534,47 @@ func TestCancelOfTheInstancePutsEventsBack(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The scope of a WhenAll is over while one of its futures is pending: the code was told of none, so an event that has come for another
+// future stays for who waits next, wherever it stands among them.
+func TestAnEventOfAWhenAllThatIsCancelledStaysForWhoWaitsNext(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			limited, stop := perdure.WithTimeout(ctx, time.Hour)
+			defer stop()
+			fs := []perdure.Awaitable{perdure.WaitForExternalEvent[string](limited, "e"), perdure.CallActivityByName[int](limited, "nobody", 1)}
+			if !first {
+				fs[0], fs[1] = fs[1], fs[0]
+			}
+			if err := perdure.WhenAll(limited, fs...); !errors.Is(err, context.DeadlineExceeded) {
+				return "", fmt.Errorf("it is %w", err)
+			}
+			return take(ctx, "e", 2)
+		})
+		w.turn(raise("e", "1", `"a"`)).run()
+		w.turn(raise("e", "2", `"b"`))
+		if got := w.replayed().output(); got != `"a b"` {
+			t.Errorf("the event first: %v: %s", first, got)
+		}
+	}
+}
+
+// Once WhenAll has told, an event is consumed, whatever becomes of the scope.
+func TestAnEventOfAWhenAllThatIsOverIsConsumed(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		scope, stop := perdure.WithCancel(ctx)
+		a, b := perdure.WaitForExternalEvent[string](scope, "e"), perdure.WaitForExternalEvent[string](scope, "e")
+		if err := perdure.WhenAll(scope, b, a); err != nil {
+			return "", err
+		}
+		stop()
+		return take(ctx, "e", 1)
+	})
+	w.turn(raise("e", "1", `"a"`), raise("e", "2", `"b"`))
+	w.turn(raise("e", "3", `"c"`))
+	if got := w.replayed().output(); got != `"c"` {
+		t.Error(got)
+	}
+}

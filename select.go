@@ -39,16 +39,15 @@ func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 }
 
 // WhenAll waits until all futures have settled. Its error joins theirs, in the order of the arguments; it is ctx.Err alone when the
-// scope of ctx is cancelled before that.
+// scope of ctx is cancelled before that: then external events that have come for some of the futures go back to the heads of their queues,
+// as far as the futures are of that scope.
 func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
-	var errs []error
-	for _, f := range fs {
-		t, _ := f.outcome()
-		if c := ctx.replay.Await(t); c != nil {
-			return cancelledError(c)
-		}
-		_, err := f.outcome()
-		errs = append(errs, err)
+	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
+		return cancelledError(c)
+	}
+	errs := make([]error, len(fs))
+	for i, f := range fs {
+		_, errs[i] = f.outcome()
 	}
 	return errors.Join(errs...)
 }

@@ -110,6 +110,22 @@ func (c *Context) Await(t *Task) *Cancellation {
 	return nil
 }
 
+// AwaitAll waits until all tasks are done, one after the other. It returns why the scope was cancelled, if it is before that: then the code
+// was told of none of them, so that what external events bring is not lost.
+func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
+	c.x.enter()
+	c.own(tasks...)
+	for i := range tasks {
+		if c.x.await(c.scope, tasks[i:i+1]) < 0 {
+			return c.scope.cancelled
+		}
+	}
+	for _, t := range tasks {
+		c.x.observe(t)
+	}
+	return nil
+}
+
 // AwaitAny waits until one of the tasks is done and returns the index of the first that is; -1 when the scope is cancelled.
 func (c *Context) AwaitAny(tasks []*Task) int {
 	c.x.enter()
