@@ -29,12 +29,15 @@ type ActivityError struct {
 	NonRetryable bool
 	// Cause is what the error wrapped; nil when nothing.
 	Cause *history.Failure
+	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
+	joined *joinedTypes
 }
 
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
 	return &ActivityError{
 		Activity: name, ActivityID: id,
 		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		joined: newJoinedTypes(f.Joined),
 	}
 }
 
@@ -51,7 +54,7 @@ func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause}
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 }
 
 // SubOrchestrationError is the failure of a sub-orchestration, as the orchestration that called it sees it. errors.As finds a
@@ -70,12 +73,15 @@ type SubOrchestrationError struct {
 	NonRetryable bool
 	// Cause is what the error wrapped; nil when nothing.
 	Cause *history.Failure
+	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
+	joined *joinedTypes
 }
 
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
 	return &SubOrchestrationError{
 		Orchestration: name, InstanceID: instanceID,
 		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		joined: newJoinedTypes(f.Joined),
 	}
 }
 
@@ -92,7 +98,7 @@ func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure(
 
 // failure is the error as it came.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause}
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 }
 
 // TimeoutError says that something ran out of time. errors.Is finds context.DeadlineExceeded in it.

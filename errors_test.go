@@ -67,7 +67,7 @@ func TestErrorTypeTravels(t *testing.T) {
 		"empty ErrorType":   {coded{""}, history.Failure{Type: "coded", Message: "coded "}},
 		"reserved name":     {timeout{}, history.Failure{Type: "perdure_test.timeout", Message: "mine"}},
 		"wrapped":           {fmt.Errorf("order 1: %w", &declinedError{}), history.Failure{Type: "declinedError", Message: "order 1: declined"}},
-		"joined":            {errors.Join(errors.New("x"), coded{"E1"}, coded{"E2"}), history.Failure{Type: "E1", Message: "x\ncoded E1\ncoded E2"}},
+		"joined":            {errors.Join(errors.New("x"), coded{"E1"}, coded{"E2"}), history.Failure{Type: "E1", Message: "x\ncoded E1\ncoded E2", Joined: []string{"E2"}}},
 		"standard library":  {&fs.PathError{Op: "open", Path: "p", Err: io.EOF}, history.Failure{Type: "PathError", Message: "open p: EOF", Cause: &history.Failure{Type: "error", Message: "EOF"}}},
 		"cause":             {&declinedError{coded{"E42"}}, history.Failure{Type: "declinedError", Message: "declined", Cause: &history.Failure{Type: "E42", Message: "coded E42"}}},
 		"non-retryable":     {perdure.NonRetryable(&declinedError{}), history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true}},
@@ -158,6 +158,56 @@ func TestMessagesAreBounded(t *testing.T) {
 		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestMessagesAreBounded") {
 			t.Errorf("%s: the stack is cut off", name)
 		}
+	}
+}
+
+// What no retry policy tries again counts wherever it stands among errors that are joined: by its mark, or by its name.
+func TestNonRetryableCountsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
+	passing, fatal := &declinedError{}, coded{"E9"}
+	called := &perdure.ActivityError{Type: "inner", Cause: &history.Failure{Type: "E9"}}
+	for name, errs := range map[string][]error{
+		"marked":                 {passing, final{false}, perdure.NonRetryable(io.EOF)},
+		"marks itself":           {passing, final{false}, final{true}},
+		"by name":                {passing, final{false}, fatal},
+		"by the name of a cause": {passing, &declinedError{errors.Join(passing, fatal)}},
+
+		"an activity's, marked":        {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "b", NonRetryable: true}},
+		"a sub-orchestration's":        {&perdure.SubOrchestrationError{Type: "a"}, &perdure.SubOrchestrationError{Type: "b", NonRetryable: true}},
+		"an activity's, by a name":     {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "E9"}},
+		"an activity's, by its cause":  {&perdure.ActivityError{Type: "a"}, called},
+		"beside what is not an error":  {nil, passing, fatal},
+		"of a format with two of them": {fmt.Errorf("%w and %w", passing, fatal)},
+	} {
+		for range errs {
+			errs = append(errs[1:], errs[0])
+			f := failing(t, fmt.Errorf("x: %w", errors.Join(errs...)))
+			if delay, again := perdure.NextRetry(policy, "x", 3, 1, &f); again {
+				t.Errorf("%s: %v is tried again in %v: %+v", name, errs, delay, f)
+			}
+		}
+	}
+	f := failing(t, errors.Join(passing, final{false}))
+	if _, again := perdure.NextRetry(policy, "x", 3, 1, &f); !again {
+		t.Errorf("%+v is not tried again", f)
+	}
+}
+
+// A joined name travels with the failure of an activity, through the orchestration that joins it with others.
+func TestJoinedNamesTravelOn(t *testing.T) {
+	t.Parallel()
+	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
+	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
+	if _, again := perdure.NextRetry(policy, "x", 3, 1, &end); again {
+		t.Errorf("%+v, %v", end, err)
+	}
+	var many []error
+	for i := range 100 {
+		many = append(many, coded{fmt.Sprint(i)})
+	}
+	if f := failing(t, errors.Join(many...)); len(f.Joined) != history.MaxJoined {
+		t.Errorf("%d names", len(f.Joined))
 	}
 }
 

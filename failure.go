@@ -1,7 +1,6 @@
 package perdure
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -12,7 +11,8 @@ import (
 )
 
 // NonRetryable marks an error of an activity or orchestration: no retry policy tries it again. An error with a method
-// NonRetryable() bool that says true is marked as well. A nil error stays nil.
+// NonRetryable() bool that says true is marked as well. Whoever wraps a marked error, or joins it with others in whatever order, returns
+// one that is marked. A nil error stays nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -50,11 +50,15 @@ func bounded(s string) string {
 
 // failureOf is an error as it travels. Its type is that of the outermost error in the chain that has one of its own; what
 // that one wraps is the cause.
-func failureOf(err error) *history.Failure { return failureOfDepth(err, maxCauses) }
+func failureOf(err error) *history.Failure {
+	f := failureOfDepth(err, maxCauses)
+	f.Joined = joinedIn(err, f)
+	return f
+}
 
 func failureOfDepth(err error, depth int) *history.Failure {
 	name, named := outermostNamed(err)
-	f := &history.Failure{Type: name[:min(len(name), maxTypeBytes)], Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
+	f := &history.Failure{Type: boundedType(name), Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
 	switch e := named.(type) { //nolint:errorlint // outermostNamed has unwrapped it
 	case nil:
 		return f
@@ -165,17 +169,22 @@ var reserved = []string{
 	history.TypePayloadTooLarge, history.TypeEncode, history.TypeDecode,
 }
 
+// isNonRetryable reports whether an error is marked, itself or one that it wraps or joins.
 func isNonRetryable(err error) bool {
-	var marked interface{ NonRetryable() bool }
-	if errors.As(err, &marked) && marked.NonRetryable() {
+	if e, ok := err.(interface{ NonRetryable() bool }); ok && e.NonRetryable() {
 		return true
 	}
-	var ae *ActivityError
-	if errors.As(err, &ae) && ae.NonRetryable {
-		return true
+	switch e := err.(type) { //nolint:errorlint // one layer at a time
+	case *ActivityError:
+		if e.NonRetryable {
+			return true
+		}
+	case *SubOrchestrationError:
+		if e.NonRetryable {
+			return true
+		}
 	}
-	var se *SubOrchestrationError
-	return errors.As(err, &se) && se.NonRetryable
+	return slices.ContainsFunc(unwrap(err), isNonRetryable)
 }
 
 // engineErrorIn is the first of the engine's own errors in a chain of causes; nil when there is none.

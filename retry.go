@@ -39,7 +39,7 @@ type RetryPolicy struct {
 	// perduretest there is no jitter, so that tests can tell exact times, unless they ask for it.
 	Jitter float64
 	// NonRetryable are the names of error types (ActivityError.Type says how errors are named) that are not tried again, be it the
-	// error itself or one that it wraps.
+	// error itself or one that it wraps or joins.
 	NonRetryable []string
 }
 

@@ -101,6 +101,12 @@ func grown() map[string]sample {
 				Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 1.5, NonRetryable: []string{"DeclinedError"}, Jitter: 0.2},
 			}, "name queue input retry",
 		},
+		"ActivityFailed-joined": {
+			history.Event{
+				ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Attempt: 1,
+				Error: &history.Failure{Type: "E1", Message: "m", Joined: []string{"E2", "E3"}},
+			}, "sourceEventId error attempt",
+		},
 		"TurnStarted-parked": {
 			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",
 		},

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 )
 
 // Range is a run of event ids, both ends included. On the wire it is the pair [first,last].
@@ -43,11 +44,33 @@ type Failure struct {
 	Reason       string   `json:"reason,omitempty"`
 	NonRetryable bool     `json:"nonRetryable,omitempty"`
 	Cause        *Failure `json:"cause,omitempty"`
+	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause: for RetryPolicy.NonRetryable, for
+	// which the order of errors that are joined does not count. At most MaxJoined.
+	Joined []string `json:"joined,omitempty"`
 	// Expected, Got and EventID tell both sides of a nondeterminism: what history holds, what the code asked for, and where.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	EventID  int64  `json:"eventId,omitempty"`
 }
+
+// Types are the types of the errors in a failure: its own, those of its causes, and those that were joined to them. Some may come twice.
+func (f *Failure) Types() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for ; f != nil; f = f.Cause {
+			if !yield(f.Type) {
+				return
+			}
+			for _, name := range f.Joined {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// MaxJoined bounds the names in Failure.Joined.
+const MaxJoined = 32
 
 // RetryPolicy is how an activity or child is tried again. Durations are in milliseconds.
 type RetryPolicy struct {

@@ -37,8 +37,8 @@ func final(p *history.RetryPolicy, f *history.Failure) bool {
 	if f.NonRetryable || f.Type == history.TypeCancelled {
 		return true
 	}
-	for ; f != nil; f = f.Cause {
-		if slices.Contains(p.NonRetryable, f.Type) {
+	for name := range f.Types() {
+		if slices.Contains(p.NonRetryable, name) {
 			return true
 		}
 	}
