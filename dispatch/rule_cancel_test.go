@@ -2,9 +2,13 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
@@ -214,4 +218,55 @@ func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 			t.Errorf("ended with %s", end.Output)
 		}
 	})
+}
+
+// Parents cancel children of one id that never began, again and again: what is left in the id's place does not grow for ever, and each
+// parent is told. The first ones stay refused.
+func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
+	t.Parallel()
+	for _, deleting := range []bool{false, true} {
+		inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+			if deleting {
+				in := h.start("chain", 1)
+				h.turn(0)
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					if c.Operation == "SendMessageBatch" || c.Operation == "UpdateItem" {
+						return simhub.ErrCrashed
+					}
+					return next()
+				}
+				if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err == nil {
+					t.Fatal("it is deleted")
+				}
+				h.fault = nil
+			}
+			h.Cloud.ResetCounts()
+			const cancels = 10_000
+			for i := range cancels {
+				m := cancelMessage("i-1", fmt.Sprintf("01JEXECUTIONOFAPARENT:%d", i))
+				m.Parent.EventID = int64(i)
+				if err := h.Provider.RefuseCancel(ctx, &provider.InboxMessage{Message: m}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := h.Cloud.Counts()["SQS.SendMessageBatch"]; n != cancels {
+				t.Errorf("%d answers", n)
+			}
+			past, _ := h.item("i#i-1", "i")["past"].(*ddbtypes.AttributeValueMemberSS)
+			if past == nil || len(past.Value) != 256 {
+				t.Fatalf("deleting: %v: it remembers %d starts", deleting, len(past.Value))
+			}
+			if deleting {
+				if err := h.Provider.DeleteInstance(ctx, "i-1", false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, start := range []string{"01JEXECUTIONOFAPARENT:0", "01JEXECUTIONOFAPARENT:255"} {
+				m := startMessage(h, "i-1", start)
+				if _, err := h.Provider.CreateOrchestration(ctx, &provider.InboxMessage{Message: m}); !errors.Is(err, provider.ErrAlreadyExists) {
+					t.Errorf("%s: %v", start, err)
+				}
+			}
+		})
+	}
 }

@@ -147,9 +147,8 @@ const pastStarts = 256
 // out, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered by the deletion.
 func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := p.remember(m)
-	in.ConditionExpression = aws.String("attribute_exists(" + attrPK + ") AND (attribute_not_exists(#refused) OR #refused < :most)" +
-		" AND (attribute_not_exists(deleting) OR startId <> :id)")
-	in.ExpressionAttributeValues[":most"], in.ExpressionAttributeValues[":id"] = num(pastStarts), str(m.StartID)
+	in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(" + attrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
+	in.ExpressionAttributeValues[":id"] = str(m.StartID)
 	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
@@ -158,7 +157,7 @@ func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) er
 		if isDeleting(old) && getString(old, attrStartID) == m.StartID {
 			return nil
 		}
-		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
+		p.forgets(ctx, m, old)
 		err = nil
 	}
 	if err != nil || m.Parent == nil {
@@ -171,13 +170,23 @@ func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) er
 	return p.EnqueueForOrchestrator(ctx, answer)
 }
 
-// remember adds a start to the past ones of its instance, on a condition that is for the caller to set.
+// hasRoom is the condition that an instance can remember one more start.
+const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
+
+// forgets warns of a start that an instance has no room for: a function that was frozen before it could make it may still do so.
+func (p *Provider) forgets(ctx context.Context, m *provider.InboxMessage, it item) {
+	if !mayNeverStart(it, m.StartID) {
+		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
+	}
+}
+
+// remember adds a start to the past ones of its instance, on a condition that is for the caller to set, hasRoom in it.
 func (p *Provider) remember(m *provider.InboxMessage) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
 		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
 		ExpressionAttributeNames:            map[string]string{"#past": attrPast, nameRefused: attrRefused},
-		ExpressionAttributeValues:           item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1)},
+		ExpressionAttributeValues:           item{":start": &types.AttributeValueMemberSS{Value: []string{m.StartID}}, ":one": num(1), ":most": num(pastStarts)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }

@@ -56,12 +56,12 @@ func succeedTombstone(put *types.Put, old item) {
 }
 
 // RefuseCancel writes a tombstone for the start, and answers then: once the parent has been told, the child may never begin. An
-// instance that is being deleted remembers the start for its tombstone.
+// instance that is being deleted remembers the start for its tombstone. It remembers pastStarts, as of refused starts.
 func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) error {
 	now := p.now()
 	in := p.remember(m)
 	in.UpdateExpression = aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression)
-	in.ConditionExpression = aws.String("attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted)")
+	in.ConditionExpression = aws.String(hasRoom + " AND (attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted))")
 	in.ExpressionAttributeNames["#deleted"], in.ExpressionAttributeNames["#ttl"] = attrDeleted, attrTTL
 	in.ExpressionAttributeValues[":now"], in.ExpressionAttributeValues[":ttl"] = str(formatTime(now)), unix(now.Add(tombstoneLife))
 	update := func() error {
@@ -71,10 +71,14 @@ func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) e
 	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
 	if old, there := refusedItem(err, 0); there && isDeleting(old) {
 		in = p.remember(m)
-		in.ConditionExpression = aws.String("attribute_exists(deleting)")
+		in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(deleting)")
 		err = call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
 	}
-	if _, there := refusedItem(err, 0); there {
+	switch old, there := refusedItem(err, 0); {
+	case there && (isTombstone(old) || isDeleting(old)) && (mayNeverStart(old, m.StartID) || getNumber(old, attrRefused) >= pastStarts):
+		p.forgets(ctx, m, old)
+		err = nil
+	case there:
 		return fmt.Errorf("dynamo: instance %q: %w", m.InstanceID, provider.ErrConflict)
 	}
 	if err != nil {
