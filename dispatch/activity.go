@@ -30,7 +30,9 @@ type shift struct {
 type task struct {
 	item  provider.LockedWorkItem
 	shift *shift
+	// reads and looks are what it shares with others of its execution that came with it.
 	reads *cancelRead
+	looks *look
 	// pushed: its lock is the manager's to keep. That of a record that was fetched is its poller's.
 	pushed bool
 	// marked: its delivery has left a mark. poison: it is not run any more.
@@ -70,7 +72,7 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 	for i := range items {
 		t := &s.tasks[i]
 		t.item, t.shift, t.pushed = items[i], s, items[i].Record.Hold == nil
-		t.reads = readFor(s.tasks[:i], items[i].ExecutionID)
+		t.reads, t.looks = readsFor(s.tasks[:i], items[i].ExecutionID)
 	}
 	return s
 }

@@ -19,14 +19,14 @@ type cancelRead struct {
 
 func newCancelRead() *cancelRead { return &cancelRead{done: make(chan struct{})} }
 
-// readFor is the read that a task shares with those before it: each is begun after the batch was received (R12).
-func readFor(before []task, executionID string) *cancelRead {
+// readsFor are the reads that a task shares with those before it: each is begun after the batch was received (R12).
+func readsFor(before []task, executionID string) (*cancelRead, *look) {
 	for i := range before {
 		if before[i].item.ExecutionID == executionID {
-			return before[i].reads
+			return before[i].reads, before[i].looks
 		}
 	}
-	return newCancelRead()
+	return newCancelRead(), newLook()
 }
 
 // of reads, or waits for who does.

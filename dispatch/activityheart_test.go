@@ -287,6 +287,7 @@ func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry}, func(ctx context.Context, s *strolls, in provider.Instance) {
 		<-s.handled(ctx, s.walker(nil))
+		s.turn(0) // sends the next attempt
 		time.Sleep(time.Second)
 		s.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "a#0000000003" {

@@ -30,6 +30,8 @@ type execution struct {
 	// timers are those that wait, parked the inputs that do.
 	timers provider.TimerSpans
 	parked parked
+	// activities are those that are open, of an execution whose code is not there to say; nil until that is asked.
+	activities openActivities
 	// lastID is the id of the last event, as far as it was read or written in this invocation.
 	lastID int64
 	// start is what the execution began with, but for what its code has been given.
@@ -43,16 +45,17 @@ func (x *execution) close() {
 	}
 }
 
-// executionBytes and timerBytes are roughly what an execution takes without its code.
+// These are roughly what an execution takes without its code.
 const (
 	executionBytes = 2 << 10
 	timerBytes     = 128
+	activityBytes  = 32
 )
 
 // bytes is roughly what it costs to keep the execution.
 func (x *execution) bytes() int {
 	if x.instance == nil {
-		return executionBytes + len(x.timers)*timerBytes
+		return executionBytes + len(x.timers)*timerBytes + len(x.activities)*activityBytes
 	}
 	return x.instance.Bytes()
 }

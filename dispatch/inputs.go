@@ -9,14 +9,16 @@ import (
 // inputsOf translates a message into the history events it brings. A message for another execution, or for another instance that
 // had the id before, brings none; one that names none is for whichever is the current one.
 func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
-	if m.ExecutionID != "" && m.ExecutionID != s.x.head.ExecutionID || m.StartID != "" && m.StartID != s.x.start.StartID {
+	if !s.isOfHead(m) {
 		return nil
 	}
 	switch m.Kind {
-	case provider.MessageActivityOutcomes:
-		events := make([]history.Event, len(m.Outcomes))
+	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
+		events := make([]history.Event, 0, len(m.Outcomes))
 		for i := range m.Outcomes {
-			events[i] = outcome(&m.Outcomes[i])
+			if !s.isDone(m, i) {
+				events = append(events, outcome(&m.Outcomes[i]))
+			}
 		}
 		return events
 	case provider.MessageTimerFired:
@@ -41,8 +43,17 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 	return nil
 }
 
-// fired is what a timer brings that is due. An activity's brings its end, if it has none yet.
+// isOfHead reports whether a message is for the execution that the view is of, or for whichever is the current one.
+func (s *session) isOfHead(m *provider.InboxMessage) bool {
+	return (m.ExecutionID == "" || m.ExecutionID == s.x.head.ExecutionID) && (m.StartID == "" || m.StartID == s.x.start.StartID)
+}
+
+// fired is what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's
+// business.
 func (s *session) fired(m *provider.InboxMessage) []history.Event {
+	if m.Attempt > 0 || s.isDone(m, 0) {
+		return nil
+	}
 	if !m.Activity {
 		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
 	}

@@ -157,13 +157,13 @@ func (w *Worker) sendAnew(ctx context.Context, back []*task) (rest []provider.Re
 	return rest
 }
 
-// later is a work item that is due again after the delay of its last delivery: the longest, if it has been sent later before.
+// later is a work item that is due again after the delay of its last delivery: the longest, if it has been sent anew before.
 func later(it *provider.LockedWorkItem, now time.Time) provider.WorkItem {
 	delay := retryDelay(it.Record.ReceiveCount)
-	if it.NotBefore != nil {
+	if it.Anew > 0 {
 		delay = longestRetryDelay
 	}
 	next, at := it.WorkItem, now.Add(delay).UTC()
-	next.NotBefore = &at
+	next.NotBefore, next.Again, next.Anew = &at, true, it.Anew+1
 	return next
 }

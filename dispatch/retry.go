@@ -2,38 +2,56 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
 )
 
-// retried puts the next attempt into the queue when the policy has one, and then has nothing to tell: a retry is a message
-// with a delay, and costs no turn. Sent first, then the record is deleted (R14).
+// retryUnit is what the time of a retry is rounded up to: as exact as it is stored.
+const retryUnit = time.Millisecond
+
+// retried says when an activity is tried again that has failed, if its policy has it so. It is the orchestrator that sends the next
+// attempt, since it knows whether the activity is still open, and at which attempt (R14). What the next attempt goes on from is
+// written first.
 func (w *Worker) retried(ctx context.Context, t *task, e ending) ending {
 	it := &t.item
 	if e.outcome == nil || e.outcome.Error == nil || it.Retry == nil {
 		return e
 	}
 	delay, again := perdure.NextRetry(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, e.outcome.Error)
-	at := w.options.Clock().Add(delay).UTC()
+	at := w.options.Clock().Add(delay + retryUnit - 1).UTC().Truncate(retryUnit)
 	if !again || tooLate(&it.WorkItem, at) {
 		return e
 	}
 	w.manager.flush(ctx, t)
-	next := it.WorkItem
-	next.Attempt, next.NotBefore = it.Attempt+1, &at
-	w.options.Logger.InfoContext(ctx, "activity failed and is tried again", "activity", it.Name, "instance", it.InstanceID,
+	e.outcome.RetryAt = &at
+	w.options.Logger.InfoContext(ctx, "activity failed and is to be tried again", "activity", it.Name, "instance", it.InstanceID,
 		"activityId", it.ActivityID, "attempt", it.Attempt, "delay", delay, "error", e.outcome.Error.Message)
-	return w.put(ctx, it, next)
+	return e
 }
 
-// put sends what comes next, unless the lock is over: then another has the attempt, and its retries.
-func (w *Worker) put(ctx context.Context, it *provider.LockedWorkItem, next provider.WorkItem) ending {
+// named gives the failure of an activity that has a retry policy its name, by which the orchestrator tells a failure that is told again
+// from another run's of the same attempt.
+func named(t *task, o *provider.ActivityOutcome) *provider.ActivityOutcome {
+	it := &t.item
+	if o == nil || o.Error == nil || it.Retry == nil {
+		return o
+	}
+	n := *o
+	n.Run, n.Segment = fmt.Sprintf("%s.%d", it.Record.ID, it.Record.ReceiveCount), it.Segment
+	return &n
+}
+
+// hop sends a work item again that is not due for longer than its queue could delay it: a release before this one has sent it. Once the
+// lock is over, another does.
+func (w *Worker) hop(ctx context.Context, it *provider.LockedWorkItem) ending {
 	if !it.Record.Held(w.options.Clock()) {
 		return ending{back: true}
 	}
-	if err := w.provider.PutWorkItems(ctx, next); err != nil {
-		w.options.Logger.ErrorContext(ctx, "the next attempt of an activity was not accepted, this one will run again",
+	if err := w.provider.PutWorkItems(ctx, it.WorkItem); err != nil {
+		w.options.Logger.ErrorContext(ctx, "an attempt of an activity that is not due yet was not accepted, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
 		return ending{back: true}
 	}

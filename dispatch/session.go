@@ -35,6 +35,8 @@ type session struct {
 	// continued counts the executions that this invocation has begun by continue-as-new.
 	continued int
 	attempt   attempt
+	// verdicts are what became of the failed attempts that messages tell of (R14).
+	verdicts map[told]verdict
 }
 
 // conflictLimit ends an invocation that always comes second; its messages are delivered again.
@@ -85,6 +87,7 @@ var errUnverified = errors.New("dispatch: the state is not verified")
 func (s *session) rewind() {
 	s.discard()
 	s.rest, s.refused, s.redispatched, s.absent = s.item.Messages[s.acked:], nil, false, false
+	s.rejudge()
 }
 
 // advance makes one step: a start, a look, a dispatch that is repeated, an answer, or a turn.
@@ -116,9 +119,16 @@ func (s *session) proceed(ctx context.Context) error {
 	case s.x.over:
 		s.drop(ctx, "the instance is over")
 		return nil
-	default:
-		return s.turn(ctx)
 	}
+	if err := s.retry(ctx); err != nil {
+		return err
+	}
+	if s.x.broken != nil {
+		if skipped, err := s.skip(); skipped || err != nil {
+			return err
+		}
+	}
+	return s.turn(ctx)
 }
 
 // firstLook is cheap where a commit will check it (R8); for messages that were delivered before it would be wasted.

@@ -103,6 +103,7 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 		s.x.cancels = t.Cancels
 	}
 	s.x.timers.Apply(t.Events)
+	s.x.activities.apply(t.Events)
 	s.x.parked.apply(t.Events)
 	s.x.due = s.x.parked.due
 	if t.Events[0].Parked > 0 {

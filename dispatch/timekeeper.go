@@ -117,7 +117,7 @@ func (k *Timekeeper) fire(ctx context.Context, timers []provider.LockedTimer) er
 		t := &timers[i]
 		ms[i] = provider.Message{
 			Kind: provider.MessageTimerFired, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID, FireAt: &t.FireAt,
-			Activity: t.Activity,
+			Activity: t.Activity, Attempt: t.Attempt,
 		}
 	}
 	return k.provider.EnqueueForOrchestrator(ctx, ms...)

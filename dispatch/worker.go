@@ -17,13 +17,15 @@ type Worker struct {
 	options  Options
 	provider provider.Provider
 	manager  *manager
+	// standings are what is known of the executions whose activities came again.
+	standings *standings
 }
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
 //
 // An activity of a record that was pushed, and that takes longer than a moment, is leased: see Options.LockTimeout.
 func NewWorker(opts Options) *Worker {
-	w := &Worker{options: opts.withDefaults()}
+	w := &Worker{options: opts.withDefaults(), standings: newStandings()}
 	w.provider, w.manager = w.options.Provider, newManager(&w.options)
 	return w
 }
@@ -83,7 +85,7 @@ func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
 		if e.back {
 			back = append(back, e.task)
 		} else {
-			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: e.outcome})
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: named(e.task, e.outcome)})
 		}
 	}
 	if len(done) > 0 {
@@ -184,7 +186,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
 				return nil, &ending{back: true}
 			}
-			reads = newCancelRead() // that of the others was before the wait
+			reads, t.looks = newCancelRead(), newLook() // those of the others were before the wait
 		}
 	}
 	cancel, err := reads.of(ctx, w.provider, it)
@@ -199,10 +201,21 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 		t.deleted = cancel.Deleted
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, &ending{}
+	}
+	over, err := w.isOver(ctx, t)
+	switch {
+	case err != nil:
+		w.options.Logger.ErrorContext(ctx, "it cannot be read whether an activity that is delivered again has ended, its work item goes back to the queue",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
+		return nil, &ending{back: true}
+	case over:
+		w.options.Logger.InfoContext(ctx, "an activity that is delivered again has ended, or has another attempt by now, and is not run",
+			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "attempt", it.Attempt, "attemptCount", it.Record.ReceiveCount)
+		return nil, &ending{}
 	case tooLate(&it.WorkItem, w.options.Clock()):
 		return nil, &ending{outcome: w.closed(ctx, it)}
 	case hop:
-		e := w.put(ctx, it, it.WorkItem)
+		e := w.hop(ctx, it)
 		return nil, &e
 	}
 	return w.runnable(ctx, t)

@@ -35,8 +35,19 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	ended := fired
 	ended.Activity = true
 	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", PickedUp: &provider.PickedUp{Record: "c3f6", Times: 1}}
+	again := item
+	again.Attempt, again.NotBefore, again.Again, again.Anew = 3, &notBefore, true, 2
+	attempt, dueAttempt := timer, fired
+	attempt.Attempt, dueAttempt.Attempt = 3, 3
+	attempts := provider.Message{
+		V: 1, Kind: provider.MessageActivityAttempts, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
+			{ActivityID: 5, Attempt: 2, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "a-message.1", Segment: 2, RetryAt: &notBefore},
+			{ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "another.4", Segment: 2},
+		},
+	}
 	for name, want := range map[string]any{
 		"workitem": item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
+		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {
 		t.Run(name, func(t *testing.T) {

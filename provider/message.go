@@ -20,6 +20,9 @@ const (
 	MessageWake MessageKind = "wake"
 	// MessageActivityOutcomes tells how activities ended: those of one worker batch and execution together.
 	MessageActivityOutcomes MessageKind = "activityOutcomes"
+	// MessageActivityAttempts tells how attempts failed of activities that have a retry policy: outcomes with a Run. It is a kind of its
+	// own, so that a release which knows nothing of it leaves it alone, and takes no attempt for the activity's end.
+	MessageActivityAttempts MessageKind = "activityAttempts"
 	// MessageTimerFired tells that a timer is due.
 	MessageTimerFired MessageKind = "timerFired"
 	// MessageEventRaised brings an external event.
@@ -51,8 +54,10 @@ type Message struct {
 
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
-	// Activity is of a timer that ends the schedule-to-close time of the activity TimerID.
+	// Activity is of a timer that ends the schedule-to-close time of the activity TimerID. Attempt is of one that begins an attempt of
+	// the activity TimerID, from 2 on.
 	Activity bool `json:"activity,omitempty"`
+	Attempt  int  `json:"attempt,omitempty"`
 
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
@@ -121,6 +126,13 @@ type ActivityOutcome struct {
 	Attempt    int              `json:"attempt"`
 	Result     history.Payload  `json:"result,omitempty"`
 	Error      *history.Failure `json:"error,omitempty"`
+
+	// Of a failure of an activity that has a retry policy. Run names the very run of the code that failed: told again, in whatever
+	// message, it is the same failure. Segment is the sequence of the segment that scheduled the activity. RetryAt is when the policy
+	// has it tried again; nil: not any more.
+	Run     string     `json:"run,omitempty"`
+	Segment int64      `json:"seq,omitempty"`
+	RetryAt *time.Time `json:"retryAt,omitempty"`
 }
 
 // WorkItem is an activity to run: one attempt of it.
@@ -137,7 +149,8 @@ type WorkItem struct {
 	StartToCloseMs int64                `json:"startToCloseMs,omitempty"`
 	Retry          *history.RetryPolicy `json:"retry,omitempty"`
 	TraceParent    string               `json:"traceparent,omitempty"`
-	// NotBefore is when a retry is due that is further away than a queue can delay.
+	// NotBefore is when the attempt is due: a queue's delay is short of it by up to a second. In releases before this one it may be
+	// further away than a queue can delay; then the work item is sent again.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// HeartbeatMs is how long an attempt may go without a heartbeat; 0: for ever.
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
@@ -148,10 +161,12 @@ type WorkItem struct {
 	Again bool `json:"again,omitempty"`
 	// PickedUp is of one that was among the dead letters.
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
+	// Anew counts how often it was sent anew, because its code had no part in what failed.
+	Anew int `json:"anew,omitempty"`
 }
 
-// Timer is a timer to fire: not before FireAt. It may be an activity's, and ends its schedule-to-close time: TimerID is that of
-// the activity then.
+// Timer is a timer to fire: not before FireAt. It may be an activity's: TimerID is that of the activity then, and it ends its
+// schedule-to-close time (Activity), or begins its Attempt, from 2 on.
 type Timer struct {
 	V           int       `json:"v"`
 	InstanceID  string    `json:"instanceId"`
@@ -160,6 +175,7 @@ type Timer struct {
 	TimerID     int64     `json:"timerId"`
 	FireAt      time.Time `json:"fireAt"`
 	Activity    bool      `json:"activity,omitempty"`
+	Attempt     int       `json:"attempt,omitempty"`
 }
 
 // missing is what is wrong with a field that is not there.
@@ -228,7 +244,7 @@ func decode(body string, into any, version *int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
+	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
 		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome:
 		return true
 	default:

@@ -84,6 +84,13 @@ type Orchestrations interface {
 	// RedispatchOrchestration sends again what a verified o caused from the segment that consumed the message at from up
 	// to the head, and is not settled (R4).
 	RedispatchOrchestration(ctx context.Context, o *Orchestration, from Position) (refused []OutputFailure, err error)
+	// RetryActivities drives activities with a retry policy on. Of each failure that is of the activity's current attempt, and has a
+	// RetryAt, it makes the next attempt the current one, in a write that also checks that Head is the head, and then sends it: with a
+	// delay, or by way of a timer that HoldTimers holds, where a queue cannot delay for so long. A failure whose next attempt is the
+	// current one already was told before: the same attempt is sent again. What else it is told of, the verdicts say; where all of them are
+	// RetryOver it looks at nothing but the current attempts. Of what is due it sends what is the current attempt. ErrConflict when Head is not
+	// the head any more: nothing was sent then. After another error repeating is harmless.
+	RetryActivities(ctx context.Context, r *Retries) (Retried, error)
 }
 
 // WorkItems is what workers need.
@@ -100,7 +107,7 @@ type WorkItems interface {
 	// of a lock that did not come back as lost, and of a cancel that did not come back as requested.
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
 	// PutWorkItems sends work items to their queues, to be seen again after the delay they have left (WorkItem.NotBefore), or
-	// after the longest that a queue has. It serves retries: send, then delete (R14).
+	// after the longest that a queue has. It serves those that are sent anew: send, then delete (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error
 	// PutActivityRecords leaves what is set in each record, and keeps what was left before of the rest. Two kinds of records are
 	// not written at all where something better is known: one with EndNeverStarted where there is an end (a work item may come
@@ -109,6 +116,11 @@ type WorkItems interface {
 	PutActivityRecords(ctx context.Context, executionID string, records ...ActivityRecord) error
 	// ReadActivityRecord reads what was left of an activity, strongly consistent: its ActivityID alone where that is nothing.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
+	// ReadRetry reads which attempt an activity is at that has failed before, strongly consistent: its ActivityID alone where it has not.
+	ReadRetry(ctx context.Context, executionID string, activityID int64) (ActivityRetry, error)
+	// ReadSettled reads what an execution has settled from a segment on, strongly consistent. Next is from where that segment is not
+	// there: yet, or not any more. ErrCorrupt when it cannot be read.
+	ReadSettled(ctx context.Context, executionID string, from int64) (Settlements, error)
 }
 
 // Timers is what keeps time.

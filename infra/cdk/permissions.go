@@ -11,7 +11,8 @@ import (
 var (
 	readItems   = []string{"dynamodb:GetItem", "dynamodb:Query"}
 	writeItems  = []string{"dynamodb:PutItem", "dynamodb:UpdateItem"}
-	deleteItems = []string{"dynamodb:DeleteItem"} // deletion, R17
+	checkItems  = []string{"dynamodb:ConditionCheckItem"} // the fence of retries, R14
+	deleteItems = []string{"dynamodb:DeleteItem"}         // deletion, R17
 	consume     = []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
 	}
@@ -22,14 +23,14 @@ const send = "sqs:SendMessage"
 // orchestratorPermissions: it commits turns and sends whatever they say.
 func (h *TaskHub) orchestratorPermissions() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
-		allow(h.tableARNs(), concat(readItems, writeItems)...),
+		allow(h.tableARNs(), concat(readItems, writeItems, checkItems)...),
 		allow(arns(h.Inbox), concat(consume, []string{send})...),
 		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
 	}, h.payloadPermissions()...)
 }
 
-// workerPermissions: it runs the activities of one queue, retries them there and
+// workerPermissions: it runs the activities of one queue, sends some anew there and
 // copies poison messages to that queue's dead letters (R13).
 func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{

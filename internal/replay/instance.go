@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +90,16 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
 	}
 	return i.attempt(func() { i.x.turn(&t) })
+}
+
+// OpenActivity reports whether the execution waits for an activity: it has neither ended nor been given up, and no input that is parked says
+// so.
+func (i *Instance) OpenActivity(id int64) bool {
+	t := i.x.tasks[id]
+	if t == nil || t.kind != history.ActivityScheduled || t.done {
+		return false
+	}
+	return !slices.ContainsFunc(i.x.parked, func(ev history.Event) bool { return slices.Contains(ev.Settles(), id) })
 }
 
 // Ended reports whether the execution is over.

@@ -86,6 +86,9 @@ type Provider struct {
 	builds    builds
 	// visibilities are the queues' visibility timeouts, by URL, once they were asked for.
 	visibilities sync.Map
+	// scheduled are the work items of segments that were read for retries; sentRetries are the attempts that were sent.
+	scheduled   *lru[map[int64]provider.WorkItem]
+	sentRetries *lru[struct{}]
 
 	longestDelay, lead time.Duration // of timers
 }
@@ -100,6 +103,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	p := &Provider{
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
 		longestDelay: maxDelay, lead: scheduleLead,
+		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), sentRetries: newLRU[struct{}](sentRetries),
 	}
 	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
 	for _, opt := range opts {

@@ -50,7 +50,16 @@ func dedupID(m *provider.Message) string {
 			parts = append(parts, strconv.FormatInt(o.ActivityID, 10), strconv.Itoa(o.Attempt))
 		}
 		return digest(parts...)
+	case provider.MessageActivityAttempts:
+		parts := []string{string(m.Kind), m.ExecutionID}
+		for _, o := range m.Outcomes {
+			parts = append(parts, strconv.FormatInt(o.ActivityID, 10), o.Run)
+		}
+		return digest(parts...)
 	case provider.MessageTimerFired:
+		if m.Attempt > 0 {
+			return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10), strconv.Itoa(m.Attempt))
+		}
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10))
 	case provider.MessageEventRaised:
 		if m.EventID != "" {

@@ -134,8 +134,12 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 	}, nil
 }
 
-// scheduleName is the timer's alone: an execution's event ids are its own.
+// scheduleName is the timer's alone: an execution's event ids are its own. An activity has one for its schedule-to-close time, and one
+// for each attempt that waits.
 func scheduleName(t *provider.Timer) string {
+	if t.Attempt > 0 {
+		return digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))
+	}
 	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
 
@@ -197,7 +201,7 @@ func (p *Provider) lookAgain(ctx context.Context, t *provider.Timer) error {
 	if err != nil || waits {
 		return err
 	}
-	err = p.deleteSchedule(ctx, t.ExecutionID, t.TimerID)
+	err = p.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
 		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing", "execution", t.ExecutionID, "timerId", t.TimerID, "left", 1, "error", err)
 		return nil
@@ -214,7 +218,11 @@ func (p *Provider) mayHaveSchedule(span provider.TimerSpan) bool {
 }
 
 func (p *Provider) deleteSchedule(ctx context.Context, executionID string, timerID int64) error {
-	name := scheduleName(&provider.Timer{ExecutionID: executionID, TimerID: timerID})
+	return p.deleteScheduleOf(ctx, &provider.Timer{ExecutionID: executionID, TimerID: timerID})
+}
+
+func (p *Provider) deleteScheduleOf(ctx context.Context, t *provider.Timer) error {
+	name := scheduleName(t)
 	return call(ctx, "Scheduler.DeleteSchedule", "", func() error {
 		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: &name, GroupName: &p.hub.ScheduleGroup})
 		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {

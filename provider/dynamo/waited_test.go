@@ -32,13 +32,13 @@ func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
 	items := largeSegment(t)
 	for cut := range items[1:] {
 		first := items[:cut+1]
-		events, rest, err := wholeSegments(first, false)
-		if len(events) != 0 || len(rest) != len(first) || err != nil {
-			t.Errorf("%d of %d items: %d events, %d items left, %v", cut+1, len(items), len(events), len(rest), err)
+		segments, rest, err := wholeSegments(first, false)
+		if len(segments) != 0 || len(rest) != len(first) || err != nil {
+			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), len(segments), len(rest), err)
 		}
-		events, rest, err = wholeSegments(append(rest, items[cut+1:]...), true)
-		if len(events) != 1 || len(rest) != 0 || err != nil {
-			t.Errorf("then: %d events, %d items left, %v", len(events), len(rest), err)
+		segments, rest, err = wholeSegments(append(rest, items[cut+1:]...), true)
+		if len(segments) != 1 || len(rest) != 0 || err != nil {
+			t.Errorf("then: %d segments, %d items left, %v", len(segments), len(rest), err)
 		}
 	}
 }

@@ -53,13 +53,22 @@ func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, f
 // send takes what a segment caused, but for what is settled, and sends it at the latest with the next flush.
 func (b *outbox) send(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
 	if !isLarge(x, s) {
-		b.few.Add(provider.OutputsOf(x, s, settled))
+		b.few.Add(b.outputsOf(x, s, settled))
 		return nil
 	}
 	if _, err := b.flush(ctx); err != nil { // in the order of the segments
 		return err
 	}
 	return b.sendWindows(ctx, x, s, settled)
+}
+
+// outputsOf is provider.OutputsOf. A work item that may be a copy of another says so.
+func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(eventID int64) bool) provider.Outputs {
+	out := provider.OutputsOf(x, s, settled)
+	for i := range out.WorkItems {
+		out.WorkItems[i].Again = b.again
+	}
+	return out
 }
 
 // flush sends what has gathered, and returns what of everything can never be sent.
@@ -112,7 +121,7 @@ func (b *outbox) sendWindows(ctx context.Context, x provider.Origin, s provider.
 	longest, windows := leastWindow, 0
 	for w := range windowsOf(s) {
 		last := w.Events[len(w.Events)-1].ID
-		out := provider.OutputsOf(x, w, settled)
+		out := b.outputsOf(x, w, settled)
 		if last <= c.upTo { // accepted before, but for what no queue ever will
 			_, never, err := b.p.entriesOf(&out)
 			if err != nil {

@@ -65,27 +65,37 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 // bundleBytes keeps a bundle well under the limit of a message.
 const bundleBytes = messageLimit / 2
 
-// bundle makes one message of all outcomes of an execution, as far as they fit.
+// flock is what goes as one message, as far as it fits.
+type flock struct {
+	executionID string
+	kind        provider.MessageKind
+}
+
+// bundle makes one message of all outcomes of an execution, and one of the failed attempts that may not be its activities' last.
 func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
-	open := map[string]int{} // execution to its last message
-	size := map[string]int{}
+	open := map[flock]int{} // to its last message
+	size := map[flock]int{}
 	for i := range done {
 		d := &done[i]
 		if d.Outcome == nil {
 			continue
 		}
-		at, ok := open[d.ExecutionID]
+		of := flock{d.ExecutionID, provider.MessageActivityOutcomes}
+		if d.Outcome.Run != "" {
+			of.kind = provider.MessageActivityAttempts
+		}
+		at, ok := open[of]
 		bytes := outcomeBytes(d.Outcome)
 		if bytes > bundleBytes { // no message can hold it: its neighbours must not suffer, nor the activity run for ever
 			d.Outcome, bytes = tooLargeToTell(d.Outcome, bytes), 0
 		}
-		if !ok || size[d.ExecutionID]+bytes > bundleBytes {
+		if !ok || size[of]+bytes > bundleBytes {
 			at = len(ms)
-			ms = append(ms, provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
-			open[d.ExecutionID], size[d.ExecutionID] = at, 0
+			ms = append(ms, provider.Message{Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
+			open[of], size[of] = at, 0
 		}
-		size[d.ExecutionID] += bytes
+		size[of] += bytes
 		ms[at].Outcomes = append(ms[at].Outcomes, *d.Outcome)
 		ms[at].Segment = max(ms[at].Segment, d.Segment)
 	}
@@ -103,8 +113,10 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 
 // tooLargeToTell replaces an outcome that does not fit a message.
 func tooLargeToTell(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
-	return &provider.ActivityOutcome{ActivityID: o.ActivityID, Attempt: o.Attempt, Error: &history.Failure{
+	cut := *o
+	cut.Result, cut.Error = nil, &history.Failure{
 		Type: history.TypePayloadTooLarge, NonRetryable: true,
 		Message: fmt.Sprintf("the outcome of activity #%d takes %d bytes, of %d that a message has for it", o.ActivityID, bytes, bundleBytes),
-	}}
+	}
+	return &cut
 }

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ran is how many of the suite's tests do.
-const ran = 287
+const ran = 301
 
 // notApplicable are the tests of what neither DynamoDB Local nor real time has.
 var notApplicable = []string{
@@ -42,6 +42,7 @@ var notApplicable = []string{
 	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
 	"activity records/RecordsAreReadStrongly",
 	"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
+	"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
 	"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
 	"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", "errors/ACallEndsWithItsContext", "locking/AFetchIsOverWhenItsWaitIs",
 	"lock expiry/LocksEndAfterTwelveHours",

@@ -1,0 +1,67 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// scheduledBytes bounds what a process keeps of segments that scheduled activities which are tried again: ten thousand activities of
+// one segment may fail in an hour.
+const scheduledBytes = 16 << 20
+
+// scheduledActivity is the work item of an activity's first attempt, read off the segment that scheduled it. ErrNotFound when that
+// schedules no such activity, errStub when it was deleted.
+func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
+	// A segment never changes. A first look may be too early to see it.
+	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
+		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, c)
+		if _, torn := errors.AsType[*tornError](err); torn && c == provider.Eventual {
+			continue
+		} else if torn {
+			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+		}
+		if err != nil {
+			return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
+		}
+		if w, ok := items[activityID]; ok {
+			return w, nil
+		}
+	}
+	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
+}
+
+// scheduledBy are the work items of a segment, by the ids of their activities.
+func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
+	key := fmt.Sprintf("%s %d", executionID, sequence)
+	if items, ok := p.scheduled.get(key); ok {
+		return items, nil
+	}
+	in := segmentsQuery(p.hub.Table, executionID, c)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
+	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	parts, err := p.queryAll(ctx, instanceID, in)
+	if err != nil {
+		return nil, err
+	}
+	segments, _, err := wholeSegments(parts, true)
+	if err != nil || len(segments) == 0 {
+		return nil, err
+	}
+	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
+	out := provider.OutputsOf(origin, segments[0], nil)
+	items, bytes := map[int64]provider.WorkItem{}, 0
+	for _, w := range out.WorkItems {
+		items[w.ActivityID] = w
+		bytes += len(w.Input) + workItemBytes
+	}
+	p.scheduled.add(key, items, bytes)
+	return items, nil
+}
+
+// workItemBytes is roughly what a work item takes beside its input.
+const workItemBytes = 512
