@@ -51,7 +51,8 @@ type Status struct {
 	Failure *history.Failure `json:"failure,omitempty"`
 }
 
-// Status reads how an instance stands, strongly consistent, and the result when it is over. ErrNotFound when there is none.
+// Status reads how an instance stands, strongly consistent, and the result when it is over. ErrNotFound when there is none. What it waits
+// for is of Pending, which reads more.
 func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.readInstance(ctx, instanceID)
 	if err != nil {

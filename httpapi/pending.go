@@ -76,7 +76,7 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 		defer stop()
 		var unread error
 		if answer.Pending, unread = ReadPending(limited, h.client, s, int(limit)); unread != nil {
-			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "instance", s.InstanceID, "error", unread)
+			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "error", unread)
 		}
 	}
 	return writeJSON(w, http.StatusOK, answer)
