@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -14,16 +13,13 @@ import (
 
 // pickUp sends what queues have moved to their dead letters once more, and leaves copies there for people. A record is sent first, as
 // a new one that the old one cannot swallow, then copied, then deleted: repeating is harmless, since ids settle once.
-func (k *Timekeeper) pickUp(ctx context.Context) (errs []error) {
+func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
 	for m, err := range k.provider.MovedRecords(ctx) {
 		if err == nil {
 			err = k.pickUpOne(ctx, m)
 		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+		t.note(ctx, err)
 	}
-	return errs
 }
 
 func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) error {
@@ -78,21 +74,4 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became
 // whose begins what the log says of a record.
 func whose(instanceID string, more ...any) []any {
 	return append([]any{"instance", instanceID}, more...)
-}
-
-// wakeAgain wakes a blocked instance. One whose history could not be read is shown as running until it cannot be read again: no
-// history says that it is blocked, so no turn would end it.
-func (k *Timekeeper) wakeAgain(ctx context.Context, instanceID string) error {
-	in, err := k.provider.ReadInstance(ctx, instanceID)
-	if errors.Is(err, provider.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = k.provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: instanceID})
-	if err == nil && in.Diagnosis != nil && in.Diagnosis.Type == history.TypeCorrupt {
-		err = k.provider.BlockInstance(ctx, instanceID, in.ExecutionID, "", nil)
-	}
-	return err
 }

@@ -317,7 +317,7 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		mended := h.orchestrator(collector(many, "add"), "mended")
-		h.Timekeeper.Watch(t.Context())
+		h.Timekeeper.Watch(h.t.Context())
 		turns := 0
 		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && strings.HasPrefix(text(put.TransactItems[0].Put.Item, "sk"), "h#") {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -139,75 +138,4 @@ func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer,
 		records[i] = timers[i].Record
 	}
 	return abandon(ctx, k.options, provider.QueueTimers, records)
-}
-
-// pendingFor is how long a started instance may wait for its first turn before the watch wakes it (R11).
-const pendingFor = 2 * time.Minute
-
-// Watch wakes instances that were started and never picked up, since their client died between the transaction and the wake, and
-// those that were blocked in an earlier build. Then it finishes deletions that whoever began them has left, and picks up what
-// queues have moved to their dead letters.
-// It is to be called every few minutes. It goes on after an error, and returns all.
-func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
-	before := k.options.Clock().Add(-pendingFor)
-	woken, errs := k.wakeBlocked(ctx)
-	for in, err := range k.provider.PendingInstances(ctx, before) {
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if !worthWaking(k.options.Clock().Sub(in.CreatedAt)) {
-			continue
-		}
-		k.options.Logger.WarnContext(ctx, "instance was started and never picked up: waking it", "instance", in.InstanceID, "createdAt", in.CreatedAt)
-		wake := provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}
-		if err := k.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		woken++
-	}
-	errs = append(errs, k.finishDeletions(ctx)...) // these two come last: either may take all the time there is
-	errs = append(errs, k.pickUp(ctx)...)
-	if len(errs) > 0 {
-		return woken, fmt.Errorf("dispatch: watch: %w", errors.Join(errs...))
-	}
-	return woken, nil
-}
-
-// wakeBlocked wakes instances that are blocked in another build than the one that is deployed now: its code may go on (R18).
-func (k *Timekeeper) wakeBlocked(ctx context.Context) (woken int, errs []error) {
-	for in, err := range k.provider.BlockedInstances(ctx) {
-		if err == nil {
-			k.options.Logger.InfoContext(ctx, "instance was blocked in an earlier build: waking it", "instance", in.InstanceID)
-			err = k.wakeAgain(ctx, in.InstanceID)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		woken++
-	}
-	return woken, errs
-}
-
-// finishDeletions goes on with what stays Deleting (R17).
-func (k *Timekeeper) finishDeletions(ctx context.Context) (errs []error) {
-	for in, err := range k.provider.DeletingInstances(ctx) {
-		if err == nil {
-			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID, "updatedAt", in.UpdatedAt)
-			err = k.provider.DeleteInstance(ctx, in.InstanceID, false) // no force: should the id have another life by now, that is let be
-		}
-		if err != nil && !errors.Is(err, provider.ErrNotFound) && !errors.Is(err, provider.ErrNotTerminal) {
-			errs = append(errs, err)
-		}
-	}
-	return errs
-}
-
-// worthWaking spaces the wakes of one instance: at 2, 4, 8, 16 and 32 minutes of age, and after an hour whenever it is seen. A
-// hub that is behind must not be sent a message for each pending instance at each tick: the backlog would feed itself.
-func worthWaking(age time.Duration) bool {
-	n := int(age / pendingFor)
-	return n&(n-1) == 0 || age > time.Hour
 }

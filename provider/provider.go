@@ -123,20 +123,25 @@ type WorkItems interface {
 	ReadSettled(ctx context.Context, executionID string, from int64) (Settlements, error)
 }
 
-// Timers is what keeps time.
+// Timers is what keeps time, and finds what has stood still for too long.
+//
+// The three that find instances yield some at a time; who asks for the next is done with those before. They note how far they have come as
+// they go, so that a look that is cut short is not for nothing: the next one goes on there. What cannot be read is an error among
+// the others, after which they go on as far as they can. Two looks at once are harmless.
 type Timers interface {
 	// AdoptTimers reads the records of the timers queue. Those that cannot be read are for DeadLetter.
 	AdoptTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
 	// HoldTimers brings timers back to the timers queue, to be seen again when they are nearly due: early by less than a
 	// second; or earlier when they are further away than can be told at once, to be held again. Repeating it is harmless.
 	HoldTimers(ctx context.Context, timers ...Timer) error
-	// PendingInstances finds instances that were started before the given time and had no turn (R11). It looks an hour back
-	// from where the last whole look ended. An instance that cannot be read is an error among the others.
-	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[Instance, error]
-	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18).
-	BlockedInstances(ctx context.Context) iter.Seq2[Instance, error]
+	// PendingInstances finds instances that should have had their first turn before the given time and had none (R11): those that were started before
+	// it, or are to begin before it where their start is delayed. Each is found again and again, after twice as long each time, from two minutes to an hour.
+	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]Instance, error]
+	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18): again for each build, and for the
+	// same after ten minutes, twenty, up to an hour.
+	BlockedInstances(ctx context.Context) iter.Seq2[[]Instance, error]
 	// DeletingInstances finds instances whose deletion has made no progress for two minutes: DeleteInstance finishes it (R17).
-	DeletingInstances(ctx context.Context) iter.Seq2[Instance, error]
+	DeletingInstances(ctx context.Context) iter.Seq2[[]Instance, error]
 }
 
 // Records is what is done with a record whatever it holds.

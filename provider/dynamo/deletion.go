@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -118,7 +117,7 @@ func (p *Provider) mark(in *provider.Instance, watermark provider.Position, now 
 		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
 			" REMOVE blockedBy, diagnosis"),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
-		ExpressionAttributeNames: map[string]string{"#status": attrStatus},
+		ExpressionAttributeNames: map[string]string{nameStatus: attrStatus},
 		ExpressionAttributeValues: item{
 			":status": str(string(provider.StatusDeleting)), ":since": str(formatTime(now)), ":attention": str(attentionDeleting),
 			":wm": str(watermark.Sequence), ":inbox": str(watermark.Inbox), ":x": str(in.ExecutionID),
@@ -199,33 +198,4 @@ func (p *Provider) bury(ctx context.Context, it item, last string) error {
 		return errGoOn
 	}
 	return err
-}
-
-// deletingFor is how long a deletion may make no progress before the watch goes on with it.
-const deletingFor = 2 * time.Minute
-
-// DeletingInstances reads the index of what needs attention, and then each instance: the index may not have heard yet that a
-// deletion is finished, and that the id has another life.
-func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[provider.Instance, error] {
-	in := p.attentionQuery(attentionDeleting)
-	in.KeyConditionExpression = aws.String("attention = :kind AND updated < :before")
-	in.ExpressionAttributeValues[":before"] = str(formatTime(p.now().Add(-deletingFor)))
-	return func(yield func(provider.Instance, error) bool) {
-		for page, err := range p.query(ctx, "", in) {
-			if err != nil {
-				yield(provider.Instance{}, err)
-				return
-			}
-			for _, it := range page {
-				id := getString(it, attrPK)
-				in, err := p.readInstance(ctx, id[min(len(idPrefix), len(id)):], provider.Strong)
-				if errors.Is(err, provider.ErrNotFound) || err == nil && in.Status != provider.StatusDeleting {
-					continue
-				}
-				if !yield(in, err) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -69,6 +69,9 @@ func decodeInstance(it item) (provider.Instance, error) {
 	if in.UpdatedAt, err = time.Parse(timeFormat, getString(it, attrUpdated)); err != nil {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
+	if in.Status == provider.StatusPending {
+		in.UpdatedAt = in.CreatedAt // nothing has happened; what is stored may be when the watch looks at it next
+	}
 	if at := getString(it, attrStartAt); at != "" {
 		if in.StartAt, err = time.Parse(timeFormat, at); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: startAt: %w", in.InstanceID, err)
@@ -209,7 +212,7 @@ func (u *projection) removals() string {
 
 func (u *projection) values(in *dynamodb.UpdateItemInput) {
 	if u.status != "" {
-		in.ExpressionAttributeNames["#status"], in.ExpressionAttributeValues[":status"] = attrStatus, str(string(u.status))
+		in.ExpressionAttributeNames[nameStatus], in.ExpressionAttributeValues[":status"] = attrStatus, str(string(u.status))
 	}
 	if u.version != "" && u.status != "" {
 		in.ExpressionAttributeNames["#version"], in.ExpressionAttributeValues[":version"] = "version", str(u.version)

@@ -20,9 +20,12 @@ const (
 	attrShard       = "gs"
 	attrCreated     = "created"
 
-	// The index by attention holds what is blocked, and is empty where all is well.
+	// The index by attention holds what is blocked, being deleted, or was found pending for too long, and is empty where all is well.
 	indexByAttention = "byAttention"
+	attrAttention    = "attention"
 	attentionBlocked = "blocked"
+	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it next.
+	attentionPending = "pending"
 	// attentionDeleting marks an instance whose deletion is not finished (R17).
 	attentionDeleting = "deleting"
 
@@ -34,6 +37,7 @@ const (
 	attrStartID   = "startId"
 	attrExecution = "execution"
 	attrStatus    = "status"
+	nameStatus    = "#status"
 	attrUpdated   = "updated"
 	attrStartAt   = "startAt"
 	attrParent    = "parent"

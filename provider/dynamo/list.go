@@ -6,10 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -176,105 +174,4 @@ func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
 		ExpressionAttributeNames:  map[string]string{"#created": attrCreated}, // every name that might be a reserved word is aliased
 		ExpressionAttributeValues: item{":shard": str(strconv.Itoa(shard)), ":from": str(from), ":to": str(to)},
 	}
-}
-
-// pendingWindow is how far the watch looks back from where its last whole look ended: an instance that it woke gets this long
-// to have its turn. So the watch forgives any absence of its own, and a look costs what was started meanwhile.
-const pendingWindow = time.Hour
-
-// skWatch is the item that says where the last look ended.
-const skWatch = "watch"
-
-// PendingInstances looks through what was started since an hour before the last look ended for what had no turn.
-func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[provider.Instance, error] {
-	return func(yield func(provider.Instance, error) bool) {
-		from, err := p.watchedUpTo(ctx, startedBefore)
-		if err != nil {
-			yield(provider.Instance{}, err)
-			return
-		}
-		for shard := range shards {
-			for page, err := range p.query(ctx, "", p.shardQuery(shard, formatTime(from.Add(-pendingWindow)), formatTime(startedBefore))) {
-				if err != nil {
-					yield(provider.Instance{}, err)
-					return
-				}
-				if !yieldPending(page, startedBefore, yield) {
-					return
-				}
-			}
-		}
-		if err := p.setWatched(ctx, startedBefore); err != nil {
-			yield(provider.Instance{}, err)
-		}
-	}
-}
-
-// BlockedInstances reads the index by attention. A build that was just deployed reports when it first runs a turn, which may
-// never come where everything is blocked: so the orchestrator is asked to.
-func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[provider.Instance, error] {
-	return func(yield func(provider.Instance, error) bool) {
-		last, err := p.builds.last(ctx, p)
-		if err != nil {
-			yield(provider.Instance{}, err)
-			return
-		}
-		for page, err := range p.query(ctx, "", p.attentionQuery(attentionBlocked)) {
-			if err != nil {
-				yield(provider.Instance{}, err)
-				return
-			}
-			for _, it := range page {
-				if getString(it, attrBlockedBy) == last {
-					p.poke(ctx)
-				} else if id := getString(it, attrPK); !yield(provider.Instance{InstanceID: id[min(len(idPrefix), len(id)):], Status: provider.StatusBlocked}, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
-		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(kind)},
-	}
-}
-
-func (p *Provider) watchedUpTo(ctx context.Context, otherwise time.Time) (time.Time, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: item{attrPK: str(pkHub), attrSK: str(skWatch)}})
-		return err
-	})
-	if err != nil {
-		return otherwise, err
-	}
-	at, err := time.Parse(timeFormat, getString(out.Item, "upTo"))
-	if err != nil || at.After(otherwise) {
-		return otherwise, nil //nolint:nilerr // the first look, or somebody is ahead
-	}
-	return at, nil
-}
-
-func (p *Provider) setWatched(ctx context.Context, upTo time.Time) error {
-	in := &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: item{attrPK: str(pkHub), attrSK: str(skWatch), "upTo": str(formatTime(upTo))}}
-	return call(ctx, "DynamoDB.PutItem", "", func() error {
-		_, err := p.table.PutItem(ctx, in)
-		return err
-	})
-}
-
-// yieldPending leaves out what is to wait still: it has a timer that nothing can lose.
-func yieldPending(page []item, startedBefore time.Time, yield func(provider.Instance, error) bool) bool {
-	for _, it := range page {
-		if !matches(it, provider.Query{Status: provider.StatusPending}) || getString(it, attrStartAt) > formatTime(startedBefore) {
-			continue
-		}
-		if in, err := decodeInstance(it); !yield(in, err) {
-			return false
-		}
-	}
-	return true
 }

@@ -110,7 +110,7 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 		TableName: &p.hub.Table, Key: instanceKey(instanceID),
 		UpdateExpression:         aws.String(set + forget),
 		ConditionExpression:      aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked)"),
-		ExpressionAttributeNames: map[string]string{"#updated": "updated", "#status": "status", "#x": "execution"},
+		ExpressionAttributeNames: map[string]string{"#updated": "updated", nameStatus: attrStatus, "#x": "execution"},
 		ExpressionAttributeValues: item{
 			":updated": str(formatTime(p.now())), ":x": str(executionID), ":status": str(string(provider.StatusRunning)),
 			":pending": str(string(provider.StatusPending)), ":running": str(string(provider.StatusRunning)),

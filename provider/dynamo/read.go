@@ -117,6 +117,15 @@ func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.Qu
 
 // queryPage reads one page, and makes in ask for the next: from no key, when there is none.
 func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]item, error) {
+	out, err := p.queryOnce(ctx, instanceID, in)
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// queryOnce is queryPage with all that the answer says.
+func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	var out *dynamodb.QueryOutput
 	err := call(ctx, "DynamoDB.Query", instanceID, func() (err error) {
 		out, err = p.table.Query(ctx, in)
@@ -128,7 +137,7 @@ func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamod
 	if in.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 {
 		in.ExclusiveStartKey = nil
 	}
-	return out.Items, nil
+	return out, nil
 }
 
 // ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a segment.

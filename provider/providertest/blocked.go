@@ -41,7 +41,9 @@ func (f *fixture) wantBlocked(want ...string) {
 	got := []string{}
 	for in, err := range f.p.BlockedInstances(f.ctx()) {
 		f.must(err)
-		got = append(got, in.InstanceID)
+		for i := range in {
+			got = append(got, in[i].InstanceID)
+		}
 	}
 	f.wantEqual("blocked in another build", got, append([]string{}, want...))
 }

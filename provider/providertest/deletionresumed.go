@@ -179,10 +179,12 @@ func staysDeleting(f *fixture) {
 	f.family("a")
 	f.quiet("running")
 	deleting := func() (ids []string) {
-		for in, err := range f.p.DeletingInstances(f.ctx()) {
+		for some, err := range f.p.DeletingInstances(f.ctx()) {
 			f.must(err)
-			if ids = append(ids, in.InstanceID); in.Status != provider.StatusDeleting {
-				f.t.Errorf("found %s", text(in))
+			for _, in := range some {
+				if ids = append(ids, in.InstanceID); in.Status != provider.StatusDeleting {
+					f.t.Errorf("found %s", text(in))
+				}
 			}
 		}
 		return ids

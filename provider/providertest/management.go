@@ -265,7 +265,7 @@ func pendingInstances(f *fixture) {
 	var got []provider.Instance
 	for in, err := range f.p.PendingInstances(f.ctx(), before) {
 		f.must(err)
-		got = append(got, in)
+		got = append(got, in...)
 	}
 	f.wantEqual("pending", got, []provider.Instance{f.instance("stuck")})
 	n := 0

@@ -1,0 +1,263 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// loseAll drops what lies in the inbox and in the timers queue.
+func (h *hub) loseAll() (lost []provider.Record) {
+	h.t.Helper()
+	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
+		url := map[string]string{provider.QueueInbox: h.Provider.Hub().InboxURL, provider.QueueTimers: h.Provider.Hub().TimersURL}[queue]
+		for {
+			records := h.receive(url)
+			if len(records) == 0 {
+				break
+			}
+			if err := h.Provider.DeleteRecords(h.t.Context(), queue, records...); err != nil {
+				h.t.Fatal(err)
+			}
+			lost = append(lost, records...)
+		}
+	}
+	return lost
+}
+
+// wantWoken lets the watch look, and fails unless it wakes so many and nothing fails.
+func (h *hub) wantWoken(want int, when string) {
+	h.t.Helper()
+	if woken, err := h.Timekeeper.Watch(h.t.Context()); woken != want || err != nil {
+		h.t.Errorf("%s: woke %d, want %d, %v", when, woken, want, err)
+	}
+}
+
+// A start with a delay has a timer, which may be lost as any message may: in the dead letters of a queue that nobody empties. The watch leaves the
+// instance alone until it is due, and finds it then, however long ago it was started.
+func TestR11ADelayedStartWhoseTimerIsLostBeginsWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		const delay = 30 * 24 * time.Hour
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "s", StartAt: time.Now().Add(delay),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Minute)
+		if lost := h.loseAll(); len(lost) != 1 {
+			t.Fatalf("%d messages were lost, want the timer", len(lost))
+		}
+		h.wantWoken(0, "after a quarter of an hour")
+		if now := h.read(in); !now.UpdatedAt.Equal(now.CreatedAt) {
+			t.Errorf("it was updated at %v: nothing has happened to it", now.UpdatedAt)
+		}
+		time.Sleep(delay - 20*time.Minute)
+		h.wantWoken(0, "five minutes before it is due")
+		time.Sleep(7*time.Minute + time.Second)
+		h.wantWoken(1, "two minutes after")
+		if end := h.finish(in); string(end.Output) != "1" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}
+
+// Interleaving: two watches look at the same time, as when EventBridge invokes twice. Each instance is woken once.
+func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		const many = 40
+		for n := range many {
+			h.startPending(ctx, fmt.Sprint("i-", n))
+		}
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			time.Sleep(10 * time.Millisecond)
+			return next()
+		}
+		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // noticed first, then due again
+			time.Sleep(passes)
+			var both sync.WaitGroup
+			var woken [2]int
+			for i := range woken {
+				both.Go(func() {
+					var err error
+					if woken[i], err = h.Timekeeper.Watch(ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			both.Wait()
+			if woken[0]+woken[1] != many {
+				t.Errorf("woke %d and %d, want %d together", woken[0], woken[1], many)
+			}
+		}
+	})
+}
+
+// Interleaving: the index by creation hears of an instance late, when the watch has passed by; or the clock of whoever started it is slow.
+func TestR11WhatTheIndexShowsLateIsFound(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startPending(ctx, "late")
+		shard := h.item("i#late", "i")["gs"]
+		h.withoutShard(ctx, "late", nil)
+		for n := range 200 { // some in each shard, so that the watch passes by in all of them
+			h.startPending(ctx, fmt.Sprint("i-", n))
+		}
+		time.Sleep(3 * time.Minute)
+		h.wantWoken(200, "while the index has not heard of it")
+		h.withoutShard(ctx, "late", shard)
+		for range 40 {
+			time.Sleep(2 * time.Minute)
+			if _, err := h.Timekeeper.Watch(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, m := range h.receiveAll("sim://inbox.fifo") {
+			if strings.Contains(m.Body, `"late"`) {
+				return
+			}
+		}
+		t.Error("nobody has woken it in an hour and twenty minutes")
+	})
+}
+
+// withoutShard takes an instance out of the index by creation, or puts it back.
+func (h *hub) withoutShard(ctx context.Context, instanceID string, shard ddbtypes.AttributeValue) {
+	h.t.Helper()
+	it := h.item("i#"+instanceID, "i")
+	delete(it, "gs")
+	if shard != nil {
+		it["gs"] = shard
+	}
+	if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// receiveAll takes all that is visible in a queue.
+func (h *hub) receiveAll(url string) (all []provider.Record) {
+	for {
+		some := h.receive(url)
+		if len(some) == 0 {
+			return all
+		}
+		all = append(all, some...)
+	}
+}
+
+// A hub that was served by the release before has one mark for the watch, and may hold what that never found.
+func TestR11TheWatchOfTheReleaseBeforeHasLeftAMark(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startPending(ctx, "long-ago")
+		time.Sleep(5 * 24 * time.Hour)
+		h.startPending(ctx, "before-the-mark")
+		time.Sleep(10 * time.Minute)
+		mark := map[string]ddbtypes.AttributeValue{
+			"pk": &ddbtypes.AttributeValueMemberS{Value: "hub"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "watch"},
+			"upTo": &ddbtypes.AttributeValueMemberS{Value: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+		}
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: mark}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Hour)
+		h.startPending(ctx, "since")
+		time.Sleep(3 * time.Minute)
+		h.wantWoken(3, "the first look of this release")
+		h.wantWoken(0, "the second")
+	})
+}
+
+// A start whose first turn has come is nobody's concern: neither noticed, nor written, however often the watch looks.
+func TestTheWatchWritesNothingForWhatIsWell(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		in := h.start("timer", 30*24*time.Hour)
+		h.serveFor(10 * time.Minute)
+		h.wantWoken(0, "the first look")
+		h.wantWoken(0, "the second look")
+		from := len(h.made())
+		time.Sleep(2 * time.Minute)
+		h.wantWoken(0, "the third look")
+		for _, c := range h.made()[from:] {
+			switch c.Input.(type) {
+			case *dynamodb.GetItemInput, *dynamodb.QueryInput, *sqs.ReceiveMessageInput:
+			default:
+				t.Errorf("it calls %s", c.Operation)
+			}
+		}
+		if now := h.read(in); now.Status != provider.StatusRunning {
+			t.Errorf("it is %s", now.Status)
+		}
+	})
+}
+
+// After a deployment thousands of blocked instances are woken together. A hub that takes an hour over their turns is not sent a wake for each of
+// them at each look meanwhile.
+func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
+	t.Parallel()
+	const many = 3000
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.putBlocked(ctx, many, "bad")
+		sends := 0
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "SendMessageBatch" {
+				sends++
+			}
+			return next()
+		}
+		h.orchestrator(registry(), "mended")
+		sends = 0
+		h.wantWoken(many, "the first look after the deployment")
+		if sends > many/10+1 { // and one message asks the orchestrator to report
+			t.Errorf("%d wakes took %d calls", many, sends)
+		}
+		for range 4 {
+			time.Sleep(2 * time.Minute)
+			h.wantWoken(0, "while they wait for their turns")
+		}
+		total := 0
+		for range 30 {
+			time.Sleep(2 * time.Minute)
+			woken, err := h.Timekeeper.Watch(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += woken
+		}
+		if total != 2*many {
+			t.Errorf("woke %d in the hour after, want each of %d twice: after 10 minutes, and after 30", total, many)
+		}
+		h.orchestrator(registry(), "another")
+		h.wantWoken(many, "a build that is deployed meanwhile")
+	})
+}
+
+// putBlocked writes instances that are blocked in a build.
+func (h *hub) putBlocked(ctx context.Context, n int, build string) {
+	h.t.Helper()
+	h.startPending(ctx, "i-0")
+	it := h.item("i#i-0", "i")
+	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }
+	it["status"], it["attention"], it["blockedBy"], it["diagnosis"] = s("Blocked"), s("blocked"), s(build), s(`{"type":"nondeterminism","message":"m"}`)
+	for i := range n {
+		it["pk"] = s(fmt.Sprint("i#i-", i))
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}

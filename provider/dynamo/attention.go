@@ -1,0 +1,248 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// attentionQuery reads the index by attention, of one kind: the longest unchanged first.
+func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
+		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(kind)},
+	}
+}
+
+// place is where a walk through the index by attention has come to.
+type place struct {
+	Updated string `json:"updated,omitempty"`
+	Key     string `json:"key,omitempty"` // pk of the instance
+}
+
+// after is the key of the index to start behind; nil for the beginning.
+func (a place) after(kind string) item {
+	if a.Key == "" {
+		return nil
+	}
+	return item{attrAttention: str(kind), attrUpdated: str(a.Updated), attrPK: str(a.Key), attrSK: str(skInstance)}
+}
+
+func placeOf(it item) place {
+	return place{Updated: getString(it, attrUpdated), Key: getString(it, attrPK)}
+}
+
+// getAll reads the instances that an index has named, strongly consistent: it holds their keys alone, and may be behind. Those that are
+// there no more are left out.
+func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs []error) {
+	var mu sync.Mutex
+	found := make([]item, len(named))
+	reads := make([]func() error, len(named))
+	for i, it := range named {
+		reads[i] = func() error {
+			got, err := p.getInstance(ctx, instanceIDOf(it), provider.Strong)
+			if err != nil && !errors.Is(err, provider.ErrNotFound) {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			found[i] = got
+			return nil
+		}
+	}
+	_ = together(reads...)
+	for _, it := range found {
+		if len(it) > 0 {
+			items = append(items, it)
+		}
+	}
+	return items, errs
+}
+
+// readAll reads the instances that an index has named and that have the status which it named them for.
+func (p *Provider) readAll(ctx context.Context, named []item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
+	items, errs := p.getAll(ctx, named)
+	for _, it := range items {
+		if getString(it, attrStatus) != string(status) {
+			continue
+		}
+		in, err := decodeInstance(it)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, in)
+	}
+	return found, errs
+}
+
+func instanceIDOf(it item) string {
+	pk := getString(it, attrPK)
+	return pk[min(len(idPrefix), len(pk)):]
+}
+
+// handOut yields errors, and then what was found, if anything.
+func handOut(found []provider.Instance, errs []error, yield func([]provider.Instance, error) bool) (goOn bool) {
+	for _, err := range errs {
+		if !yield(nil, err) {
+			return false
+		}
+	}
+	return len(found) == 0 || yield(found, nil)
+}
+
+const (
+	// dutyBlocked and dutyDeleting name the marks.
+	dutyBlocked  = "blocked"
+	dutyDeleting = "deleting"
+
+	blockedAtOnce  = 250
+	deletingAtOnce = 16 // each may take long
+)
+
+// blockedRound is how long a round through the blocked instances lasts at least, for the same build: twice as long each time, up to an hour. Who was
+// woken needs time for its turn, and must not be sent a message at each look meanwhile.
+const (
+	blockedRound   = 10 * time.Minute
+	longestRound   = time.Hour
+	roundsToDouble = 3
+)
+
+// blockedMark is how far the watch has come with the blocked instances.
+type blockedMark struct {
+	Build string    `json:"build"` // that they are woken for
+	Round int       `json:"round"` // how often they were, before this round
+	Next  time.Time `json:"next"`  // when the next round begins
+	At    place     `json:"at"`
+}
+
+// round is the mark for a look: this round's, or the first of a new round.
+func (m blockedMark) round(build string, now time.Time) blockedMark {
+	switch {
+	case m.Build != build || m.Next.IsZero():
+		return blockedMark{Build: build, Next: now.Add(blockedRound)}
+	case now.Before(m.Next):
+		return m
+	default:
+		n := m.Round + 1
+		return blockedMark{Build: build, Round: n, Next: now.Add(min(blockedRound<<min(n, roundsToDouble), longestRound))}
+	}
+}
+
+// BlockedInstances goes through the index by attention, from where it stopped. It notes how far it has come before each step, so that an
+// instance that nobody can deal with holds nobody up: it comes again in the next round. A build that was just deployed reports when it
+// first runs a turn, which may never come where everything is blocked: so the orchestrator is asked to.
+func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return func(yield func([]provider.Instance, error) bool) {
+		some, err := p.anyBlocked(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !some {
+			return
+		}
+		last, err := p.builds.last(ctx, p)
+		var mark blockedMark
+		if err == nil {
+			err = p.readMark(ctx, dutyBlocked, &mark)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		p.walkBlocked(ctx, mark.round(last, p.now()), yield)
+	}
+}
+
+// anyBlocked looks whether any instance is blocked, and asks for a report if so.
+func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
+	in := p.attentionQuery(attentionBlocked)
+	in.Limit = aws.Int32(1)
+	one, err := p.queryPage(ctx, "", in)
+	if len(one) > 0 {
+		p.poke(ctx)
+	}
+	return len(one) > 0, err
+}
+
+func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func([]provider.Instance, error) bool) {
+	in := p.attentionQuery(attentionBlocked)
+	in.Limit, in.ExclusiveStartKey = aws.Int32(blockedAtOnce), mark.At.after(attentionBlocked)
+	for {
+		page, err := p.queryPage(ctx, "", in)
+		if err == nil && len(page) > 0 {
+			mark.At = placeOf(page[len(page)-1])
+			err = p.putMark(ctx, dutyBlocked, mark)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var elsewhere []item
+		for _, it := range page {
+			if getString(it, attrBlockedBy) != mark.Build {
+				elsewhere = append(elsewhere, it)
+			}
+		}
+		found, errs := p.readAll(ctx, elsewhere, provider.StatusBlocked)
+		if !handOut(found, errs, yield) || in.ExclusiveStartKey == nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// deletingFor is how long a deletion may make no progress before the watch goes on with it.
+const deletingFor = 2 * time.Minute
+
+// DeletingInstances goes through the index of what needs attention, all of it, beginning where the last look stopped; and then reads each
+// instance: the index may not have heard yet that a deletion is finished, and that the id has another life. It notes how far it has come before
+// each step, so that a deletion that cannot be finished, or takes its process down, holds up no other.
+func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
+	return func(yield func([]provider.Instance, error) bool) {
+		before := formatTime(p.now().Add(-deletingFor))
+		var begun place
+		if err := p.readMark(ctx, dutyDeleting, &begun); err != nil {
+			yield(nil, err)
+			return
+		}
+		if begun.Updated >= before {
+			begun = place{}
+		}
+		if p.walkDeleting(ctx, begun, place{Updated: before}, yield) && begun.Key != "" {
+			p.walkDeleting(ctx, place{}, begun, yield)
+		}
+	}
+}
+
+// walkDeleting goes through what is behind one place and not behind another.
+func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield func([]provider.Instance, error) bool) (goOn bool) {
+	in := p.attentionQuery(attentionDeleting)
+	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
+	in.ExpressionAttributeValues[":before"] = str(upTo.Updated)
+	in.Limit, in.ExclusiveStartKey = aws.Int32(deletingAtOnce), behind.after(attentionDeleting)
+	for {
+		page, err := p.queryPage(ctx, "", in)
+		if err == nil && len(page) > 0 {
+			err = p.putMark(ctx, dutyDeleting, placeOf(page[len(page)-1]))
+		}
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		found, errs := p.readAll(ctx, page, provider.StatusDeleting)
+		if !handOut(found, errs, yield) || ctx.Err() != nil {
+			return false
+		}
+		if in.ExclusiveStartKey == nil {
+			return true
+		}
+	}
+}

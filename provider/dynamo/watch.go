@@ -1,0 +1,57 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// skWatch begins the sort keys of the items that say how far a duty of the watch has come. The bare one is of releases before, which
+// had one mark for all.
+const skWatch = "watch"
+
+// attrMark is what such an item holds, as JSON.
+const attrMark = "mark"
+
+func watchKey(duty string) item { return item{attrPK: str(pkHub), attrSK: str(skWatch + "#" + duty)} }
+
+// readMark reads how far a duty has come; into stays as it is where nothing was left, or nothing that this release can read: the duty
+// begins anew then, which harms nobody.
+func (p *Provider) readMark(ctx context.Context, duty string, into any) error {
+	it, err := p.getWatchItem(ctx, watchKey(duty))
+	if at := getString(it, attrMark); err == nil && at != "" {
+		if err := json.Unmarshal([]byte(at), into); err != nil {
+			p.log.WarnContext(ctx, "the watch cannot read how far it has come: it begins anew", "duty", duty, "error", err)
+		}
+	}
+	return err
+}
+
+func (p *Provider) getWatchItem(ctx context.Context, key item) (item, error) {
+	var out *dynamodb.GetItemOutput
+	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: key})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// putMark leaves how far a duty has come. Of two watches that look at once the last to write decides: what the other has done since is
+// looked at again.
+func (p *Provider) putMark(ctx context.Context, duty string, mark any) error {
+	at, err := json.Marshal(mark)
+	if err != nil {
+		return fmt.Errorf("dynamo: mark of the watch: %s: %w", duty, err)
+	}
+	it := watchKey(duty)
+	it[attrMark] = str(string(at))
+	return call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
+		return err
+	})
+}
