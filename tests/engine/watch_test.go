@@ -1,0 +1,272 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// What a hub comes out of a busy hour with, in which nobody kept watch.
+const (
+	startedInTheHour = 1_000_000
+	lostWakes        = 2_000 // and as many blocked in an earlier build
+	unfinished       = 300   // deletions
+	moved            = 500   // messages that were delivered too often
+)
+
+// renewerTimeout is the stack's.
+const renewerTimeout = 60 * time.Second
+
+// latencies are what calls take. Pages are slow: one of 1 MB takes 2.5 seconds, so that the hour does not fit a look.
+func latencies(c simaws.Call) time.Duration {
+	const perItem = 750 * time.Microsecond // of 300 bytes
+	switch in := c.Input.(type) {
+	case *dynamodb.QueryInput:
+		items := int32(3_300)
+		if in.Limit != nil {
+			items = min(items, *in.Limit)
+		}
+		return 10*time.Millisecond + time.Duration(items)*perItem
+	case *sqs.SendMessageBatchInput, *sqs.ReceiveMessageInput, *sqs.DeleteMessageBatchInput:
+		return 15 * time.Millisecond
+	default:
+		return 8 * time.Millisecond
+	}
+}
+
+// busy is a hub after such an hour.
+type busy struct {
+	*simhub.Hub
+
+	t    *testing.T
+	slow atomic.Bool
+	ids  []string // of what may be stuck
+	// unerased makes deletions stop when they erase.
+	unerased atomic.Bool
+}
+
+func (b *busy) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	if put, ok := c.Input.(*dynamodb.PutItemInput); ok && b.unerased.Load() && put.Item["stub"] != nil {
+		return context.DeadlineExceeded
+	}
+	if b.slow.Load() {
+		select {
+		case <-time.After(latencies(c)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return next()
+}
+
+// A million instances were started in an hour while the watch could not look: the renewer was throttled, say. Its looks have a minute each. Within
+// ten of them all is dealt with that had got stuck, though no single look could go through the hour.
+func TestTheWatchRecoversFromABusyHour(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{t: t}
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "short", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		var err error
+		if b.Hub, err = simhub.New(simhub.Options{Registry: r, Intercept: b.intercept}); err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		ctx := t.Context()
+		b.getStuck(ctx)
+		b.slow.Store(true)
+		for tick := 1; ; tick++ {
+			woken, took := b.tick(ctx)
+			left := b.stuck(ctx)
+			t.Logf("look %d: %v, woke %d; left: %s", tick, took.Round(time.Millisecond), woken, left)
+			if left == (stuck{}) {
+				break
+			}
+			if tick == 10 {
+				t.Fatal("not recovered within ten looks")
+			}
+		}
+	})
+}
+
+// tick lets the watch look as the renewer does, and the functions run until the next time.
+func (b *busy) tick(ctx context.Context) (woken int, took time.Duration) {
+	began := time.Now()
+	invocation, stop := context.WithTimeout(ctx, renewerTimeout)
+	defer stop()
+	woken, err := b.Timekeeper.Watch(invocation)
+	if took = time.Since(began); err != nil || took >= renewerTimeout {
+		b.t.Errorf("after %v the watch ended with: %v", took, err)
+	}
+	b.ServeFor(ctx, 2*time.Minute-took)
+	return woken, took
+}
+
+// stuck is what is left to be dealt with.
+type stuck struct{ pending, blocked, deleting, moved int }
+
+func (s stuck) String() string {
+	return fmt.Sprintf("%d pending, %d blocked, %d deleting, %d moved", s.pending, s.blocked, s.deleting, s.moved)
+}
+
+func (b *busy) stuck(ctx context.Context) (s stuck) {
+	b.slow.Store(false)
+	defer b.slow.Store(true)
+	for _, id := range b.ids {
+		in, err := b.Provider.ReadInstance(ctx, id)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+		case err != nil:
+			b.t.Fatal(err)
+		case in.Status == provider.StatusPending:
+			s.pending++
+		case in.Status == provider.StatusBlocked:
+			s.blocked++
+		case in.Status == provider.StatusDeleting:
+			s.deleting++
+		}
+	}
+	time.Sleep(2 * time.Minute) // what a look has seen of the dead letters is hidden for a while
+	s.moved = b.movedLeft(ctx)
+	return s
+}
+
+// movedLeft counts the dead letters that nobody has dealt with: those without a reason.
+func (b *busy) movedLeft(ctx context.Context) (n int) {
+	for m, err := range b.Provider.MovedRecords(ctx) {
+		if err != nil || m.Queue != provider.QueueInbox {
+			b.t.Fatal(m.Queue, err)
+		}
+		n++
+	}
+	time.Sleep(2 * time.Minute)
+	return n
+}
+
+func s1(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// getStuck lets an hour pass in which all that happened.
+func (b *busy) getStuck(ctx context.Context) {
+	b.deletions(ctx)
+	template := b.template(ctx)
+	for n := range moved {
+		b.move(ctx, fmt.Sprintf("moved-%d", n))
+	}
+	b.putMany(ctx, template, startedInTheHour)
+	time.Sleep(time.Hour)
+	if n := b.stuck(ctx); n != (stuck{lostWakes + moved, lostWakes, unfinished, moved}) {
+		b.t.Fatalf("stuck are %s", n)
+	}
+}
+
+// deletions begins deletions that are not finished.
+func (b *busy) deletions(ctx context.Context) {
+	for n := range unfinished {
+		b.start(ctx, fmt.Sprintf("deleted-%d", n))
+	}
+	b.ServeFor(ctx, time.Minute)
+	b.unerased.Store(true)
+	for n := range unfinished {
+		if err := b.Provider.DeleteInstance(ctx, fmt.Sprintf("deleted-%d", n), false); err == nil {
+			b.t.Fatal("a deletion was finished")
+		}
+	}
+	b.unerased.Store(false)
+}
+
+func (b *busy) start(ctx context.Context, id string) {
+	b.t.Helper()
+	b.ids = append(b.ids, id)
+	_, err := b.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "short", Input: history.Payload("1"), StartID: id})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// template is an instance that is over, as it lies in the table.
+func (b *busy) template(ctx context.Context) map[string]types.AttributeValue {
+	b.start(ctx, "over")
+	b.ServeFor(ctx, time.Minute)
+	out, err := b.Cloud.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": s1("i#over"), "sk": s1("i")}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out.Item
+}
+
+// move starts an instance whose wake goes to the dead letters, as after a hundred deliveries.
+func (b *busy) move(ctx context.Context, id string) {
+	b.start(ctx, id)
+	inbox := b.Provider.Hub().InboxURL
+	dead := b.Provider.Hub().DeadLetters[provider.QueueInbox]
+	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &inbox, MaxNumberOfMessages: 10})
+	if err != nil || len(got.Messages) != 1 {
+		b.t.Fatal(len(got.Messages), err)
+	}
+	m := got.Messages[0]
+	if _, err = b.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &dead, MessageBody: m.Body, MessageGroupId: &id, MessageDeduplicationId: &id}); err == nil {
+		_, err = b.Cloud.Queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &inbox, ReceiptHandle: m.ReceiptHandle})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// putMany lets an hour pass in which instances are started that are over by now; of every so many the wake of one is lost, and one is blocked.
+func (b *busy) putMany(ctx context.Context, template map[string]types.AttributeValue, many int) {
+	b.t.Helper()
+	for n := range many {
+		if n%(many/lostWakes) == 0 {
+			time.Sleep(time.Hour / lostWakes)
+			b.start(ctx, fmt.Sprint("pending-", n))
+			b.start(ctx, fmt.Sprint("blocked-", n))
+			b.loseWakes(ctx)
+			b.block(ctx, fmt.Sprint("blocked-", n))
+		}
+		it := maps.Clone(template)
+		at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+		it["pk"], it["created"], it["updated"], it["gs"] = s1(fmt.Sprint("i#i-", n)), s1(fmt.Sprintf("%s#%08x", at, n)), s1(at), s1(fmt.Sprint(n%16))
+		if _, err := b.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// loseWakes drops what is in the inbox.
+func (b *busy) loseWakes(ctx context.Context) {
+	inbox := b.Provider.Hub().InboxURL
+	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &inbox, MaxNumberOfMessages: 10})
+	if err == nil {
+		err = b.Provider.DeleteRecords(ctx, provider.QueueInbox, simhub.Records(got.Messages)...)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *busy) block(ctx context.Context, id string) {
+	in, err := b.Provider.ReadInstance(ctx, id)
+	if err == nil {
+		err = b.Provider.BlockInstance(ctx, id, in.ExecutionID, "an earlier build", &history.Failure{Type: history.TypeNondeterminism, Message: "m"})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
