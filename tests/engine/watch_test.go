@@ -51,8 +51,8 @@ func latencies(c simaws.Call) time.Duration {
 	}
 }
 
-// busy is a hub after such an hour.
-type busy struct {
+// busyHour is a hub after such an hour.
+type busyHour struct {
 	*simhub.Hub
 
 	t    *testing.T
@@ -62,7 +62,7 @@ type busy struct {
 	unerased atomic.Bool
 }
 
-func (b *busy) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+func (b *busyHour) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	if put, ok := c.Input.(*dynamodb.PutItemInput); ok && b.unerased.Load() && put.Item["stub"] != nil {
 		return context.DeadlineExceeded
 	}
@@ -81,7 +81,7 @@ func (b *busy) intercept(ctx context.Context, c simaws.Call, next func() error) 
 func TestTheWatchRecoversFromABusyHour(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
 	synctest.Test(t, func(t *testing.T) {
-		b := &busy{t: t}
+		b := &busyHour{t: t}
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "short", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
 		var err error
@@ -107,7 +107,7 @@ func TestTheWatchRecoversFromABusyHour(t *testing.T) {
 }
 
 // tick lets the watch look as the renewer does, and the functions run until the next time.
-func (b *busy) tick(ctx context.Context) (woken int, took time.Duration) {
+func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	began := time.Now()
 	invocation, stop := context.WithTimeout(ctx, renewerTimeout)
 	defer stop()
@@ -126,7 +126,7 @@ func (s stuck) String() string {
 	return fmt.Sprintf("%d pending, %d blocked, %d deleting, %d moved", s.pending, s.blocked, s.deleting, s.moved)
 }
 
-func (b *busy) stuck(ctx context.Context) (s stuck) {
+func (b *busyHour) stuck(ctx context.Context) (s stuck) {
 	b.slow.Store(false)
 	defer b.slow.Store(true)
 	for _, id := range b.ids {
@@ -149,7 +149,7 @@ func (b *busy) stuck(ctx context.Context) (s stuck) {
 }
 
 // movedLeft counts the dead letters that nobody has dealt with: those without a reason.
-func (b *busy) movedLeft(ctx context.Context) (n int) {
+func (b *busyHour) movedLeft(ctx context.Context) (n int) {
 	for m, err := range b.Provider.MovedRecords(ctx) {
 		if err != nil || m.Queue != provider.QueueInbox {
 			b.t.Fatal(m.Queue, err)
@@ -160,10 +160,10 @@ func (b *busy) movedLeft(ctx context.Context) (n int) {
 	return n
 }
 
-func s1(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 // getStuck lets an hour pass in which all that happened.
-func (b *busy) getStuck(ctx context.Context) {
+func (b *busyHour) getStuck(ctx context.Context) {
 	b.deletions(ctx)
 	template := b.template(ctx)
 	for n := range moved {
@@ -177,7 +177,7 @@ func (b *busy) getStuck(ctx context.Context) {
 }
 
 // deletions begins deletions that are not finished.
-func (b *busy) deletions(ctx context.Context) {
+func (b *busyHour) deletions(ctx context.Context) {
 	for n := range unfinished {
 		b.start(ctx, fmt.Sprintf("deleted-%d", n))
 	}
@@ -191,7 +191,7 @@ func (b *busy) deletions(ctx context.Context) {
 	b.unerased.Store(false)
 }
 
-func (b *busy) start(ctx context.Context, id string) {
+func (b *busyHour) start(ctx context.Context, id string) {
 	b.t.Helper()
 	b.ids = append(b.ids, id)
 	_, err := b.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "short", Input: history.Payload("1"), StartID: id})
@@ -201,10 +201,10 @@ func (b *busy) start(ctx context.Context, id string) {
 }
 
 // template is an instance that is over, as it lies in the table.
-func (b *busy) template(ctx context.Context) map[string]types.AttributeValue {
+func (b *busyHour) template(ctx context.Context) map[string]types.AttributeValue {
 	b.start(ctx, "over")
 	b.ServeFor(ctx, time.Minute)
-	out, err := b.Cloud.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": s1("i#over"), "sk": s1("i")}})
+	out, err := b.Cloud.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: map[string]types.AttributeValue{"pk": textValue("i#over"), "sk": textValue("i")}})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func (b *busy) template(ctx context.Context) map[string]types.AttributeValue {
 }
 
 // move starts an instance whose wake goes to the dead letters, as after a hundred deliveries.
-func (b *busy) move(ctx context.Context, id string) {
+func (b *busyHour) move(ctx context.Context, id string) {
 	b.start(ctx, id)
 	inbox := b.Provider.Hub().InboxURL
 	dead := b.Provider.Hub().DeadLetters[provider.QueueInbox]
@@ -230,7 +230,7 @@ func (b *busy) move(ctx context.Context, id string) {
 }
 
 // putMany lets an hour pass in which instances are started that are over by now; of every so many the wake of one is lost, and one is blocked.
-func (b *busy) putMany(ctx context.Context, template map[string]types.AttributeValue, many int) {
+func (b *busyHour) putMany(ctx context.Context, template map[string]types.AttributeValue, many int) {
 	b.t.Helper()
 	for n := range many {
 		if n%(many/lostWakes) == 0 {
@@ -242,7 +242,7 @@ func (b *busy) putMany(ctx context.Context, template map[string]types.AttributeV
 		}
 		it := maps.Clone(template)
 		at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-		it["pk"], it["created"], it["updated"], it["gs"] = s1(fmt.Sprint("i#i-", n)), s1(fmt.Sprintf("%s#%08x", at, n)), s1(at), s1(fmt.Sprint(n%16))
+		it["pk"], it["created"], it["updated"], it["gs"] = textValue(fmt.Sprint("i#i-", n)), textValue(fmt.Sprintf("%s#%08x", at, n)), textValue(at), textValue(fmt.Sprint(n%16))
 		if _, err := b.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 			b.t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func (b *busy) putMany(ctx context.Context, template map[string]types.AttributeV
 }
 
 // loseWakes drops what is in the inbox.
-func (b *busy) loseWakes(ctx context.Context) {
+func (b *busyHour) loseWakes(ctx context.Context) {
 	inbox := b.Provider.Hub().InboxURL
 	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &inbox, MaxNumberOfMessages: 10})
 	if err == nil {
@@ -261,7 +261,7 @@ func (b *busy) loseWakes(ctx context.Context) {
 	}
 }
 
-func (b *busy) block(ctx context.Context, id string) {
+func (b *busyHour) block(ctx context.Context, id string) {
 	in, err := b.Provider.ReadInstance(ctx, id)
 	if err == nil {
 		err = b.Provider.BlockInstance(ctx, id, in.ExecutionID, "an earlier build", &history.Failure{Type: history.TypeNondeterminism, Message: "m"})
