@@ -11,14 +11,15 @@ import (
 // MaxPage is the largest page of a list.
 const MaxPage = 1000
 
-// Query selects instances, newest first. Zero fields select all. Limit is the size of a page (0 is 100, at most MaxPage);
+// Query selects instances, newest first; those that are Blocked or Deleting by when they became so. Zero fields select all. Limit is the size of a page (0 is 100, at most MaxPage);
 // Cursor is the NextCursor of an earlier page of the same query.
 type Query = provider.Query
 
-// Page is one page of a list.
+// Page is one page of a list. Where few of many instances are selected it may hold fewer than the limit, or none, and not be the last: what one page
+// reads is bounded.
 type Page struct {
 	Instances  []Status
-	NextCursor string // empty: no more
+	NextCursor string // empty: no more. It alone says that the list is over
 }
 
 // List goes through all instances that q selects, page by page, from an index that may be a second behind. It ends with the

@@ -92,7 +92,7 @@ type Start struct {
 	Tags    map[string]string
 }
 
-// Query selects instances for a list, newest first. Zero fields select all.
+// Query selects instances for a list, newest first; with StatusBlocked and StatusDeleting those first whose status changed last. Zero fields select all.
 type Query struct {
 	Status       RuntimeStatus
 	Name         string
@@ -101,10 +101,11 @@ type Query struct {
 	Cursor       string // NextCursor of the page before, of the same query
 }
 
-// Page is one page of a list.
+// Page is one page of a list. What one page reads is bounded: where few of many instances are selected it may hold fewer than the limit, or none, and the
+// list goes on all the same.
 type Page struct {
 	Instances  []Instance
-	NextCursor string // empty: no more
+	NextCursor string // empty: no more. It alone says that a list is over
 }
 
 // Build is what a deployed build of the user's code can run.

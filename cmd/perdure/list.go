@@ -44,7 +44,7 @@ func (c *command) list(ctx context.Context, cl *client.Client, q client.Query) e
 	if err := checkLimit(q.Limit); err != nil {
 		return err
 	}
-	page, err := cl.ListPage(ctx, q)
+	page, err := fill(ctx, cl, q)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,21 @@ func (c *command) list(ctx context.Context, cl *client.Client, q client.Query) e
 	}
 	c.more(page.NextCursor)
 	return nil
+}
+
+// fill reads pages until there are as many instances as are asked for: where few are selected a page may be short.
+func fill(ctx context.Context, cl *client.Client, q client.Query) (all client.Page, err error) {
+	for want := q.Limit; ; {
+		page, err := cl.ListPage(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		all.Instances, all.NextCursor = append(all.Instances, page.Instances...), page.NextCursor
+		q.Cursor, q.Limit = page.NextCursor, want-len(all.Instances)
+		if q.Cursor == "" || q.Limit == 0 {
+			return all, nil
+		}
+	}
 }
 
 // checkLimit refuses 0, which to the client is none.

@@ -2,7 +2,13 @@ package dynamo_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
@@ -34,5 +40,113 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 			t.Errorf("%d queries, want one for each of 16 shards", n)
 		}
 		q.Cursor = page.NextCursor
+	}
+}
+
+// hubOf is a provider on a table with many instances that are over, and a few of another status and name.
+func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, *simaws.Cloud) {
+	t.Helper()
+	cloud := simaws.New(simaws.WithTable(table()))
+	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range many {
+		at := time.Unix(int64(n), 0).UTC().Format("2006-01-02T15:04:05.000Z")
+		it := map[string]types.AttributeValue{}
+		for name, v := range map[string]string{
+			"pk": fmt.Sprint("i#", n), "sk": "i", "gs": fmt.Sprint(n % 16), "created": fmt.Sprintf("%s#%08x", at, n), "updated": at, "status": "Completed", "name": "order",
+			"startId": "s", "execution": "x",
+		} {
+			it[name] = &types.AttributeValueMemberS{Value: v}
+		}
+		if every := many / max(len(few), 1); n%every == every-1 {
+			for name, v := range few[n/every] {
+				it[name] = &types.AttributeValueMemberS{Value: v}
+			}
+		}
+		if _, err := cloud.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cloud.ResetCounts()
+	return p, cloud
+}
+
+// A page whose filter selects one of very many instances ends when it has read its share, and the list goes on to find it: an API that has
+// half a minute, and 256 MB, answers each time.
+func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
+	t.Parallel()
+	const many = 200_000
+	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"}, map[string]string{}, map[string]string{"name": "refund"})
+	for name, c := range map[string]struct {
+		q    provider.Query
+		want []string
+	}{
+		"status":          {provider.Query{Status: provider.StatusFailed}, []string{"99999"}},
+		"name":            {provider.Query{Name: "refund"}, []string{"199999", "99999"}},
+		"name and status": {provider.Query{Status: provider.StatusCompleted, Name: "refund"}, []string{"199999"}},
+		"neither":         {provider.Query{Name: "nothing"}, nil},
+	} {
+		var found []string
+		pages, most := 0, int64(0)
+		for ok := true; ok; ok = c.q.Cursor != "" {
+			cloud.ResetCounts()
+			page, err := p.ListInstances(t.Context(), c.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, in := range page.Instances {
+				found = append(found, in.InstanceID)
+			}
+			pages, most, c.q.Cursor = pages+1, max(most, cloud.Counts()["DynamoDB.Query"]), page.NextCursor
+		}
+		t.Logf("%s: %d of %d instances in %d pages, of %d queries at the most", name, len(found), many, pages, most)
+		if !slices.Equal(found, c.want) || most > 32 {
+			t.Errorf("%s: found %q, want %q, with up to %d queries a page", name, found, c.want, most)
+		}
+	}
+}
+
+// What is blocked, or being deleted, is found at once among any number of instances, and is complete.
+func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
+	t.Parallel()
+	blocked := func(name, at string) map[string]string {
+		return map[string]string{"status": "Blocked", "attention": "blocked", "blockedBy": "b1", "updated": at, "diagnosis": `{"type":"unregistered","message":"m"}`, "name": name}
+	}
+	gone := blocked("order", "2026-01-05T00:00:00.000Z")
+	gone["status"] = "Running" // the index has not heard of it yet
+	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone, blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
+		map[string]string{"status": "Deleting", "attention": "deleting", "deleting": "x", "updated": "2026-01-02T00:00:00.000Z"})
+	for name, c := range map[string]struct {
+		q    provider.Query
+		want []string
+	}{
+		"blocked":         {provider.Query{Status: provider.StatusBlocked}, []string{"29999", "9999", "39999"}},
+		"one by one":      {provider.Query{Status: provider.StatusBlocked, Limit: 1}, []string{"29999", "9999", "39999"}},
+		"of a name":       {provider.Query{Status: provider.StatusBlocked, Name: "order", Limit: 1}, []string{"9999", "39999"}},
+		"started later":   {provider.Query{Status: provider.StatusBlocked, StartedAfter: time.Unix(20_000, 0)}, []string{"29999", "39999"}},
+		"being deleted":   {provider.Query{Status: provider.StatusDeleting}, []string{"49999"}},
+		"of another name": {provider.Query{Status: provider.StatusDeleting, Name: "refund"}, nil},
+	} {
+		cloud.ResetCounts()
+		var found []string
+		for ok := true; ok; ok = c.q.Cursor != "" {
+			page, err := p.ListInstances(t.Context(), c.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, in := range page.Instances {
+				found = append(found, in.InstanceID)
+				if in.Status == provider.StatusBlocked && (in.Diagnosis == nil || in.Diagnosis.Type != "unregistered") || in.StartID != "s" || in.CreatedAt.IsZero() {
+					t.Errorf("%s: %+v is not complete", name, in)
+				}
+			}
+			c.q.Cursor = page.NextCursor
+		}
+		if n := cloud.Counts()["DynamoDB.Query"]; !slices.Equal(found, c.want) || n > 5 {
+			t.Errorf("%s: found %q with %d queries, want %q", name, found, n, c.want)
+		}
 	}
 }

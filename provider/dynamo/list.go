@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,6 +28,8 @@ const (
 type cursor struct {
 	Before string `json:"b"`
 	Query  string `json:"q"`
+	// Key is the instance's key in lists by attention, whose order alone is not unique.
+	Key string `json:"k,omitempty"`
 }
 
 func queryDigest(q provider.Query) string {
@@ -52,7 +56,7 @@ func parseCursor(q provider.Query) (cursor, error) {
 	return c, nil
 }
 
-// ListInstances merges the shards of the index by creation, newest first.
+// ListInstances lists by creation; but what needs attention has an index of its own, and may be one instance among millions.
 func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
@@ -64,14 +68,17 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 	if err != nil {
 		return provider.Page{}, err
 	}
-	items, err := p.newest(ctx, q, c)
-	if err != nil {
-		return provider.Page{}, err
+	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") { // a release before gave out cursors by creation
+		return p.listByAttention(ctx, q, kind, c)
 	}
-	page := provider.Page{}
-	if len(items) > q.Limit {
-		items = items[:q.Limit]
-		page.NextCursor = cursor{Before: getString(items[q.Limit-1], attrCreated), Query: queryDigest(q)}.String()
+	return p.listByCreation(ctx, q, c)
+}
+
+// listByCreation merges the shards of the index by creation, newest first.
+func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c cursor) (page provider.Page, err error) {
+	items, before, err := p.newest(ctx, q, c)
+	if err != nil {
+		return page, err
 	}
 	for _, it := range items {
 		in, err := decodeInstance(it)
@@ -80,76 +87,116 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 		}
 		page.Instances = append(page.Instances, in)
 	}
+	if before != "" {
+		page.NextCursor = cursor{Before: before, Query: queryDigest(q)}.String()
+	}
 	return page, nil
 }
 
-// newest merges the shards until it has one more than a page holds. Each is read a little at a time: of a page's instances each
-// has about its share.
-func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all []item, err error) {
+// looksAtShards bounds what one page reads: each shard so often, 500 instances at a time under a filter, some 5 MB together. A list
+// whose filter selects few of many would otherwise read for as long as there are instances.
+const looksAtShards = 2
+
+// newest merges the shards until it has what a page holds, or has read enough for a page. Each is read a little at a time: of a page's
+// instances each has about its share. before is where the list goes on; empty at its end.
+func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all []item, before string, err error) {
 	lists := make([]*shardList, shards)
 	for shard := range lists {
 		lists[shard] = p.shardList(shard, q, c)
 	}
-	for len(all) <= q.Limit {
-		if err := p.refill(ctx, lists); err != nil {
-			return nil, err
-		}
+	for left := looksAtShards * shards; ; {
 		next := slices.MaxFunc(lists, func(a, b *shardList) int { return cmp.Compare(a.head(), b.head()) })
-		if len(next.items) == 0 {
-			break
+		switch {
+		case next.head() == "":
+			return all, "", nil
+		case len(next.items) > 0 && len(all) == q.Limit:
+			return all, getString(all[q.Limit-1], attrCreated), nil
+		case len(next.items) > 0:
+			all, next.items = append(all, next.items[0]), next.items[1:]
+		case left <= 0:
+			return all, next.head(), nil
+		default:
+			read, err := p.refill(ctx, lists)
+			if err != nil {
+				return nil, "", err
+			}
+			left -= read
 		}
-		all, next.items = append(all, next.items[0]), next.items[1:]
 	}
-	return all, nil
 }
 
 // shardList is what a list has read of a shard and not yet used, newest first.
 type shardList struct {
-	in    *dynamodb.QueryInput
-	wants func(item) bool
-	items []item
-	over  bool
+	in     *dynamodb.QueryInput
+	before string // that has been listed already
+	items  []item
+	upTo   string // where it was read up to
+	over   bool
 }
+
+// endOfTime sorts after every key.
+const endOfTime = "~"
 
 func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
-	upTo := cmp.Or(c.Before, "~") // after every time
+	upTo := cmp.Or(c.Before, endOfTime)
 	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
 	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(readAtOnce(q))
-	return &shardList{in: in, wants: func(it item) bool { return getString(it, attrCreated) != c.Before && matches(it, q) }}
+	filter(in, q)
+	return &shardList{in: in, before: c.Before, upTo: upTo}
 }
 
-// head is where the list goes on; it sorts before everything when there is nothing.
-func (l *shardList) head() string {
-	if len(l.items) == 0 {
-		return ""
+// filter leaves to the index what a query selects: the rest is read, but not sent.
+func filter(in *dynamodb.QueryInput, q provider.Query) {
+	var conditions []string
+	add := func(attribute, value string) {
+		if value != "" {
+			conditions = append(conditions, "#"+attribute+" = :"+attribute)
+			in.ExpressionAttributeNames["#"+attribute], in.ExpressionAttributeValues[":"+attribute] = attribute, str(value)
+		}
 	}
-	return getString(l.items[0], attrCreated)
+	add(attrStatus, string(q.Status))
+	add("name", q.Name)
+	if len(conditions) > 0 {
+		in.FilterExpression = aws.String(strings.Join(conditions, " AND "))
+	}
+}
+
+// head is what may come next of a shard: its next instance, or what was not read yet. It sorts before everything when there is nothing.
+func (l *shardList) head() string {
+	switch {
+	case len(l.items) > 0:
+		return getString(l.items[0], attrCreated)
+	case l.over:
+		return ""
+	default:
+		return l.upTo
+	}
 }
 
 // refill reads on in the lists that have nothing left.
-func (p *Provider) refill(ctx context.Context, lists []*shardList) error {
+func (p *Provider) refill(ctx context.Context, lists []*shardList) (read int, err error) {
 	var reads []func() error
 	for _, l := range lists {
 		if len(l.items) == 0 && !l.over {
 			reads = append(reads, func() error { return p.readOn(ctx, l) })
 		}
 	}
-	return together(reads...)
+	return len(reads), together(reads...)
 }
 
-// readOn reads a shard until it has something.
+// readOn reads a shard a little further.
 func (p *Provider) readOn(ctx context.Context, l *shardList) error {
-	for len(l.items) == 0 && !l.over {
-		page, err := p.queryPage(ctx, "", l.in)
-		if err != nil {
-			return err
+	page, err := p.queryPage(ctx, "", l.in)
+	if err != nil {
+		return err
+	}
+	for _, it := range page {
+		if getString(it, attrCreated) != l.before {
+			l.items = append(l.items, it)
 		}
-		l.over = l.in.ExclusiveStartKey == nil
-		for _, it := range page {
-			if l.wants(it) {
-				l.items = append(l.items, it)
-			}
-		}
+	}
+	if l.over = l.in.ExclusiveStartKey == nil; !l.over {
+		l.upTo = getString(l.in.ExclusiveStartKey, attrCreated)
 	}
 	return nil
 }
@@ -157,14 +204,48 @@ func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 // readAtOnce is how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
 func readAtOnce(q provider.Query) int32 {
 	if q.Status != "" || q.Name != "" {
-		return max(int32(q.Limit), filteredPage)
+		return filteredPage
 	}
 	const some = 8 // so that shards of unlike size need no second look
 	return int32(q.Limit)/shards + some
 }
 
-func matches(it item, q provider.Query) bool {
-	return (q.Status == "" || getString(it, "status") == string(q.Status)) && (q.Name == "" || getString(it, "name") == q.Name)
+// attentionOf is the attention of an instance that has a status, where the status alone decides.
+func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
+	switch s {
+	case provider.StatusBlocked:
+		return attentionBlocked, true
+	case provider.StatusDeleting:
+		return attentionDeleting, true
+	default:
+		return "", false
+	}
+}
+
+// listByAttention lists what was blocked last, or was deleted last, first. That index holds keys alone (what it holds cannot be changed in
+// a hub that is deployed, but by making the index anew), so each instance is read, strongly consistent: it is as complete as one can be, and one that
+// has gone on meanwhile is left out. So many are read for a page as it may hold, and under a filter it may hold none.
+func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind string, c cursor) (page provider.Page, err error) {
+	in := p.attentionQuery(kind)
+	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(int32(q.Limit))
+	in.ExclusiveStartKey = place{Updated: c.Before, Key: c.Key}.after(kind)
+	named, err := p.queryPage(ctx, "", in)
+	if err != nil {
+		return page, err
+	}
+	found, errs := p.readAll(ctx, named, q.Status)
+	if len(errs) > 0 {
+		return page, errors.Join(errs...)
+	}
+	for _, one := range found {
+		if (q.Name == "" || one.Name == q.Name) && formatTime(one.CreatedAt) >= formatTime(q.StartedAfter) {
+			page.Instances = append(page.Instances, one)
+		}
+	}
+	if last := in.ExclusiveStartKey; last != nil {
+		page.NextCursor = cursor{Before: getString(last, attrUpdated), Key: getString(last, attrPK), Query: queryDigest(q)}.String()
+	}
+	return page, nil
 }
 
 func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {

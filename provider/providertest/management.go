@@ -52,7 +52,7 @@ func (f *fixture) pages(q provider.Query) (pages [][]provider.Instance) {
 	for {
 		page, err := f.p.ListInstances(f.ctx(), q)
 		f.must(err)
-		if len(page.Instances) > q.Limit || page.NextCursor != "" && len(page.Instances) < q.Limit {
+		if short := q.Status == "" && q.Name == "" && page.NextCursor != "" && len(page.Instances) < q.Limit; short || len(page.Instances) > q.Limit {
 			f.t.Errorf("page %d has %d instances, want %d", len(pages)+1, len(page.Instances), q.Limit)
 		}
 		for _, in := range page.Instances {
