@@ -2,6 +2,8 @@ package perdure
 
 import (
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/perdure/perdure/internal/replay"
 )
@@ -64,6 +66,34 @@ func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orchestra
 		return nil, err
 	}
 	return encode(payload{output, orchestration, ctx.name}, out)
+}
+
+// KeepForEver is a retention without an end.
+const KeepForEver time.Duration = -1
+
+// minRetention is far below the day that retention is reckoned in.
+const minRetention = time.Hour
+
+type retentionOption time.Duration
+
+func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
+	o.Retention = time.Duration(d)
+}
+
+// WithRetention has an instance of the orchestration deleted so long after its end, as Client.Purge does, whatever its task hub
+// says for the others; KeepForEver keeps it until it is purged. Without the option it is the hub's setting that counts, which by
+// default keeps everything. What counts is the code that the instance ends with.
+//
+// Of an instance that continues as new, past executions are erased so long after their end, but never sooner than after 30 days:
+// until then a late message may still need them. Days end at midnight UTC, and an instance is deleted on the first whole day after: up
+// to a day later, never earlier.
+//
+// It panics when d is less than an hour and not KeepForEver.
+func WithRetention(d time.Duration) OrchestrationOption {
+	if d != KeepForEver && d < minRetention {
+		panic(fmt.Sprintf("perdure: WithRetention of %v: neither KeepForEver nor an hour or more", d))
+	}
+	return retentionOption(d)
 }
 
 type failOnNondeterminism struct{}

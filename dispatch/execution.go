@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -34,6 +35,8 @@ type execution struct {
 	activities openActivities
 	// lastID is the id of the last event, as far as it was read or written in this invocation.
 	lastID int64
+	// retention is how long the instance is kept after its end; 0 is for ever.
+	retention time.Duration
 	// start is what the execution began with, but for what its code has been given.
 	start history.Event
 }
@@ -74,6 +77,8 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 	x.parked.apply(events)
 	x.due = x.due || x.parked.due
 	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
+	name, version := bound(events)
+	x.retention = o.retentionOf(name, version)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil
 	if events[len(events)-1].Kind.Terminal() {
 		x.over = true
@@ -83,7 +88,6 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 		x.broken = hindered
 		return x, nil //nolint:nilerr // it is rebuilt, but for its code
 	}
-	name, version := bound(events)
 	code, ok := o.options.Registry.Orchestration(name, version)
 	if !ok {
 		x.broken = &UnregisteredError{InstanceID: read.InstanceID, Name: name, Version: version}

@@ -33,6 +33,9 @@ type Options struct {
 	// leaves a mark before code runs, and one whose code took its process down, or ran into the end of its invocation, three times
 	// more is poison (R13). What fails without that is tried again for as long as it takes. Default 10.
 	MaxAttempts int
+	// Retention is how long an Orchestrator has instances kept after their end whose code does not say otherwise
+	// (perdure.WithRetention). Default: for ever.
+	Retention time.Duration
 	// SendAnewAfter is in which delivery a work item that its code had no part in failing (this build does not know it, its outcome
 	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 5;
 	// negative: never, it ends in the dead letters.

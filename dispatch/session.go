@@ -226,6 +226,7 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) error 
 	if !s.x.verified || s.x.read == nil {
 		return errUnverified
 	}
+	s.x.read.Retention = s.x.retention
 	refused, err := s.o.provider.RedispatchOrchestration(ctx, s.x.read, from)
 	if err != nil {
 		return fmt.Errorf("dispatch: instance %q: redispatch: %w", s.item.InstanceID, err)

@@ -86,7 +86,7 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
 		Unblocks: s.x.blocked.is, Cancelling: s.x.cancelling || provider.IsCancelling(events),
-		CancelledTimers: s.x.timers.Cancelled(events),
+		CancelledTimers: s.x.timers.Cancelled(events), Retention: s.x.retention,
 	}
 	if more := provider.CancelsOf(events); len(more) > 0 {
 		t.Cancels = slices.Concat(s.x.cancels, more)

@@ -23,6 +23,7 @@ func (k *Timekeeper) duties() []duty {
 		{"blocked", k.wakeBlocked},
 		{"deletions", k.finishDeletions},
 		{"dead letters", k.pickUp},
+		{"retention", k.retire},
 	}
 }
 
@@ -31,7 +32,7 @@ const watchTime = time.Minute
 
 // Watch wakes instances that were started and never picked up, since their client died between the transaction and the wake, and
 // those that were blocked in an earlier build; it finishes deletions that whoever began them has left, and picks up what queues have moved to
-// their dead letters. It is to be called every few minutes; two at once do no harm. It returns how many instances it has woken. What it has
+// their dead letters, and deletes what need not be kept any longer. It is to be called every few minutes; two at once do no harm. It returns how many instances it has woken. What it has
 // no time for before ctx ends, or within a minute, is left to the next call, which goes on there, and is no error. An error says what
 // failed, and of which duty; the rest was done all the same.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/days"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -94,6 +95,21 @@ const (
 // maxAttempts reads how often a record is delivered before its code is watched.
 func (e *environment) maxAttempts() int {
 	return e.count("PERDURE_MAX_ATTEMPTS", defaultMaxAttempts, 1, mostAttempts)
+}
+
+// retention reads how long instances are kept after their end; 0, which is also nothing, is for ever.
+func (e *environment) retention() time.Duration {
+	const name = "PERDURE_RETENTION"
+	v := e.getenv(name)
+	if v == "" || v == "0" {
+		return 0
+	}
+	d, err := days.Parse(v)
+	if err != nil || d < time.Hour {
+		e.failf(name, "is %q: neither 0, for ever, nor an hour or more, such as 30d", v)
+		return 0
+	}
+	return d
 }
 
 func (e *environment) logLevel() slog.Level {

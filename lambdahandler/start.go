@@ -31,7 +31,7 @@ func StartOrchestrator(r *perdure.Registry) {
 	if opts.CacheBytes = f.env.bytes("PERDURE_CACHE_BYTES", "64 MiB"); opts.CacheBytes == 0 {
 		opts.CacheBytes = -1 // none, where zero is the default
 	}
-	opts.MaxAttempts = f.env.maxAttempts()
+	opts.MaxAttempts, opts.Retention = f.env.maxAttempts(), f.env.retention()
 	f.check()
 	o := dispatch.NewOrchestrator(opts)
 	if err := o.Announce(context.Background()); err != nil {

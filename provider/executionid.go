@@ -8,6 +8,16 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
+// BegunAt is when an execution began, as its id says: to the millisecond, by the clock of whoever named it. The zero time for what
+// is no execution's id.
+func BegunAt(executionID string) time.Time {
+	id, err := ulid.ParseStrict(executionID)
+	if err != nil {
+		return time.Time{}
+	}
+	return ulid.Time(id.Time())
+}
+
 // NewExecutionID names an execution: a ULID whose entropy derives from the instance and what started the execution, so that
 // two tries of one start differ in time alone (R10).
 func NewExecutionID(now time.Time, instanceID, startedBy string) string {

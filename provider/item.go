@@ -2,6 +2,7 @@ package provider
 
 import (
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/history"
 )
@@ -73,6 +74,8 @@ type Orchestration struct {
 	// Verified: read strongly consistent in this invocation. Unverified state may only lead to a commit (R5).
 	Verified bool
 	Segments []Segment
+	// Retention is as in Turn. It is not read: who has the dispatch repeated sets it.
+	Retention time.Duration
 }
 
 // Start is the event that the execution began with.

@@ -15,6 +15,7 @@ type Provider interface {
 	Orchestrations
 	WorkItems
 	Timers
+	Retentions
 	Poison
 	Records
 }

@@ -30,6 +30,8 @@ type Turn struct {
 	StaysBlocked bool
 	// Next is the execution that a turn continues as: created with the segment, in one transaction (R3).
 	Next *Successor
+	// Retention is how long the instance is kept after its end, and its past executions after theirs; 0 is for ever.
+	Retention time.Duration
 	// LockedUntil is when the lock on the instance ends that the turn was run under: past it, it is not committed. Zero: unknown.
 	LockedUntil time.Time
 }

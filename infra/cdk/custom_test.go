@@ -40,6 +40,7 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
 		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5),
+		Retention:                 awscdk.Duration_Days(jsii.Number(30)),
 		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 
@@ -56,6 +57,10 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	}
 	if n := payments.text("Environment", "Variables", "PERDURE_MAX_ATTEMPTS"); n != "5" {
 		t.Errorf("the payments worker watches code after %q attempts", n)
+	}
+	orchestrator := got.find(t, "AWS::Lambda::Function", "TaskHubOrchestrator")
+	if d := orchestrator.text("Environment", "Variables", "PERDURE_RETENTION"); d != "2592000s" {
+		t.Errorf("the orchestrator has instances kept for %q", d)
 	}
 	api := got.find(t, "AWS::Lambda::Function", "TaskHubApi")
 	if n := got.number(t, api, "ReservedConcurrentExecutions"); n != 20 {

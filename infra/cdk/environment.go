@@ -66,7 +66,16 @@ func (h *TaskHub) timerEnvironment() environment {
 }
 
 func (h *TaskHub) orchestratorEnvironment() environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment())
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment())
+}
+
+// retentionEnvironment is for those who end instances: they say when each is to be
+// deleted.
+func (h *TaskHub) retentionEnvironment() environment {
+	if h.props.Retention == nil {
+		return nil
+	}
+	return environment{"PERDURE_RETENTION": goDuration(h.props.Retention)}
 }
 
 // poisonEnvironment is for those who run code of the user's.

@@ -41,13 +41,14 @@ func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 }
 
 // renewerPermissions: it keeps the timers, picks up what queues have moved to their
-// dead letters (R13), finishes deletions (R17) and revives what is stuck.
+// dead letters (R13), finishes deletions (R17), deletes what need not be kept any
+// longer (R21) and revives what is stuck.
 func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
 	return append([]awsiam.PolicyStatement{
-		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
+		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
 		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:DeleteSchedule"),

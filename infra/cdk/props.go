@@ -60,6 +60,11 @@ type TaskHubProps struct {
 	// MaxAttempts is how often a message is delivered before the code that it leads to
 	// is watched, and found to be poison if it takes its process down (R13). Default: 10.
 	MaxAttempts *float64
+	// Retention is how long an instance is kept after its end, and a past execution
+	// of one that continues as new: then the renewer deletes it (R21), within a day.
+	// At least an hour; past executions are kept for 30 days at least. An orchestration
+	// may say otherwise (perdure.WithRetention). Default: for ever.
+	Retention awscdk.Duration
 	// WatchRate is how often the renewer looks for what is stuck (R11): an
 	// EventBridge schedule expression. Default: rate(2 minutes).
 	WatchRate string
@@ -160,6 +165,9 @@ func (p TaskHubProps) validate() error {
 	}
 	if shorter(p.InboxVisibility, p.InboxTimeout) {
 		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)
+	}
+	if p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))) {
+		return fmt.Errorf("task hub %s: Retention is shorter than an hour", p.HubName)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 const (
 	indexByCreation  = "byCreation"
 	indexByAttention = "byAttention"
+	indexByDue       = "byDue"
 )
 
 // addTable makes the hub's one table (design §4).
@@ -35,6 +36,7 @@ func (h *TaskHub) addTable() {
 // addIndexes keeps lists off the hot path: gs is one of 16 shards, because an
 // index keyed by status alone would be a hot partition, and byAttention is
 // sparse, so it costs nothing for an instance that is well.
+// byDue, sparse too, is what the renewer finds instances by whose retention is over.
 func (h *TaskHub) addIndexes() {
 	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByCreation),
@@ -51,6 +53,12 @@ func (h *TaskHub) addIndexes() {
 		ProjectionType: awsdynamodb.ProjectionType_INCLUDE,
 
 		NonKeyAttributes: jsii.Strings("blockedBy"),
+	})
+	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
+		IndexName:      jsii.String(indexByDue),
+		PartitionKey:   stringAttribute("due"),
+		SortKey:        stringAttribute("pk"),
+		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 	})
 }
 

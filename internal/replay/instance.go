@@ -15,6 +15,8 @@ type Orchestration struct {
 	Name, Version string
 	// FailOnNondeterminism: code that parts from its history fails the instance, instead of waiting to be mended.
 	FailOnNondeterminism bool
+	// Retention is how long an instance is kept after its end: 0 as long as its hub says, negative for ever.
+	Retention time.Duration
 	// Body is the code: it runs on a coroutine of its own.
 	Body func(*Context, json.RawMessage) Ending
 }

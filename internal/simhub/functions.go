@@ -22,7 +22,7 @@ type recordHandler interface {
 func (h *Hub) dispatchOptions() dispatch.Options {
 	return dispatch.Options{
 		Registry: h.options.Registry, Provider: h.Provider, BuildID: "test", Logger: h.options.Logger,
-		CacheBytes: h.options.CacheBytes, TurnLimit: h.options.TurnLimit, ExactRetries: !h.options.Jitter, MaxAttempts: h.options.MaxAttempts, SendAnewAfter: h.options.SendAnewAfter,
+		CacheBytes: h.options.CacheBytes, TurnLimit: h.options.TurnLimit, ExactRetries: !h.options.Jitter, MaxAttempts: h.options.MaxAttempts, Retention: h.options.Retention, SendAnewAfter: h.options.SendAnewAfter,
 		LockAfter: h.options.LockAfter, LockTimeout: h.options.LockTimeout, LockRenewalBuffer: h.options.LockRenewalBuffer,
 		CancelPollInterval: h.options.CancelPollInterval, CancellationGracePeriod: h.options.CancellationGracePeriod,
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	TurnLimit time.Duration
 	// Jitter leaves retry policies theirs; without it, retries are exact.
 	Jitter bool
+	// Retention is as in dispatch.Options.
+	Retention time.Duration
 	// MaxAttempts and SendAnewAfter are as in dispatch.Options.
 	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.
@@ -131,6 +133,7 @@ func table() simaws.TableConfig {
 		Indexes: []simaws.Index{
 			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
+			{Name: "byDue", PartitionKey: "due", SortKey: "pk"},
 		},
 	}
 }

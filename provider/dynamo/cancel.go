@@ -114,6 +114,10 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string) (provide
 			return nil, err
 		}
 	}
+	return decodeCancels(executionID, doc)
+}
+
+func decodeCancels(executionID string, doc []byte) (provider.Cancels, error) {
 	var entries []cancelEntry
 	if err := json.Unmarshal(doc, &entries); err != nil {
 		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, executionPK(executionID), skCancels, err)

@@ -25,7 +25,12 @@ func isDeleting(it item) bool {
 // after the other; and leaves a tombstone (R17). The instance item says how far it has come, so that each call goes on from
 // there, whoever made the one before.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
-	life := "" // the start of the instance that this call found: it is not for another that has its id later
+	return p.deleteLife(ctx, instanceID, "", force)
+}
+
+// deleteLife deletes the life of an id that a start began: where that is empty, the one that is found. It is not for another that
+// has the id later.
+func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, force bool) error {
 	for range deleteTries {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
 		switch start := getString(it, attrStartID); {
@@ -115,7 +120,7 @@ func (p *Provider) mark(in *provider.Instance, watermark provider.Position, now 
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
-			" REMOVE blockedBy, diagnosis"),
+			" REMOVE blockedBy, diagnosis, due"),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
 		ExpressionAttributeNames: map[string]string{nameStatus: attrStatus},
 		ExpressionAttributeValues: item{
@@ -143,11 +148,11 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 		}
 	}
 	for {
-		previous, err := p.erase(ctx, in.InstanceID, at)
+		previous, err := p.erase(ctx, in.InstanceID, at, "")
 		if err != nil {
 			return err
 		}
-		if previous == "" {
+		if previous == "" || at == getString(it, attrOldest) { // what was before that is erased (R21)
 			return p.bury(ctx, it, at)
 		}
 		if err := p.moveOn(ctx, &in, at, previous); err != nil {

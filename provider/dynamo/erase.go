@@ -27,18 +27,19 @@ func unlessDeleted(items []item) []item {
 
 // erase makes stubs of an execution's segments, and returns which execution came before. A segment's place is never free: whoever
 // still holds a turn for it comes second, as ever (I8). Only its cancel record stays, for the workers that still run its
-// activities, and for those that are yet to receive them. Repeating it is harmless.
-func (p *Provider) erase(ctx context.Context, instanceID, executionID string) (previous string, err error) {
-	all := segmentsQuery(p.hub.Table, executionID, provider.Strong)
-	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
-	all.ExpressionAttributeValues[":sk"] = str(" ") // before every sort key
-	items, err := p.queryAll(ctx, instanceID, all)
+// activities, and for those that are yet to receive them. Repeating it is harmless. The start of an execution that is erased while
+// its instance lives on says which comes next.
+func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string) (previous string, err error) {
+	items, err := p.queryAll(ctx, instanceID, everything(p.hub.Table, executionID))
 	if err != nil {
 		return "", err
 	}
 	rest := remainsOf(items)
 	start := p.stub(executionID, 0)
-	if previous = rest.previous; previous != "" {
+	switch previous = rest.previous; {
+	case next != "":
+		start[attrNext] = str(next)
+	case previous != "":
 		start[attrPrevious] = str(previous)
 	}
 	if !rest.stubs[0] {
@@ -61,12 +62,22 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID string) (p
 	return previous, together(writes...)
 }
 
+// everything is all that lies under an execution's key.
+func everything(table, executionID string) *dynamodb.QueryInput {
+	all := segmentsQuery(table, executionID, provider.Strong)
+	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
+	all.ExpressionAttributeValues[":sk"] = str(" ") // before every sort key
+	return all
+}
+
 // remains are what lies under an execution's key.
 type remains struct {
 	last     int64          // the sequence of the last segment
 	stubs    map[int64]bool // which are stubs already
 	others   []string       // sort keys of what is not kept: parts beyond the first, records of activities
 	previous string
+	// watermark is the last message that was consumed.
+	watermark provider.Position
 }
 
 func remainsOf(items []item) remains {
@@ -89,6 +100,9 @@ func remainsOf(items []item) remains {
 		r.stubs[sequence] = isStub(it)
 		if sequence == 0 {
 			r.previous = getString(it, attrPrevious)
+		}
+		if wm := getString(it, attrWM); wm != "" {
+			r.watermark = provider.Position{Inbox: getString(it, attrInbox), Sequence: wm}
 		}
 	}
 	return r

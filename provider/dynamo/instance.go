@@ -136,6 +136,7 @@ type projection struct {
 	customStatus            history.Payload
 	watermark               provider.Position
 	blocked                 *history.Event // InputsParked: why, and in which build; set if status is Blocked
+	retention               time.Duration  // how long an instance that is over is kept; 0 is for ever
 }
 
 // changed reports whether there is anything to write.
@@ -154,7 +155,7 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 			":updated": str(formatTime(p.now())), ":execution": str(u.executionID), ":seq": num(u.sequence),
 		},
 	}
-	u.values(in)
+	u.values(in, p.now())
 	err := call(ctx, "DynamoDB.UpdateItem", u.instanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
@@ -165,6 +166,9 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 	return err
 }
 
+// firstSuccessor is the number of the execution that an instance's first continues as.
+const firstSuccessor = 2
+
 // succeed makes a turn's next execution the instance's, on the condition that the turn's own was (R7).
 func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
@@ -174,8 +178,20 @@ func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
 			":next": str(t.Next.ExecutionID), ":number": num(t.Next.Start.Number),
 		},
 	}
-	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments() + " REMOVE #seq, attention, blockedBy, diagnosis"
-	u.values(in)
+	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments()
+	remove := " REMOVE #seq, attention, blockedBy, diagnosis"
+	if t.Retention > 0 {
+		set += ", due = if_not_exists(due, :due), retain = :retain"
+		in.ExpressionAttributeValues[":retain"] = num(int64(t.Retention / time.Second))
+		in.ExpressionAttributeValues[":due"] = str(dueKey(t.InstanceID, p.now().Add(pastRetention(t.Retention))))
+	} else {
+		remove += ", due, retain"
+	}
+	if t.Next.Start.Number == firstSuccessor {
+		set += ", oldest = :execution"
+	}
+	set += remove
+	u.values(in, p.now())
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
 		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
@@ -192,6 +208,9 @@ func (u *projection) assignments() string {
 	}
 	if u.status.Terminal() {
 		set += ", wm = :wm, inbox = :inbox" // for the next life of the id (R3)
+		if u.retention > 0 {
+			set += ", due = :due"
+		}
 	}
 	if u.customStatus != nil {
 		set += ", #customStatus = :customStatus"
@@ -202,15 +221,20 @@ func (u *projection) assignments() string {
 	return set
 }
 
-// removals end the attention that a blocked instance gets.
+// removals end the attention that a blocked instance gets, and what was due while it was not over.
 func (u *projection) removals() string {
-	if u.status == "" || u.blocked != nil {
+	const attention = " REMOVE attention, blockedBy, diagnosis"
+	switch {
+	case u.status == "" || u.blocked != nil:
 		return ""
+	case u.status.Terminal() && u.retention == 0:
+		return attention + ", due"
+	default:
+		return attention
 	}
-	return " REMOVE attention, blockedBy, diagnosis"
 }
 
-func (u *projection) values(in *dynamodb.UpdateItemInput) {
+func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 	if u.status != "" {
 		in.ExpressionAttributeNames[nameStatus], in.ExpressionAttributeValues[":status"] = attrStatus, str(string(u.status))
 	}
@@ -219,6 +243,9 @@ func (u *projection) values(in *dynamodb.UpdateItemInput) {
 	}
 	if u.status.Terminal() {
 		in.ExpressionAttributeValues[":wm"], in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Sequence), str(u.watermark.Inbox)
+		if u.retention > 0 {
+			in.ExpressionAttributeValues[":due"] = str(dueKey(u.instanceID, now.Add(u.retention)))
+		}
 	}
 	if u.blocked != nil {
 		why, _ := json.Marshal(u.blocked.Error) //nolint:errchkjson // strings and numbers: cannot fail

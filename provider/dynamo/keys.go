@@ -29,6 +29,11 @@ const (
 	// attentionDeleting marks an instance whose deletion is not finished (R17).
 	attentionDeleting = "deleting"
 
+	// The index by due date holds what a retention deletes some day: of an instance whatever is due first. It is apart from that by
+	// attention, whose entries are written with each change of an instance, and whose attribute has but one value.
+	indexByDue = "byDue"
+	attrDue    = "due" // a day and a shard
+
 	shards = 16 // an index by status or day alone would be one hot partition
 )
 
@@ -50,6 +55,9 @@ const (
 	attrDeleted   = "deleted" // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
 	attrTTL       = "ttl"
 	attrDeleting  = "deleting" // since when; an instance with it is over, and on its way to a tombstone (R17)
+	attrRetain    = "retain"   // for how many seconds past executions are kept, of an instance that continues as new
+	attrOldest    = "oldest"   // the first execution that is not erased, of an instance that has continued as new
+	attrSeeking   = "seeking"  // how far back the search for it has come, of one that did so in an earlier release
 	attrErasing   = "erasing"  // the execution that a deletion has come to; until then its end is to be sent
 )
 

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -33,6 +34,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	u := projection{
 		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence,
 		version: versionOf(s), customStatus: customStatusOf(s), watermark: s.Watermark,
+		retention: t.Retention,
 	}
 	if status, changed := t.Status(); changed {
 		u.status = status
@@ -52,10 +54,14 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 	}
 	executions := []*provider.Orchestration{o}
 	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
-		var err error
-		if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
+		before, err := p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong)
+		if errors.Is(err, provider.ErrNotFound) {
+			break // erased (R21): it ended before any message that can still come was sent
+		}
+		if err != nil {
 			return nil, err
 		}
+		x = before
 		if err := out.sendUnsettled(ctx, x, from); err != nil {
 			return nil, err
 		}
@@ -101,6 +107,7 @@ func endOf(o *provider.Orchestration) projection {
 	last := o.Segments[len(o.Segments)-1]
 	u := projection{
 		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, status: provider.StatusRunning, watermark: last.Watermark,
+		retention: o.Retention,
 	}
 	for _, s := range o.Segments {
 		if provider.IsCancelling(s.Events) {

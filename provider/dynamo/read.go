@@ -157,13 +157,18 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// ListExecutions goes back from the current execution, each naming the one that it continues.
+// ListExecutions goes back from the current execution, each naming the one that it continues, to the oldest that is not erased.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
-		in, err := p.readInstance(ctx, instanceID, provider.Strong)
-		for id := in.ExecutionID; err == nil && id != ""; {
+		it, err := p.getInstance(ctx, instanceID, provider.Strong)
+		current := getString(it, attrExecution)
+		for id := current; err == nil && id != ""; {
 			var x provider.Execution
-			if x, id, err = p.readStart(ctx, instanceID, id); err == nil && !yield(x, nil) {
+			at := id
+			if x, id, err = p.readStart(ctx, instanceID, at); errors.Is(err, errStub) && at != current {
+				return // erased meanwhile
+			}
+			if err == nil && !yield(x, nil) || at == getString(it, attrOldest) {
 				return
 			}
 		}
@@ -185,6 +190,9 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	segments, err := decodeSegments(unlessDeleted(items))
 	if err == nil && len(segments) == 0 {
 		err = provider.ErrNotFound
+	}
+	if len(items) > 0 && isStub(items[0]) {
+		err = fmt.Errorf("%w: %w", err, errStub)
 	}
 	if err != nil {
 		return x, "", fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)

@@ -23,6 +23,10 @@ const (
 	// Of an execution's first segment: whose it is, and the execution that it continues.
 	attrInstance = "instance"
 	attrPrevious = "previous"
+	// attrRefs is the oldest execution that its start still refers to; none where there is none.
+	attrRefs = "refs"
+	// attrNext, of the stub of a past execution's start, is the execution that continues it.
+	attrNext = "next"
 
 	// attrStub is when the segment was deleted: an item with it holds nothing but its place (R17).
 	attrStub = "stub"

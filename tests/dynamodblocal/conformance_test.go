@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ran is how many of the suite's tests do.
-const ran = 301
+const ran = 302
 
 // notApplicable are the tests of what neither DynamoDB Local nor real time has.
 var notApplicable = []string{
@@ -42,6 +42,7 @@ var notApplicable = []string{
 	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
 	"activity records/RecordsAreReadStrongly",
 	"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
+	"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
 	"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
 	"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
 	"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", "errors/ACallEndsWithItsContext", "locking/AFetchIsOverWhenItsWaitIs",

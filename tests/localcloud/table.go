@@ -25,9 +25,13 @@ func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 			IndexName:  aws.String("byAttention"),
 			KeySchema:  []types.KeySchemaElement{key("attention", types.KeyTypeHash), key("updated", types.KeyTypeRange)},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}, {
+			IndexName:  aws.String("byDue"),
+			KeySchema:  []types.KeySchemaElement{key("due", types.KeyTypeHash), key("pk", types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}},
 	}
-	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated"} {
+	for _, attribute := range []string{"pk", "sk", "gs", "created", "attention", "updated", "due"} {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
 			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
 		})

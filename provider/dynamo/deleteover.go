@@ -1,0 +1,114 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// mostErased bounds what of an execution is erased in one transaction, which takes 100 items.
+const mostErased = 90
+
+// deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step if it is not.
+func (p *Provider) deleteOver(ctx context.Context, it item) error {
+	id := getString(it, attrPK)[len(idPrefix):]
+	if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
+		return err
+	}
+	return unlessNone(p.deleteLife(ctx, id, getString(it, attrStartID), false))
+}
+
+// unlessNone is err, unless it says that there is no such instance.
+func unlessNone(err error) error {
+	if errors.Is(err, provider.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// deleteAtOnce does in one transaction what a deletion does (R17): a fence is not needed where the end is committed, and nothing
+// is to be sent, since a status that says so is written when everything else was accepted (R9). It is for instances of one
+// execution, of few items; of any other, and of one that has changed since it was read, it does nothing.
+func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
+	executionID := getString(it, attrExecution)
+	all := everything(p.hub.Table, executionID)
+	all.Limit = aws.Int32(mostErased + 1)
+	items, err := p.queryPage(ctx, instanceID, all)
+	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {
+		return false, err
+	}
+	rest := remainsOf(items)
+	cancels, readable := cancelsOf(executionID, items)
+	if rest.previous != "" || !readable {
+		return false, nil
+	}
+	now := p.now().UTC()
+	record, err := encodeCancels(executionID, cancels.Deleted(now))
+	if err != nil || len(record) != 1 {
+		return false, nil //nolint:nilerr // too large: step by step then
+	}
+	record[0][attrTTL] = unix(now.Add(tombstoneLife))
+	for sequence := range rest.last + 1 {
+		record = append(record, p.stub(executionID, sequence))
+	}
+	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark)}}, p.puts(record)...)
+	for _, sk := range rest.others {
+		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
+		}})
+	}
+	if len(writes) > 100 { //nolint:mnd // DynamoDB's limit: a damaged history may lack many segments
+		return false, nil
+	}
+	switch err := p.transact(ctx, instanceID, writes); {
+	case err == nil:
+		return true, nil
+	case conditionFailed(err):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// tombstoneAtOnce takes the place of an instance that is as it was read.
+func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position) *types.Put {
+	put := &types.Put{
+		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
+		ExpressionAttributeNames: map[string]string{"#was": attrStatus, nameRefused: attrRefused},
+		ExpressionAttributeValues: item{
+			":x": it[attrExecution], ":was": it[attrStatus], ":start": it[attrStartID],
+		},
+	}
+	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) AND "
+	if refused := it[attrRefused]; refused != nil {
+		condition += "#refused = :refused"
+		put.ExpressionAttributeValues[":refused"] = refused
+	} else {
+		condition += "attribute_not_exists(#refused)"
+	}
+	put.ConditionExpression = &condition
+	if watermark != (provider.Position{}) {
+		put.Item[attrInbox], put.Item[attrWM] = str(watermark.Inbox), str(watermark.Sequence)
+	}
+	return put
+}
+
+// cancelsOf finds the cancel record among an execution's items; readable is false where it has parts, or is damaged.
+func cancelsOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
+	for _, it := range items {
+		if getString(it, attrSK) != skCancels {
+			continue
+		}
+		if getNumber(it, attrParts) > 0 || !json.Valid([]byte(getString(it, attrCancels))) {
+			return nil, false
+		}
+		cancels, err := decodeCancels(executionID, []byte(getString(it, attrCancels)))
+		return cancels, err == nil
+	}
+	return nil, true
+}

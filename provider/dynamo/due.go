@@ -1,0 +1,175 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// What is due is kept by days, in UTC: as fine as anybody wants a retention to be, and few enough to be looked through after an
+// absence of months.
+const (
+	day       = 24 * time.Hour
+	dayFormat = "2006-01-02"
+)
+
+// dueKey is where what is due at a time stands in the index: on the first day that begins no earlier.
+func dueKey(instanceID string, at time.Time) string {
+	at = at.UTC()
+	whole := at.Truncate(day)
+	if whole.Before(at) {
+		whole = whole.Add(day)
+	}
+	return whole.Format(dayFormat) + "#" + shardOf(instanceID)
+}
+
+// isDue reports whether a key of the index is of today, or of a day gone by.
+func isDue(key string, now time.Time) bool {
+	return len(key) > len(dayFormat) && key[:len(dayFormat)] <= now.UTC().Format(dayFormat)
+}
+
+// pastRetention is how long past executions are kept, of an instance that is kept for so long after its end. A message that its
+// turns have consumed may be delivered again, or be picked up from the dead letters, and then its history says what is to be sent again
+// (R4, R13): so none is erased while a queue may still hold one. An instance that is over has sent all there is (R9), and needs no such time.
+func pastRetention(retention time.Duration) time.Duration { return max(retention, tombstoneLife) }
+
+// dutyRetention names the mark that says up to which day nothing is due any more.
+const dutyRetention = "retention"
+
+const (
+	// lookedAtAgain is how far behind today the days are looked at again, though nothing was due there: the index may be behind, and so may
+	// the clock of a function that was frozen.
+	lookedAtAgain = 2 * day
+	// dueFirst is how far back the first look of all goes.
+	dueFirst = 366 * day
+	duePage  = 1000
+)
+
+// DueInstances looks through the days from the first that may have something left up to today, shard by shard. A day that is found
+// empty, and long enough gone by, is never looked at again.
+func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		today := p.now().UTC().Truncate(day)
+		known, err := p.dueFrom(ctx, today.Add(-dueFirst))
+		if err != nil {
+			yield("", err)
+			return
+		}
+		from, more, err := p.dueSince(ctx, known, today, yield)
+		if from.After(known) {
+			err = errors.Join(err, p.putMark(ctx, dutyRetention, from.Format(dayFormat)))
+		}
+		if err != nil && more {
+			yield("", err)
+		}
+	}
+}
+
+// dueSince goes through what is due from a day on up to today. It returns the first day that need be looked at again, and whether more
+// is wanted.
+func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (from time.Time, more bool, err error) {
+	from, empty := known, true
+	for at := known; !at.After(today); at = at.Add(day) {
+		found, more, err := p.dueOn(ctx, at, yield)
+		if !more || err != nil {
+			return from, more, err
+		}
+		if empty = empty && found == 0; empty && at.Before(today.Add(-lookedAtAgain)) {
+			from = at.Add(day)
+		}
+	}
+	return from, true, nil
+}
+
+// dueOn goes through what is due on a day, and says how much that was, and whether more is wanted.
+func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, error) bool) (found int, more bool, err error) {
+	heads := make([][]item, shards)
+	queries := make([]*dynamodb.QueryInput, shards)
+	reads := make([]func() error, shards)
+	for shard := range shards {
+		queries[shard] = &dynamodb.QueryInput{
+			TableName: &p.hub.Table, IndexName: aws.String(indexByDue), Limit: aws.Int32(duePage),
+			KeyConditionExpression:    aws.String("due = :due"),
+			ExpressionAttributeValues: item{":due": str(at.Format(dayFormat) + "#" + strconv.Itoa(shard))},
+		}
+		reads[shard] = func() (err error) {
+			heads[shard], err = p.queryPage(ctx, "", queries[shard])
+			return err
+		}
+	}
+	if err := together(reads...); err != nil {
+		return 0, true, err
+	}
+	for shard, page := range heads {
+		for {
+			for _, it := range page {
+				found++
+				if id := getString(it, attrPK); !yield(id[min(len(idPrefix), len(id)):], nil) {
+					return found, false, nil
+				}
+			}
+			if queries[shard].ExclusiveStartKey == nil {
+				break
+			}
+			if page, err = p.queryPage(ctx, "", queries[shard]); err != nil {
+				return found, true, err
+			}
+		}
+	}
+	return found, true, nil
+}
+
+// dueFrom is the first day on which something may be left.
+func (p *Provider) dueFrom(ctx context.Context, otherwise time.Time) (time.Time, error) {
+	var mark string
+	if err := p.readMark(ctx, dutyRetention, &mark); err != nil {
+		return otherwise, err
+	}
+	at, err := time.Parse(dayFormat, mark)
+	if err != nil {
+		return otherwise, nil //nolint:nilerr // the first look
+	}
+	return at, nil
+}
+
+// RetireInstance deletes an instance that is over, or past executions of one that is not, where its retention is over.
+func (p *Provider) RetireInstance(ctx context.Context, instanceID string) (provider.Retired, error) {
+	it, err := p.getInstance(ctx, instanceID, provider.Strong)
+	if err != nil {
+		return provider.Retired{}, unlessNone(err)
+	}
+	switch {
+	case isDeleting(it) || !isDue(getString(it, attrDue), p.now()):
+		return provider.Retired{}, nil // somebody else is at it; or the index is behind
+	case provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
+		if err := p.deleteOver(ctx, it); err != nil {
+			return provider.Retired{}, p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: its retention is over: %w", instanceID, err))
+		}
+		return provider.Retired{Instance: true}, nil
+	default:
+		n, err := p.trim(ctx, it)
+		if err != nil {
+			err = p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: past executions: %w", instanceID, err))
+		}
+		return provider.Retired{Executions: n}, err
+	}
+}
+
+// postpone has what fails, and is not worth repeating soon, tried again tomorrow: it must not keep the looks at the day on which it
+// was due. It returns the failure.
+func (p *Provider) postpone(ctx context.Context, it item, failure error) error {
+	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
+		return failure
+	}
+	id := getString(it, attrPK)[len(idPrefix):]
+	tomorrow := item{":again": str(dueKey(id, p.now().Add(time.Second)))}
+	return errors.Join(failure, p.setDue(ctx, it, "SET due = :again", tomorrow))
+}

@@ -1,0 +1,214 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	// trimAtOnce is how many past executions are looked at before the first of them is erased.
+	trimAtOnce = 100
+	// seekAtOnce is after how many executions a search for the oldest one notes how far it has come.
+	seekAtOnce = 200
+)
+
+// trim erases past executions that ended long enough ago, the oldest first: so what is left is a chain without a gap, at any
+// moment. The instance says which is the oldest, and each execution's end which comes next.
+func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
+	in, err := decodeInstance(it)
+	if err != nil {
+		return 0, err
+	}
+	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
+	if keep <= 0 {
+		return 0, p.dueNoMore(ctx, it)
+	}
+	before := p.now().Add(-pastRetention(keep))
+	oldest := getString(it, attrOldest)
+	if oldest == "" {
+		if oldest, err = p.seekOldest(ctx, &in, getString(it, attrSeeking)); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		links, err := p.ended(ctx, &in, oldest, before)
+		if errors.Is(err, errLost) {
+			return erased, p.forgetOldest(ctx, &in, oldest)
+		}
+		if err != nil {
+			return erased, err
+		}
+		some := unreferenced(links)
+		for _, l := range some {
+			if _, err := p.erase(ctx, in.InstanceID, l.id, l.next); err != nil {
+				return erased, err
+			}
+			oldest = l.next
+			erased++
+		}
+		if len(some) < trimAtOnce {
+			return erased, p.dueNext(ctx, it, &in, oldest, links[len(some)])
+		}
+		if err := p.noteOldest(ctx, &in, oldest); err != nil {
+			return erased, err
+		}
+	}
+}
+
+// link is a past execution: which one continues it, and the oldest one that it refers to. The current execution has no next.
+type link struct{ id, next, refs string }
+
+// ended reads on from an execution, to the first that is to be kept, or has not ended, or is one too many. It comes last.
+func (p *Provider) ended(ctx context.Context, in *provider.Instance, from string, before time.Time) (links []link, err error) {
+	for at := from; ; {
+		l, err := p.link(ctx, in, at)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.BegunAt(l.next), before) { // it ended when the next began
+			return links, nil
+		}
+		at = l.next
+	}
+}
+
+// isBefore reports whether one time is before another; one that is not known is not.
+func isBefore(one, other time.Time) bool { return !one.IsZero() && one.Before(other) }
+
+// unreferenced are those of the links before the last that nothing refers to which is kept. References only grow younger along
+// the chain.
+func unreferenced(links []link) []link {
+	kept := len(links) - 1
+	refs := links[kept].refs
+	for kept > 0 && refs != "" && links[kept-1].id >= refs {
+		kept--
+		if r := links[kept].refs; r != "" && r < refs {
+			refs = r
+		}
+	}
+	return links[:kept]
+}
+
+// errLost: there is no such execution any more, nor a stub of it.
+var errLost = errors.New("dynamo: the oldest execution is not there")
+
+// link reads an execution's start and end. One that is erased in part has a stub for its start, which says what comes next.
+func (p *Provider) link(ctx context.Context, in *provider.Instance, id string) (link, error) {
+	l := link{id: id}
+	start, err := p.getExecutionItem(ctx, id, segmentSK(0, 0))
+	switch {
+	case err != nil:
+		return l, err
+	case len(start) == 0:
+		return l, errLost
+	case isStub(start):
+		if l.next = getString(start, attrNext); l.next == "" {
+			return l, errLost
+		}
+		return l, nil
+	}
+	l.refs = getString(start, attrRefs)
+	if id == in.ExecutionID {
+		return l, nil
+	}
+	end, err := p.ReadEnd(ctx, id)
+	if err != nil {
+		return l, err
+	}
+	if end.Kind != history.OrchestrationContinuedAsNew || end.ExecutionID == "" {
+		return l, fmt.Errorf("execution %s ends with %s where it should continue: %w", id, end.Kind, provider.ErrCorrupt)
+	}
+	l.next = end.ExecutionID
+	return l, nil
+}
+
+// seekOldest goes back from the current execution, or from where an earlier search has come to.
+func (p *Provider) seekOldest(ctx context.Context, in *provider.Instance, from string) (string, error) {
+	at := from
+	if at == "" {
+		at = in.ExecutionID
+	}
+	for n := 1; ; n++ {
+		start, err := p.getExecutionItem(ctx, at, segmentSK(0, 0))
+		if err != nil {
+			return "", err
+		}
+		previous := getString(start, attrPrevious)
+		if previous == "" || isStub(start) {
+			return at, nil
+		}
+		before, err := p.getExecutionItem(ctx, previous, segmentSK(0, 0))
+		if err != nil {
+			return "", err
+		}
+		if len(before) == 0 || isStub(before) {
+			return at, nil
+		}
+		if at = previous; n%seekAtOnce == 0 {
+			if err := p.noteTrim(ctx, in, "SET seeking = :seeking", item{":seeking": str(at)}); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+func (p *Provider) noteOldest(ctx context.Context, in *provider.Instance, oldest string) error {
+	return p.noteTrim(ctx, in, "SET oldest = :oldest REMOVE seeking", item{":oldest": str(oldest)})
+}
+
+// forgetOldest has the oldest execution searched for from the current one: the next look at this instance begins with that.
+func (p *Provider) forgetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
+	p.log.WarnContext(ctx, "the oldest execution of an instance is not there: searching for it anew", "instance", in.InstanceID, "execution", oldest)
+	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", item{})
+}
+
+// noteTrim notes how far a trim has come, on the life that was read, unless it is being deleted.
+func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update string, values item) error {
+	values[":start"] = str(in.StartID)
+	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID), UpdateExpression: &update,
+		ConditionExpression: aws.String("startId = :start AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
+	})
+	if err == nil && !updated {
+		return &provider.Error{Op: "RetireInstance", InstanceID: in.InstanceID, Retryable: true, Err: provider.ErrConflict}
+	}
+	return err
+}
+
+// dueNext says when a past execution is due next: the first that is kept ended, or may end now at the earliest. An end that the
+// instance has come to meanwhile has said by itself when it is due.
+func (p *Provider) dueNext(ctx context.Context, it item, in *provider.Instance, oldest string, kept link) error {
+	ends := p.now()
+	if kept.next != "" {
+		ends = provider.BegunAt(kept.next) // the zero time where that is not known: tomorrow again
+	}
+	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
+	due := p.now().Add(time.Second) // what is due already, and referred to, is looked at tomorrow
+	if at := ends.Add(pastRetention(keep)); at.After(due) {
+		due = at
+	}
+	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", item{":again": str(dueKey(in.InstanceID, due)), ":oldest": str(oldest)})
+}
+
+// dueNoMore takes an instance out of the index: its code keeps what is past for ever now.
+func (p *Provider) dueNoMore(ctx context.Context, it item) error {
+	return p.setDue(ctx, it, "REMOVE due", item{})
+}
+
+func (p *Provider) setDue(ctx context.Context, it item, update string, values item) error {
+	values[":due"] = it[attrDue]
+	_, err := p.updateIf(ctx, getString(it, attrPK)[len(idPrefix):], &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: it[attrPK], attrSK: it[attrSK]}, UpdateExpression: &update,
+		ConditionExpression: aws.String("due = :due AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
+	})
+	return err
+}

@@ -1,0 +1,126 @@
+package providertest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A retention deletes instances some days after their end, and past executions of those that go on (R21).
+func retention() group {
+	return group{"retention", []testCase{
+		{name: "WhatHasNoneIsNeverDue", run: neverDue, needs: []Capability{LongTime}},
+		{name: "AnEndIsDueWhenItsRetentionIsOver", run: endDue, needs: []Capability{LongTime}},
+		{name: "PastExecutionsAreErasedOldestFirst", run: pastDue, needs: []Capability{LongTime}},
+		{name: "NothingDueIsNothing", run: nothingDue},
+	}}
+}
+
+const aDay = 24 * time.Hour
+
+// due are the ids that are found.
+func (f *fixture) due() (ids []string) {
+	f.t.Helper()
+	for id, err := range f.p.DueInstances(f.ctx()) {
+		f.must(err)
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// end commits an end, after which the instance is kept for so long.
+func (e *execution) end(retention time.Duration) {
+	e.f.t.Helper()
+	t := e.turn(turnStarted(), history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
+	t.Retention = retention
+	if _, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t); err != nil {
+		e.f.t.Fatal(err)
+	}
+}
+
+func neverDue(f *fixture) {
+	f.start("a").end(0)
+	f.start("running")
+	f.Pass(400 * aDay)
+	f.wantEqual("due", f.due(), []string(nil))
+	done, err := f.p.RetireInstance(f.ctx(), "a")
+	f.must(err)
+	f.wantEqual("retired", done, provider.Retired{})
+	f.wantStatus("a", provider.StatusCompleted)
+}
+
+func endDue(f *fixture) {
+	a := f.start("a")
+	a.end(3 * aDay)
+	f.start("b").end(10 * aDay)
+	f.Pass(2 * aDay)
+	f.wantEqual("due after two days", f.due(), []string(nil))
+	done, err := f.p.RetireInstance(f.ctx(), "a")
+	f.must(err)
+	f.wantEqual("retired before its time", done, provider.Retired{})
+	f.Pass(2 * aDay)
+	f.wantEqual("due after four days", f.due(), []string{"a"})
+	done, err = f.p.RetireInstance(f.ctx(), "a")
+	f.must(err)
+	f.wantEqual("retired", done, provider.Retired{Instance: true})
+	_, err = f.p.ReadInstance(f.ctx(), "a")
+	f.wantIs(err, provider.ErrNotFound)
+	_, err = f.p.StartOrchestration(f.ctx(), provider.Start{InstanceID: "a", Name: order, Input: history.Payload("1"), StartID: a.instance.StartID})
+	f.wantIs(err, provider.ErrAlreadyExists) // that start was, and is never again
+	f.wantEqual("due then", f.due(), []string(nil))
+	f.Pass(60 * aDay)
+	f.wantEqual("due after two months", f.due(), []string{"b"})
+}
+
+func pastDue(f *fixture) {
+	e := f.start("a")
+	first := e.head.ExecutionID
+	e.commit(turnStarted())
+	var ids []string
+	for range 4 {
+		f.Pass(20 * aDay)
+		next := provider.NewExecutionID(f.now(), "a", e.head.ExecutionID)
+		t := e.continuing(next, turnStarted())
+		t.Retention = 30 * aDay
+		if len(ids) == 0 {
+			t.Events = t.Events[1:] // it has had its first turn
+		}
+		if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err != nil {
+			f.t.Fatal(err)
+		}
+		e = f.executionAfter(t)
+		ids = append(ids, next)
+	}
+	f.wantEqual("due", f.due(), []string{"a"})
+	done, err := f.p.RetireInstance(f.ctx(), "a")
+	f.must(err)
+	f.wantEqual("retired", done, provider.Retired{Executions: 2})
+	var left []string
+	for x, err := range f.p.ListExecutions(f.ctx(), "a") {
+		f.must(err)
+		left = append(left, x.ExecutionID)
+	}
+	f.wantEqual("left", left, []string{ids[3], ids[2], ids[1]})
+	for _, erased := range []string{first, ids[0]} {
+		_, err := f.p.ReadEnd(f.ctx(), erased)
+		f.wantIs(err, provider.ErrNotFound)
+	}
+	f.wantEqual("due then", f.due(), []string(nil))
+	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
+	_, err = f.p.ReadInstance(f.ctx(), "a")
+	f.wantIs(err, provider.ErrNotFound)
+}
+
+func nothingDue(f *fixture) {
+	f.wantEqual("due", f.due(), []string(nil))
+	f.start("a").end(aDay)
+	for _, id := range []string{"a", "nobody"} {
+		done, err := f.p.RetireInstance(f.ctx(), id)
+		f.must(err)
+		f.wantEqual("retired", done, provider.Retired{})
+	}
+	f.wantStatus("a", provider.StatusCompleted)
+}
