@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -37,6 +40,10 @@ type execution struct {
 	lastID int64
 	// retention is how long the instance is kept after its end; 0 is for ever.
 	retention time.Duration
+	// firsts are the ids of the first events of the segments.
+	firsts []int64
+	// fetch returns the document of a reference, in this invocation.
+	fetch func(r history.Reference) (json.RawMessage, error)
 	// start is what the execution began with, but for what its code has been given.
 	start history.Event
 }
@@ -64,13 +71,16 @@ func (x *execution) bytes() int {
 }
 
 // revive rebuilds an execution by replaying what was read. With hindered its code is not run, for that reason.
-func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*execution, error) {
+func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration, hindered error) (*execution, error) {
 	events, err := read.Events()
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, due: read.Head.Segment == 0, start: *read.Start()}
 	x.lastID = events[len(events)-1].ID
+	for i := range read.Segments {
+		x.firsts = append(x.firsts, read.Segments[i].Events[0].ID)
+	}
 	x.blocked.apply(events)
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
@@ -97,7 +107,9 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
 		ExactRetries: o.options.ExactRetries,
+		SegmentOf:    x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
 	})
+	x.fetch = o.fetch(ctx, read.InstanceID)
 	if err := x.instance.Replay(events); err != nil {
 		x.close()
 		if err = fmt.Errorf("dispatch: instance %q: replay: %w", read.InstanceID, err); diagnosis(err) == nil {
@@ -106,6 +118,21 @@ func (o *Orchestrator) revive(read *provider.Orchestration, hindered error) (*ex
 		x.broken = err
 	}
 	return x, nil
+}
+
+// segmentOf tells in which segment an event lies: of the turn under way, in the next one.
+func (x *execution) segmentOf(eventID int64) int64 {
+	if eventID > x.lastID {
+		return int64(len(x.firsts))
+	}
+	return int64(sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > eventID })) - 1
+}
+
+// fetch reads what history refers to.
+func (o *Orchestrator) fetch(ctx context.Context, instanceID string) func(history.Reference) (json.RawMessage, error) {
+	return func(r history.Reference) (json.RawMessage, error) {
+		return o.provider.ReadDocument(ctx, instanceID, r)
+	}
 }
 
 // bound is the code an execution runs: the first turn binds the version.

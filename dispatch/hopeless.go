@@ -40,9 +40,9 @@ func (b *blocked) says(e *history.Event) bool {
 }
 
 // hopeless is why a build's code cannot go on, if that is known; nil where it is to be tried. Poison is tried once a message: it may
-// have been another's memory that ran out.
+// have been another's memory that ran out; so is what lacked a document, since that may be restored.
 func (b *blocked) hopeless(build string) *history.Failure {
-	if why := b.in[build]; why != nil && why.Type != history.TypePoison {
+	if why := b.in[build]; why != nil && why.Type != history.TypePoison && why.Type != history.TypeCorrupt {
 		return why
 	}
 	return nil

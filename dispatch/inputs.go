@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"encoding/json"
+
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -24,7 +26,7 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 	case provider.MessageTimerFired:
 		return s.fired(m)
 	case provider.MessageEventRaised:
-		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: m.Data}}
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m)}}
 	case provider.MessageTerminate:
 		return []history.Event{{Kind: history.OrchestrationTerminated, Message: m.Text}}
 	case provider.MessageChildOutcome:
@@ -46,6 +48,15 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 // isOfHead reports whether a message is for the execution that the view is of, or for whichever is the current one.
 func (s *session) isOfHead(m *provider.InboxMessage) bool {
 	return (m.ExecutionID == "" || m.ExecutionID == s.x.head.ExecutionID) && (m.StartID == "" || m.StartID == s.x.start.StartID)
+}
+
+// dataOf is the data of an external event. A message has a document: what looks like a reference in one is none of the engine's, and
+// must not be taken for one.
+func dataOf(m *provider.InboxMessage) history.Payload {
+	if _, refers := m.Data.Reference(); refers {
+		return history.Inline(json.RawMessage(m.Data))
+	}
+	return m.Data
 }
 
 // fired is what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's

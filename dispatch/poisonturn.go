@@ -73,14 +73,14 @@ func (s *session) unwatch(ctx context.Context, failed error) {
 // revive rebuilds an execution, without its code when that is poison, or known to be of no use in this build.
 func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err error) {
 	if hopeless := s.o.hopeless(read); hopeless != nil {
-		s.x, err = s.o.revive(read, hopeless)
+		s.x, err = s.o.revive(ctx, read, hopeless)
 		return err
 	}
 	err = s.watch(ctx, read.Head.ExecutionID, s.o.isBlockedAsPoison(read.Last()))
 	if _, poison := errors.AsType[*PoisonError](err); err != nil && !poison {
 		return err
 	}
-	s.x, err = s.o.revive(read, err)
+	s.x, err = s.o.revive(ctx, read, err)
 	return err
 }
 

@@ -276,13 +276,17 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 	})
 }
 
-// collector is a registry whose orchestration waits for so many events of a name.
-func collector(events int, name string) *perdure.Registry {
+// collector is a registry whose orchestration waits for so many activities of a name.
+func collector(activities int, name string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		var fs []*perdure.Future[string]
+		for range activities {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, name, 0))
+		}
 		sum := 0
-		for range events {
-			s, err := perdure.WaitForExternalEvent[string](ctx, name).Await(ctx)
+		for _, f := range fs {
+			s, err := f.Await(ctx)
 			if err != nil {
 				return 0, err
 			}
@@ -302,7 +306,10 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		for n := range int64(many) {
-			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: static(n, 8), Data: encoded(t, static(n, large))})
+			h.send(provider.Message{
+				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+				Outcomes: []provider.ActivityOutcome{{ActivityID: 3 + n, Attempt: 1, Result: encoded(t, static(n, large))}},
+			})
 		}
 		broken := h.orchestrator(collector(many, "plus"), "broken")
 		for range 4 {

@@ -254,6 +254,7 @@ func (s *session) turn(ctx context.Context) error {
 	for i := range taken {
 		inputs = append(inputs, s.inputsOf(&taken[i]))
 	}
+	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
 	out, err := s.x.instance.Turn(replay.Turn{
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
 		Commits: s.x.blocked.is, // its status goes on

@@ -98,6 +98,7 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
 	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
 	s.x.lastID, s.x.cancelling = t.Events[len(t.Events)-1].ID, t.Cancelling
+	s.x.firsts = append(s.x.firsts, t.Events[0].ID)
 	s.x.blocked.apply(t.Events)
 	if t.Cancels != nil {
 		s.x.cancels = t.Cancels
@@ -124,7 +125,7 @@ func (s *session) handOn(out *replay.Outcome, m *provider.InboxMessage) {
 	case out.Continued == nil:
 	case m.Kind == provider.MessageEventRaised && out.Continued.Knows(m.EventID):
 	case m.Kind == provider.MessageEventRaised:
-		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: m.Data})
+		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: dataOf(m)})
 	case m.Kind == provider.MessageCancel:
 		for _, in := range s.inputsOf(m) {
 			in.Time = out.Events[0].Time

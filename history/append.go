@@ -109,13 +109,24 @@ func appendRare(b []byte, fields ...rare) ([]byte, error) {
 		if !f.there {
 			continue
 		}
-		v, err := json.Marshal(f.value)
+		v, err := marshal(f.value)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // Encode wraps
+			return nil, err
 		}
 		b = append(appendName(b, f.name), v...)
 	}
 	return b, nil
+}
+
+// marshal leaves documents as they are, also where json.Marshal would write < as \u003c: a reference to one knows its hash.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err //nolint:wrapcheck // Encode wraps
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func appendName(b []byte, name string) []byte {

@@ -107,8 +107,23 @@ func grown() map[string]sample {
 				Error: &history.Failure{Type: "E1", Message: "m", Joined: []string{"E2", "E3"}},
 			}, "sourceEventId error attempt",
 		},
+		"ExternalEventRaised-referred": {
+			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: referred(history.PlaceInputs)}, "name eventId data",
+		},
+		"OrchestrationStarted-referred": {
+			history.Event{
+				ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 3, EventIDs: []string{"e-1"},
+				CarriedEvents: []history.CarriedEvent{{Name: "approved", EventID: "e-1", Data: referred("")}},
+				Inputs:        []history.Event{{Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-2", Data: referred(history.PlaceCarried)}},
+			}, "name startId number eventIds carriedEvents inputs",
+		},
 		"TurnStarted-parked": {
 			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",
 		},
 	}
+}
+
+// referred is data that lies elsewhere in the history of its instance.
+func referred(field string) history.Payload {
+	return history.Place{ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3)}.Refer([]byte(in))
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 
@@ -35,6 +36,7 @@ type Instances interface {
 	ReadEnd(ctx context.Context, executionID string) (history.Event, error)
 	// ReadHistory reads the events of an instance's execution with ids above after, in order, and holds no more of them than a few turns'.
 	// ErrNotFound when the instance has no such execution; ErrCorrupt where one that cannot be read begins to be so.
+	// Where history refers to documents they are put in, up to ShownDocuments an event; beyond, and where they are erased, the references stay.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions goes through the executions of an instance, the current one first. ErrNotFound when there is no such instance.
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
@@ -71,8 +73,12 @@ type Orchestrations interface {
 	// now on, and then the parent is told that it is cancelled (R16). ErrConflict when there is such an instance by now.
 	RefuseCancel(ctx context.Context, m *InboxMessage) error
 	// ReadOrchestration reads the execution that item's messages are for, or the one that it continued as. ErrNotFound when there is none, ErrCorrupt
-	// when it cannot be read. An eventual read may miss the latest segments, or all of them.
+	// when it cannot be read. An eventual read may miss the latest segments, or all of them. Of large data of external events it holds
+	// but so much (Loading); of the rest it has references.
 	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
+	// ReadDocument reads the document that a payload refers to, in whichever execution of the instance it lies. ErrNotFound when it has
+	// been erased, ErrCorrupt when another document lies there, or none.
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
 	// means somebody else's segment is in its place, and nothing of this turn was left behind (R7). Sending follows; an
 	// error after the commit leaves the messages to be delivered again, and Redispatch to finish. Outputs that can never

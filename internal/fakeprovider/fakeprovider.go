@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -242,11 +243,38 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 			return
 		}
 		for i := range events {
-			if events[i].ID > after && !yield(events[i], nil) {
+			if events[i].ID <= after {
+				continue
+			}
+			e := events[i]
+			e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
+			err := provider.Show(ctx, p, instanceID, &e)
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// ReadDocument reads what Append has put into the history of an execution. It knows no segments: a place's are passed over.
+func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	at, err := history.ParsePlace(ref.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+	}
+	data, found := at.Find(p.events[at.ExecutionID])
+	doc, inline := data.Document()
+	if !found || !inline {
+		return nil, fmt.Errorf("fake: instance %q: document at %s: %w", instanceID, ref.Ref, provider.ErrNotFound)
+	}
+	if err := ref.Check(doc); err != nil {
+		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+	}
+	return doc, nil
 }
 
 // ListExecutions implements provider.Instances.

@@ -38,7 +38,7 @@ func (x *execution) conclude(e Ending) error {
 		}
 	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.continued = &Continuation{Input: inline(e.Input), Events: x.mail.carried(), EventIDs: x.mail.lastIDs(), Inputs: x.inherited()}
+		x.continued = &Continuation{Input: inline(e.Input), Events: x.carry(), EventIDs: x.mail.lastIDs(), Inputs: x.inherited()}
 	}
 	x.ended = true
 	return nil

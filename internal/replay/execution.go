@@ -34,6 +34,9 @@ type execution struct {
 	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
 	blocked  bool            // history says so last, where it is being replayed
 	left     []history.Event // those of them that this turn has not come to yet
+	// near are documents of the parked inputs, by reference, that were in memory anyway.
+	near      map[string]json.RawMessage
+	nearBytes int
 
 	root       scope // of the body; its cancel is that of the instance
 	coroutines []*coroutine
@@ -51,6 +54,7 @@ type execution struct {
 
 	void    error // why this execution may never run again
 	mode    atomic.Int32
+	fetches atomic.Int64 // twice as many as documents were fetched; odd while one is
 	foreign atomic.Pointer[ForeignGoroutineError]
 }
 
@@ -122,6 +126,12 @@ func (x *execution) run() {
 func (x *execution) leave() result {
 	if x.replaying && x.ended && !x.stuck() && x.next < len(x.past) {
 		x.void = x.divergence(x.idle())
+	}
+	if !x.stuck() && !x.ended {
+		x.shed()
+	}
+	if !x.replaying {
+		x.near, x.nearBytes = nil, 0
 	}
 	r := result{events: x.out, consumed: max(x.consumed, 0), ended: x.ended, continued: x.continued, lastID: x.lastID, bytes: x.bytes(), err: x.void}
 	if f := x.foreign.Load(); f != nil {

@@ -27,7 +27,7 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 func (x *execution) accept(t *Task, ev *history.Event) error {
 	switch ev.Kind {
 	case history.ExternalEventRaised:
-		return x.raise(ev.ID, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
+		return x.raise(history.Place{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
 	case history.OrchestrationTerminated:
 		x.ended = true
 		return nil

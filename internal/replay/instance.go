@@ -43,6 +43,12 @@ type Options struct {
 	TurnLimit time.Duration
 	// ExactRetries records retry policies without their jitter: for tests of exact times.
 	ExactRetries bool
+	// SegmentOf tells in which segment of the execution an event lies, or will lie if it is of the turn under way. Nil: large data of
+	// external events is copied where it could be referred to.
+	SegmentOf func(eventID int64) int64
+	// Fetch returns the document that a reference is about. Its time is not the code's, and its error ends the turn or the replay with
+	// a *FetchError. It is called by one goroutine at a time, from within Replay and Turn.
+	Fetch func(r history.Reference) (json.RawMessage, error)
 }
 
 // defaultTurnLimit is far above what a turn of code that only decides can take, and a third of the inbox function's timeout (R19).
@@ -74,7 +80,7 @@ func New(o Orchestration, opts Options) *Instance {
 
 // Replay rebuilds the instance from committed events, from id 1 on. It may be called again with the events that follow.
 // It keeps no reference to events, but to the payloads in them. Its errors are those of Turn, and one that names the event
-// when there is a gap or a payload was not fetched from where it lies.
+// when there is a gap or an input or result is not inline.
 func (i *Instance) Replay(events []history.Event) error {
 	_, err := i.attempt(func() { i.x.replay(events) })
 	return err
@@ -86,7 +92,7 @@ func (i *Instance) Replay(events []history.Event) error {
 // input, unless it terminates the execution.
 //
 // These errors leave the instance void, with nothing to commit: *NondeterminismError (of Replay), *UnregisteredError,
-// *BlockedOutsideError, *ForeignGoroutineError.
+// *BlockedOutsideError, *ForeignGoroutineError, *FetchError.
 func (i *Instance) Turn(t Turn) (Outcome, error) {
 	if i.last.ended {
 		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
@@ -122,7 +128,7 @@ const (
 )
 
 func (x *execution) bytes() int {
-	n := instanceBytes + len(x.tasks)*taskBytes + len(x.input) + len(x.status) + x.mail.bytes() + x.untaken
+	n := instanceBytes + len(x.tasks)*taskBytes + len(x.input) + len(x.status) + x.mail.bytes() + x.untaken + x.nearBytes
 	for _, c := range x.coroutines {
 		if !c.over {
 			n += coroutineBytes

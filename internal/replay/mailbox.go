@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -16,8 +15,10 @@ const carriedEventIDs = 256
 // raised is an external event that the code has not observed yet.
 type raised struct {
 	history.CarriedEvent
-	doc    json.RawMessage
-	number int // in the order of arrival
+	at     history.Place   // of its data, in this execution
+	doc    json.RawMessage // its data, once somebody waits for it
+	open   bool            // doc is known
+	number int             // in the order of arrival
 }
 
 // mailbox holds the external events of an execution, and who waits for them. An event goes to the first that waits
@@ -76,36 +77,46 @@ func (x *execution) inherit(ev *history.Event) error {
 		m.remember(id)
 	}
 	for i := range ev.CarriedEvents {
-		if err := x.raise(ev.ID, ev.CarriedEvents[i]); err != nil {
+		if err := x.raise(history.Place{EventID: ev.ID, Field: history.PlaceCarried, Index: i}, ev.CarriedEvents[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// raise delivers an event.
-func (x *execution) raise(id int64, e history.CarriedEvent) error {
-	doc, ok := e.Data.Document()
-	if !ok {
-		return fmt.Errorf("replay: instance %q: the data of an external event in event #%d was not fetched from where it lies", x.options.InstanceID, id)
-	}
+// raise delivers an event, whose data lies at a place of this execution.
+func (x *execution) raise(at history.Place, e history.CarriedEvent) error {
 	m := x.events()
 	m.remember(e.EventID)
 	m.arrived++
-	x.deliver(&raised{CarriedEvent: e, doc: doc, number: m.arrived})
-	return nil
+	return x.deliver(&raised{CarriedEvent: e, at: at, number: m.arrived})
 }
 
-func (x *execution) deliver(r *raised) {
+// deliver gives an event to who waits for it, or keeps it. Only who waits needs its document.
+func (x *execution) deliver(r *raised) error {
 	m := x.mail
-	if w := m.waiting[r.Name]; len(w) > 0 {
-		m.waiting[r.Name] = w[1:]
-		m.held[w[0]] = r
-		x.settle(w[0], r.doc, nil)
-		return
+	w := m.waiting[r.Name]
+	if len(w) == 0 {
+		at, _ := slices.BinarySearchFunc(m.free[r.Name], r, byArrival)
+		m.free[r.Name] = slices.Insert(m.free[r.Name], at, r)
+		return nil
 	}
-	at, _ := slices.BinarySearchFunc(m.free[r.Name], r, byArrival)
-	m.free[r.Name] = slices.Insert(m.free[r.Name], at, r)
+	m.waiting[r.Name] = w[1:]
+	return x.give(r, w[0])
+}
+
+// give settles a task with an event.
+func (x *execution) give(r *raised, t *Task) error {
+	if !r.open {
+		doc, err := x.documentOf(r.Data)
+		if err != nil {
+			return err
+		}
+		r.doc, r.open = doc, true
+	}
+	x.mail.held[t] = r
+	x.settle(t, r.doc, nil)
+	return nil
 }
 
 // WaitForExternalEvent decides to take the next event of that name, which may have arrived already.
@@ -120,8 +131,9 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 	c.scope.adopt(t)
 	if free := m.free[name]; len(free) > 0 {
 		m.free[name] = free[1:]
-		m.held[t] = free[0]
-		c.x.settle(t, free[0].doc, nil)
+		if err := c.x.give(free[0], t); err != nil {
+			c.x.fail(err)
+		}
 	} else {
 		m.waiting[name] = append(m.waiting[name], t)
 	}
@@ -162,7 +174,9 @@ func (x *execution) giveUpEvents(tasks []*Task, f *history.Failure) {
 	}
 	slices.SortFunc(back, byArrival)
 	for _, r := range back {
-		x.deliver(r)
+		if err := x.deliver(r); err != nil { // it cannot fail: the document has been fetched
+			x.void = err
+		}
 	}
 }
 
@@ -181,8 +195,8 @@ func (m *mailbox) waits() []*Task {
 
 func byArrival(a, b *raised) int { return cmp.Compare(a.number, b.number) }
 
-// carried are the events that nobody has observed, in the order of arrival.
-func (m *mailbox) carried() []history.CarriedEvent {
+// unobserved are the events that nobody has observed, in the order of arrival.
+func (m *mailbox) unobserved() []*raised {
 	if m == nil {
 		return nil
 	}
@@ -194,11 +208,17 @@ func (m *mailbox) carried() []history.CarriedEvent {
 		all = append(all, r)
 	}
 	slices.SortFunc(all, byArrival)
-	events := make([]history.CarriedEvent, len(all))
-	for i, r := range all {
-		events[i] = r.CarriedEvent
+	return all
+}
+
+// inline is how much the data takes of the events that nobody waits for.
+func (m *mailbox) inline() (n int) {
+	for _, free := range m.free {
+		for _, r := range free {
+			n += len(r.Data)
+		}
 	}
-	return events
+	return n
 }
 
 // lastIDs are the ids that the next execution must know.
@@ -218,11 +238,19 @@ func (m *mailbox) bytes() int {
 	n := len(m.ids) * each
 	for _, e := range m.free {
 		for _, r := range e {
-			n += each + len(r.doc)
+			n += each + r.bytes()
 		}
 	}
 	for _, r := range m.held {
-		n += each + len(r.doc)
+		n += each + r.bytes()
 	}
 	return n
+}
+
+// bytes is what the event's data takes: its document is part of that, or was fetched besides.
+func (r *raised) bytes() int {
+	if _, inline := r.Data.Document(); inline {
+		return len(r.Data)
+	}
+	return len(r.Data) + len(r.doc)
 }

@@ -41,7 +41,8 @@ func (x *execution) relive(ev *history.Event) error {
 		if !ok {
 			return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 		}
-		x.input, x.readable, x.parked = input, true, ev.Inputs
+		x.input, x.readable = input, true
+		x.keep(ev)
 		if ev.StartAt != nil {
 			x.startAt = *ev.StartAt
 		}
@@ -49,7 +50,8 @@ func (x *execution) relive(ev *history.Event) error {
 			return err
 		}
 	case history.InputsParked:
-		x.parked, x.blocked = append(x.parked, ev.Inputs...), true
+		x.keep(ev)
+		x.blocked = true
 	case history.TurnStarted:
 		x.now, x.blocked = ev.Time, false
 		if n := int(ev.Parked); n > 0 {

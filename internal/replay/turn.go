@@ -18,7 +18,8 @@ type Turn struct {
 	// Inputs are the input events of each message, in order. Their ID and Time are assigned by the turn.
 	Inputs [][]history.Event
 	// MostParked bounds how many parked inputs the turn takes. One that is bounded takes none of Inputs while any were parked, and
-	// says in TurnStarted how many it took; what is left is for the next turn. 0: all of them, and then Inputs.
+	// says in TurnStarted how many it took; what is left is for the next turn. 0: all of them, and then Inputs, unless the documents
+	// of the parked are too much for one turn.
 	MostParked int
 	// Commits: the turn has something to commit even where nothing applies: that it took place.
 	Commits bool
@@ -97,12 +98,16 @@ func (x *execution) unpark(t *Turn) (alone int) {
 		return 0
 	}
 	x.left, x.consumed = x.parked, -1 // no message of this turn
-	if t.MostParked <= 0 {
+	most := x.worth()
+	if t.MostParked > 0 {
+		most = min(most, t.MostParked)
+	}
+	if t.MostParked <= 0 && most == len(x.parked) {
 		t.Inputs = append([][]history.Event{x.parked}, t.Inputs...)
 		x.parked = nil
 		return 0
 	}
-	alone = min(t.MostParked, len(x.parked))
+	alone = most
 	t.Inputs = [][]history.Event{x.parked[:alone]}
 	x.parked = x.parked[alone:]
 	return alone

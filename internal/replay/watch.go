@@ -57,10 +57,16 @@ func (i *Instance) watch() result {
 		i.timer.Reset(i.limit)
 	}
 	defer i.timer.Stop()
-	select {
-	case r := <-i.done:
-		return r
-	case <-i.timer.C:
+	_, fetches := i.x.fetching(0)
+	for waits := true; waits; {
+		select {
+		case r := <-i.done:
+			return r
+		case <-i.timer.C:
+		}
+		if waits, fetches = i.x.fetching(fetches); waits { // the time was the store's
+			i.timer.Reset(i.limit)
+		}
 	}
 	if !i.giveUp() {
 		return <-i.done // it came back at the last moment

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -74,8 +75,8 @@ func WithLongestDelay(d time.Duration) Option { return func(p *Provider) { p.lon
 // a second less. The default is 2 minutes.
 func WithScheduleLead(d time.Duration) Option { return func(p *Provider) { p.lead = d } }
 
-// Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use and holds no state but a cache of the
-// builds it has seen.
+// Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use and holds no state but caches, of the
+// builds it has seen and of segments.
 type Provider struct {
 	hub       Hub
 	table     tableAPI
@@ -89,6 +90,8 @@ type Provider struct {
 	// scheduled are the work items of segments that were read for retries; sentRetries are the attempts that were sent.
 	scheduled   *lru[map[int64]provider.WorkItem]
 	sentRetries *lru[struct{}]
+	// documents are segments that documents were read from.
+	documents *lru[[]history.Event]
 
 	longestDelay, lead time.Duration // of timers
 }
@@ -103,7 +106,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	p := &Provider{
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
 		longestDelay: maxDelay, lead: scheduleLead,
-		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), sentRetries: newLRU[struct{}](sentRetries),
+		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
 	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
 	for _, opt := range opts {

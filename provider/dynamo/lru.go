@@ -57,6 +57,15 @@ func (l *lru[V]) add(key string, v V, cost int) {
 	}
 }
 
+// forget gives up a value that is not as it should be.
+func (l *lru[V]) forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if el := l.byKey[key]; el != nil {
+		l.remove(el)
+	}
+}
+
 func (l *lru[V]) remove(el *list.Element) {
 	r, _ := l.order.Remove(el).(*remembered[V])
 	delete(l.byKey, r.key)

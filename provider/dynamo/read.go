@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,12 +59,7 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 // readExecution reads a history. An eventual read that finds it torn becomes a strong one.
 func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		items, err := p.queryAll(ctx, instanceID, segmentsQuery(p.hub.Table, executionID, c))
-		var segments []provider.Segment
-		if err == nil {
-			items = unlessDeleted(items)
-			segments, err = decodeSegments(items)
-		}
+		segments, start, err := p.loadSegments(ctx, instanceID, executionID, c)
 		_, torn := errors.AsType[*tornError](err)
 		switch {
 		case torn && c == provider.Strong && try == strongTries:
@@ -73,15 +69,52 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
-		case len(segments) == 0 || instanceID != getString(items[0], attrInstance):
+		case len(segments) == 0 || instanceID != getString(start, attrInstance):
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
 		last := segments[len(segments)-1]
 		return &provider.Orchestration{
-			InstanceID: instanceID, Verified: c == provider.Strong, Segments: segments, Previous: getString(items[0], attrPrevious),
+			InstanceID: instanceID, Verified: c == provider.Strong, Segments: segments, Previous: getString(start, attrPrevious),
 			Head: provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
 		}, nil
 	}
+}
+
+// loadSegments reads the segments of an execution, a page after the other, and the item that it begins with. Of what is large it holds
+// but so much (provider.Loading). There are none where the execution was deleted.
+func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) (segments []provider.Segment, start item, err error) {
+	in := segmentsQuery(p.hub.Table, executionID, c)
+	loading := provider.Loading{ExecutionID: executionID}
+	var rest []item
+	for page, err := range p.query(ctx, instanceID, in) {
+		if err != nil {
+			return nil, nil, err
+		}
+		rest = append(rest, page...)
+		if start == nil && len(rest) > 0 {
+			start = header(rest[0])
+		}
+		if isStub(start) {
+			return nil, nil, nil
+		}
+		var more []provider.Segment
+		if more, rest, err = decodeWhole(rest, int64(len(segments)), in.ExclusiveStartKey == nil); err != nil {
+			return nil, nil, err
+		}
+		for i := range more {
+			loading.Add(&more[i])
+		}
+		segments = append(segments, more...)
+	}
+	return segments, start, nil
+}
+
+// header is a segment's first item without its events.
+func header(it item) item {
+	h := maps.Clone(it)
+	delete(h, attrEvents)
+	delete(h, attrZstd)
+	return h
 }
 
 // queryAll reads all pages of a query.
@@ -140,7 +173,8 @@ func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamod
 	return out, nil
 }
 
-// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a segment.
+// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a segment. Documents are
+// read in the place of references as they are come to.
 func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
@@ -149,12 +183,23 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 				return
 			}
 			for i := range s.Events {
-				if s.Events[i].ID > after && !yield(s.Events[i], nil) {
+				if s.Events[i].ID <= after {
+					continue
+				}
+				e := s.Events[i]
+				err := p.show(ctx, instanceID, &e)
+				if !yield(e, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
+}
+
+// show puts documents in the place of references, in an event of its own: what was read must not grow by what was shown of it.
+func (p *Provider) show(ctx context.Context, instanceID string, e *history.Event) error {
+	e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
+	return provider.Show(ctx, p, instanceID, e)
 }
 
 // ListExecutions goes back from the current execution, each naming the one that it continues, to the oldest that is not erased.

@@ -20,11 +20,11 @@ const (
 	attrEvents = "events"
 	attrZstd   = "zstd"
 
-	// Of an execution's first segment: whose it is, and the execution that it continues.
+	// Of an execution's first segment: whose it is, the execution that it continues, and the oldest one that it refers to documents of:
+	// neither that nor any since may be erased before this one.
 	attrInstance = "instance"
 	attrPrevious = "previous"
-	// attrRefs is the oldest execution that its start still refers to; none where there is none.
-	attrRefs = "refs"
+	attrRefs     = "refs"
 	// attrNext, of the stub of a past execution's start, is the execution that continues it.
 	attrNext = "next"
 
@@ -117,27 +117,36 @@ func (e *tornError) Error() string { return e.what }
 
 // decodeSegments reads the items of an execution, in key order, and checks that segments and parts have no gap (R8).
 func decodeSegments(items []item) ([]provider.Segment, error) {
-	var segments []provider.Segment
+	segments, _, err := decodeWhole(items, 0, true)
+	return segments, err
+}
+
+// decodeWhole reads those of the segments from a sequence on that are there with all their parts, and returns the items of one that
+// the next page ends.
+func decodeWhole(items []item, from int64, last bool) (segments []provider.Segment, rest []item, err error) {
 	for len(items) > 0 {
 		sk := getString(items[0], attrSK)
 		sequence, part, err := parseSegmentSK(sk)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+			return nil, nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
-		if want := int64(len(segments)); sequence != want || part != 0 {
-			return nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, want)}
+		if want := from + int64(len(segments)); sequence != want || part != 0 {
+			return nil, nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, want)}
 		}
 		parts := int(getNumber(items[0], attrParts))
+		if parts > len(items) && !last {
+			return segments, items, nil
+		}
 		if parts < 1 || parts > len(items) {
-			return nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, parts, len(items))}
+			return nil, nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, parts, len(items))}
 		}
 		s, err := decodeSegment(sequence, items[:parts])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		segments, items = append(segments, s), items[parts:]
 	}
-	return segments, nil
+	return segments, nil, nil
 }
 
 func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {

@@ -136,6 +136,9 @@ func encodeStart(instanceID, executionID, previous string, s provider.Segment) (
 	if previous != "" {
 		parts[0][attrPrevious] = str(previous)
 	}
+	if oldest := provider.OldestReferred(&s.Events[0]); oldest != "" {
+		parts[0][attrRefs] = str(oldest)
+	}
 	return parts, nil
 }
 

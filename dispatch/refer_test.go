@@ -1,0 +1,329 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// letter is an event's data that is large enough to be referred to. It has what encodings like to change.
+type letter struct {
+	N    int
+	Text string
+}
+
+func newLetter(n int) letter {
+	return letter{n, strings.Repeat(fmt.Sprintf("<%d> & \u2028é ", n), 200)}
+}
+
+// hoard takes letters in order, each in an execution some of them, until it has all.
+type hoard struct{ Next, All, Each int }
+
+func hoarder(name string) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, h hoard) (int, error) {
+		for range h.Each {
+			got, err := perdure.WaitForExternalEvent[letter](ctx, name).Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if got != newLetter(h.Next) {
+				return 0, fmt.Errorf("letter %d came where %d was due, or not as it was sent", got.N, h.Next)
+			}
+			if h.Next++; h.Next == h.All {
+				return h.All, nil
+			}
+		}
+		if _, err := perdure.CreateTimer(ctx, time.Minute).Await(ctx); err != nil {
+			return 0, err
+		}
+		return perdure.ContinueAsNew[int](ctx, h)
+	})
+	return r
+}
+
+// post raises letters.
+func (h *hub) post(in provider.Instance, n int) {
+	h.t.Helper()
+	for i := range n {
+		m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", i), Data: encoded(h.t, newLetter(i))}
+		h.send(m)
+	}
+}
+
+// wantAll wants the instance to be over with all letters.
+func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
+	h.t.Helper()
+	now := h.read(in)
+	end, err := h.Provider.ReadEnd(ctx, now.ExecutionID)
+	if err != nil || string(end.Output) != fmt.Sprint(n) {
+		h.t.Fatalf("it is %s, ended with %s %s %v, %v", now.Status, end.Kind, end.Output, end.Error, err)
+	}
+	h.checkRest()
+}
+
+// What nobody has observed is handed on by reference, from one execution to the next: whatever call a crash comes at, all letters
+// arrive once, in order and as they were sent, and each lies in history once.
+func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
+			t.Parallel()
+			for n, more := int64(1), true; more && !t.Failed(); n++ {
+				intercept, calls := simhub.CrashAt(n, after)
+				inBubble(t, simhub.Options{Registry: hoarder("add"), Environments: 2, Intercept: intercept}, func(ctx context.Context, h *hub) {
+					in := h.start("sleeper", hoard{All: 7, Each: 2})
+					h.post(in, 7)
+					h.serveFor(time.Hour)
+					h.wantAll(ctx, in, 7)
+					h.wantStoredOnce(in, 7)
+				})
+				more = calls.Load() >= n
+			}
+		})
+	}
+}
+
+// wantStoredOnce wants each letter to lie in one segment of all there are.
+func (h *hub) wantStoredOnce(in provider.Instance, n int) {
+	h.t.Helper()
+	inline := 0
+	for x, err := range h.Provider.ListExecutions(h.t.Context(), in.InstanceID) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, e := range h.stored(x.ExecutionID) {
+			e.Raised(func(_ string, _ int, data *history.Payload) {
+				if _, ok := data.Document(); ok {
+					inline++
+				}
+			})
+		}
+	}
+	if inline != n {
+		h.t.Errorf("of %d letters %d lie in history", n, inline)
+	}
+}
+
+// stored is the history of an execution as it lies there, references and all.
+func (h *hub) stored(executionID string) (events []history.Event) {
+	h.t.Helper()
+	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + executionID}, ":sk": &ddbtypes.AttributeValueMemberS{Value: "h#"},
+		},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, it := range out.Items {
+		more, err := history.Decode(segmentJSON(h.t, it))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		events = append(events, more...)
+	}
+	return events
+}
+
+// segmentJSON are the events of a segment of one part.
+func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
+	t.Helper()
+	packed, ok := it["zstd"].(*ddbtypes.AttributeValueMemberB)
+	if !ok {
+		return []byte(text(it, "events"))
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	doc, err := d.DecodeAll(packed.Value, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// What is parked is referred to by the turns that take it, and by the executions that inherit it. Whatever call a crash comes at.
+func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
+			t.Parallel()
+			for n, more := int64(1), true; more && !t.Failed(); n++ {
+				intercept, calls := simhub.CrashAt(n, after)
+				inBubble(t, simhub.Options{Registry: hoarder("plus"), Intercept: intercept}, func(ctx context.Context, h *hub) {
+					in := h.start("sleeper", hoard{All: 7, Each: 2})
+					h.give(h.orchestrator(hoarder("add"), "before"))
+					h.post(in, 7)
+					h.serveFor(time.Hour)
+					if now := h.read(in); now.Status != provider.StatusBlocked {
+						t.Fatalf("it is %s", now.Status)
+					}
+					time.Sleep(24 * time.Hour)
+					old := h.Orchestrators[0]
+					h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
+					if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+						t.Fatalf("the watch woke %d, %v", woken, err)
+					}
+					h.serveFor(time.Hour)
+					h.wantAll(ctx, in, 7)
+					h.wantStoredOnce(in, 7)
+					old.Close()
+				})
+				more = calls.Load() >= n
+			}
+		})
+	}
+}
+
+// A document that cannot be had at the moment fails the turn, which is tried again; the instance is none the worse.
+func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", hoard{All: 5, Each: 1})
+		h.post(in, 5)
+		var failures atomic.Int64
+		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			q, ok := c.Input.(*dynamodb.QueryInput)
+			if !ok {
+				return next()
+			}
+			if _, document := q.ExpressionAttributeValues[":parts"]; document && failures.Add(1) <= 40 {
+				return errors.New("DynamoDB is away")
+			}
+			return next()
+		}
+		h.serveFor(24 * time.Hour)
+		h.fault = nil
+		if failures.Load() < 40 {
+			t.Fatalf("%d reads of documents", failures.Load())
+		}
+		h.wantAll(ctx, in, 5)
+	})
+}
+
+// Reading documents takes its time, which is not the code's: it is no reason to take the code for blocked.
+func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: hoarder("add"), TurnLimit: time.Second}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", hoard{All: 8, Each: 4})
+		h.post(in, 8)
+		slow := slow(3 * time.Second)
+		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "Query" {
+				return slow(ctx, c, next)
+			}
+			return next()
+		}
+		h.serveFor(time.Hour)
+		h.fault = nil
+		for _, e := range h.events(in) {
+			if e.Kind == history.InputsParked {
+				t.Errorf("blocked: %v", e.Error)
+			}
+		}
+		h.wantAll(ctx, in, 8)
+	})
+}
+
+// A document that is not the one referred to blocks the instance, and loses nothing: restored, all goes on.
+func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", hoard{All: 5, Each: 1})
+		h.post(in, 5)
+		h.serveFor(30 * time.Second)
+		good := h.item("x#"+in.ExecutionID, "h#0000000001")
+		bad := maps.Clone(good)
+		delete(bad, "zstd")
+		bad["events"] = &ddbtypes.AttributeValueMemberS{Value: strings.ReplaceAll(string(segmentJSON(t, good)), "é", "e")}
+		h.put(bad)
+		h.serveFor(time.Hour)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt {
+			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+		}
+		h.put(good)
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
+		h.serveFor(time.Hour)
+		h.wantAll(ctx, in, 5)
+	})
+}
+
+// put writes an item of the table.
+func (h *hub) put(it map[string]ddbtypes.AttributeValue) {
+	h.t.Helper()
+	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// What a message brings is a document, whatever it looks like: it cannot make the engine read another instance's.
+func TestAMessageCannotReferToDocuments(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (map[string]any, error) {
+		return perdure.WaitForExternalEvent[map[string]any](ctx, "add").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.turn(0)
+		data := history.Place{ExecutionID: "secret", Segment: 1, EventID: 3}.Refer([]byte(`"x"`))
+		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: data})
+		h.turn(0)
+		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		if err != nil || !strings.Contains(string(end.Output), `"ref":"x#secret/1/3"`) {
+			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+		}
+	})
+}
+
+// History shows the documents, wherever they lie.
+func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", hoard{All: 5, Each: 1})
+		h.post(in, 5)
+		h.serveFor(time.Hour)
+		carried := 0
+		for x, err := range h.Provider.ListExecutions(ctx, in.InstanceID) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for e, err := range h.Provider.ReadHistory(ctx, in.InstanceID, x.ExecutionID, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.Raised(func(field string, _ int, data *history.Payload) {
+					if doc, ok := data.Document(); !ok || !strings.Contains(string(doc), "é") {
+						t.Errorf("execution %d, event %s: %.80s", x.Number, e.String(), *data)
+					}
+					if field == history.PlaceCarried {
+						carried++
+					}
+				})
+			}
+		}
+		if carried != 4+3+2+1 {
+			t.Errorf("%d events were carried over", carried)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package history
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Place is where the data of an external event lies in the history of its instance: in a committed event, which never changes.
+// A Reference to it is what later events have in the place of a copy.
+type Place struct {
+	ExecutionID string
+	// Segment is the turn's, by which a store finds it, EventID the event.
+	Segment, EventID int64
+	// Field is PlaceInputs or PlaceCarried where the data is in that of the event's lists, at Index; empty: it is the event's own.
+	Field string
+	Index int
+}
+
+// The lists of an event that external events lie in.
+const (
+	PlaceInputs  = "inputs"
+	PlaceCarried = "carriedEvents"
+)
+
+// placePrefix tells that a reference is to a place in history.
+const placePrefix = "x#"
+
+// String is the place as a Reference has it: x#<execution>/<segment>/<event>, and /<field>/<index> where it is in a list.
+func (p Place) String() string {
+	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
+	if p.Field != "" {
+		s += fmt.Sprintf("/%s/%d", p.Field, p.Index)
+	}
+	return s
+}
+
+// ParsePlace is the reverse of String.
+func ParsePlace(ref string) (p Place, err error) {
+	parts := strings.Split(strings.TrimPrefix(ref, placePrefix), "/")
+	numbers := slices.Clone(parts[1:])
+	if len(parts) == 5 {
+		p.Field = parts[3]
+		numbers = []string{parts[1], parts[2], parts[4]}
+	}
+	known := len(parts) == 3 || p.Field == PlaceInputs || p.Field == PlaceCarried
+	if !strings.HasPrefix(ref, placePrefix) || parts[0] == "" || !known {
+		return Place{}, fmt.Errorf("history: %q is no place in a history (written by a later release?)", ref)
+	}
+	var n [3]int64
+	for i, s := range numbers {
+		if n[i], err = strconv.ParseInt(s, 10, 64); err != nil || n[i] < 0 {
+			return Place{}, fmt.Errorf("history: %q is no place in a history: %q is not a number", ref, s)
+		}
+	}
+	p.ExecutionID, p.Segment, p.EventID, p.Index = parts[0], n[0], n[1], int(n[2])
+	return p, nil
+}
+
+// Refer makes a payload that refers to a document at the place.
+func (p Place) Refer(doc json.RawMessage) Payload {
+	doc = compacted(doc)
+	sum := sha256.Sum256(doc)
+	return Refer(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
+}
+
+// Find returns what lies at the place among the events of its segment, or of its whole execution. ok is false when there is no such
+// event.
+func (p Place) Find(events []Event) (data Payload, ok bool) {
+	for i := range events {
+		e := &events[i]
+		if e.ID != p.EventID {
+			continue
+		}
+		switch {
+		case p.Field == "":
+			return e.Data, true
+		case p.Field == PlaceInputs && p.Index < len(e.Inputs):
+			return e.Inputs[p.Index].Data, true
+		case p.Field == PlaceCarried && p.Index < len(e.CarriedEvents):
+			return e.CarriedEvents[p.Index].Data, true
+		}
+		return nil, false
+	}
+	return nil, false
+}
+
+// Check tells whether a document is the one that is referred to.
+func (r Reference) Check(doc json.RawMessage) error {
+	sum := sha256.Sum256(doc)
+	if got := hex.EncodeToString(sum[:]); got != r.SHA256 || int64(len(doc)) != r.Bytes {
+		return fmt.Errorf("history: what lies at %s has %d bytes and the hash %s, referred to were %d bytes with %s", r.Ref, len(doc), got, r.Bytes, r.SHA256)
+	}
+	return nil
+}
+
+// compacted is a document as encoding writes it.
+func compacted(doc []byte) []byte {
+	if !bytes.ContainsAny(doc, " \t\r\n") {
+		return doc
+	}
+	return appendCompact(nil, doc)
+}
+
+// Raised calls f with each payload of external events in an event, its own and those in its lists, and where it lies in it: f
+// may replace it.
+func (e *Event) Raised(f func(field string, index int, data *Payload)) {
+	if e.Kind == ExternalEventRaised {
+		f("", 0, &e.Data)
+	}
+	for i := range e.CarriedEvents {
+		f(PlaceCarried, i, &e.CarriedEvents[i].Data)
+	}
+	for i := range e.Inputs {
+		if e.Inputs[i].Kind == ExternalEventRaised {
+			f(PlaceInputs, i, &e.Inputs[i].Data)
+		}
+	}
+}

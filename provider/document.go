@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/perdure/perdure/history"
+)
+
+const (
+	// loadedDocuments is how much of the data of external events an execution that was read for turns holds. What comes behind stays
+	// where it lies, and is fetched when code asks for it: a hundred thousand events must fit a function.
+	loadedDocuments = 16 << 20
+	// referableDocument is what is small enough to be held always.
+	referableDocument = 1 << 10
+	// ShownDocuments bounds the documents that ReadHistory puts in the place of references, for each event.
+	ShownDocuments = 4 << 20
+)
+
+// Loading says how much data of external events has been taken up while an execution is read, segment by segment.
+type Loading struct {
+	ExecutionID string
+
+	held int
+}
+
+// Add refers to the large data of a segment's external events from where it was just read, once enough is held.
+func (l *Loading) Add(s *Segment) {
+	for i := range s.Events {
+		e := &s.Events[i]
+		e.Raised(func(field string, index int, data *history.Payload) {
+			doc, inline := data.Document()
+			if !inline || len(doc) <= referableDocument {
+				return
+			}
+			if l.held+len(doc) <= loadedDocuments {
+				l.held += len(doc)
+				return
+			}
+			*data = history.Place{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.Refer(doc)
+		})
+	}
+}
+
+// OldestReferred is the oldest execution that the event refers to with which an execution begins; empty where it refers to none.
+// Execution ids are in the order of time.
+func OldestReferred(start *history.Event) (oldest string) {
+	start.Raised(func(_ string, _ int, data *history.Payload) {
+		ref, refers := data.Reference()
+		if !refers {
+			return
+		}
+		if at, err := history.ParsePlace(ref.Ref); err == nil && (oldest == "" || at.ExecutionID < oldest) {
+			oldest = at.ExecutionID
+		}
+	})
+	return oldest
+}
+
+// Show puts documents in the place of an event's references, as far as they take no more than ShownDocuments together. What is
+// not there any more stays a reference.
+func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
+	shown := int64(0)
+	e.Raised(func(_ string, _ int, data *history.Payload) {
+		ref, refers := data.Reference()
+		if !refers || err != nil || shown+ref.Bytes > ShownDocuments {
+			return
+		}
+		var doc json.RawMessage
+		switch doc, err = p.ReadDocument(ctx, instanceID, ref); {
+		case errors.Is(err, ErrNotFound):
+			err = nil
+		case err == nil:
+			shown += ref.Bytes
+			*data = history.Inline(doc)
+		}
+	})
+	return err
+}

@@ -1,0 +1,87 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// ReadDocument reads a document from the segment that it lies in. Segments never change: one that was read once is good, whoever
+// asks, and documents that are asked for one after the other mostly lie together.
+func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
+	at, err := history.ParsePlace(ref.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+	}
+	events, err := p.segmentEvents(ctx, instanceID, at)
+	if err != nil {
+		return nil, err
+	}
+	data, found := at.Find(events)
+	doc, inline := data.Document()
+	if !found || !inline {
+		p.documents.forget(segmentKey(at))
+		return nil, fmt.Errorf("dynamo: instance %q: %w: there is no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
+	}
+	if err := ref.Check(doc); err != nil {
+		p.documents.forget(segmentKey(at)) // it may be restored
+		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
+	}
+	return doc, nil
+}
+
+// segmentEvents reads the events of one segment. An eventual read that does not find it whole becomes a strong one.
+func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at history.Place) ([]history.Event, error) {
+	key := segmentKey(at)
+	if events, ok := p.documents.get(key); ok {
+		return events, nil
+	}
+	for try, c := 1, provider.Eventual; ; try, c = try+1, provider.Strong {
+		s, size, err := p.readSegment(ctx, at.ExecutionID, at.Segment, c)
+		_, torn := errors.AsType[*tornError](err)
+		switch {
+		case torn && try > strongTries:
+			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w: %w", instanceID, at.ExecutionID, provider.ErrCorrupt, err)
+		case torn, errors.Is(err, provider.ErrNotFound) && c == provider.Eventual:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", instanceID, at.Segment, at.ExecutionID, err)
+		}
+		p.documents.add(key, s.Events, min(size, documentCache))
+		return s.Events, nil
+	}
+}
+
+// readSegment reads one segment, and says how large its events are.
+func (p *Provider) readSegment(ctx context.Context, executionID string, sequence int64, c provider.Consistency) (s provider.Segment, size int, err error) {
+	in := segmentsQuery(p.hub.Table, executionID, c)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
+	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	items, err := p.queryAll(ctx, "", in)
+	switch {
+	case err != nil:
+		return s, 0, err
+	case len(items) == 0 || isStub(items[0]):
+		return s, 0, provider.ErrNotFound
+	}
+	if n := getNumber(items[0], attrParts); n != int64(len(items)) {
+		return s, 0, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(items[0], attrSK), n, len(items))}
+	}
+	doc, err := segmentDocument(sequence, items)
+	if err != nil {
+		return s, 0, err
+	}
+	s, err = decodeSegment(sequence, items)
+	return s, len(doc), err
+}
+
+// documentCache is how much of the segments is kept that documents were read from last.
+const documentCache = 16 << 20
+
+func segmentKey(at history.Place) string { return at.ExecutionID + " " + segmentSK(at.Segment, 0) }

@@ -1,0 +1,255 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// piece is the data of an event: so many bytes that do not compress, and which of all it is.
+type piece struct {
+	N   int    `json:"n"`
+	Pad string `json:"pad"`
+}
+
+func newPiece(n, size int) piece {
+	b := make([]byte, size*3/4)
+	source := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
+	_, _ = source.Read(b) // it never fails
+	return piece{n, base64.StdEncoding.EncodeToString(b)}
+}
+
+// collection is how far an execution of the collector has come.
+type collection struct {
+	Next, All int
+	// Each is how many events an execution takes, before it rests and continues as new; 0: all of them.
+	Each int
+	Rest time.Duration
+}
+
+// collector takes events in order. Each must be the next.
+func collector(name string) *perdure.Registry {
+	return build(func(r *perdure.Registry) {
+		perdure.AddOrchestration(r, "collector", func(ctx *perdure.OrchestrationContext, c collection) (int, error) {
+			for n := 0; c.Next < c.All && (c.Each == 0 || n < c.Each); n++ {
+				p, err := perdure.WaitForExternalEvent[piece](ctx, name).Await(ctx)
+				if err != nil {
+					return 0, err
+				}
+				if p.N != c.Next {
+					return 0, fmt.Errorf("event %d came where %d was due", p.N, c.Next)
+				}
+				c.Next++
+			}
+			if c.Next == c.All {
+				return c.All, nil
+			}
+			if _, err := perdure.CreateTimer(ctx, c.Rest).Await(ctx); err != nil {
+				return 0, err
+			}
+			return perdure.ContinueAsNew[int](ctx, c)
+		})
+	})
+}
+
+// meter makes AWS as slow as it is, and tells how much time and memory the function's invocations take.
+type meter struct {
+	crash simaws.Interceptor
+
+	mu          sync.Mutex
+	bases       map[int]uint64 // the heap at the beginning of each invocation that is under way
+	next        int
+	longest     time.Duration
+	most        uint64
+	invocations int
+	start       int // the largest item that an execution began with
+}
+
+// heap is what was live when the collector ran last.
+func heap() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+func (m *meter) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	if c.Operation == "Invoke" {
+		return m.invoke(next)
+	}
+	if _, died := simhub.Process(ctx); died {
+		return simhub.ErrCrashed
+	}
+	time.Sleep(10 * time.Millisecond)
+	if c.Operation == "Query" {
+		time.Sleep(20 * time.Millisecond) // a page of a megabyte
+	}
+	now := heap()
+	m.mu.Lock()
+	m.begins(c.Input)
+	for _, base := range m.bases {
+		m.most = max(m.most, now-min(base, now))
+	}
+	m.mu.Unlock()
+	if m.crash != nil {
+		return m.crash(ctx, c, next)
+	}
+	return next()
+}
+
+// begins takes notice of what an execution begins with.
+func (m *meter) begins(input any) {
+	in, ok := input.(*dynamodb.TransactWriteItemsInput)
+	if !ok {
+		return
+	}
+	for i := range in.TransactItems {
+		if put := in.TransactItems[i].Put; put != nil {
+			sk, _ := put.Item["sk"].(*types.AttributeValueMemberS)
+			if packed, ok := put.Item["zstd"].(*types.AttributeValueMemberB); ok && sk != nil && strings.HasPrefix(sk.Value, "h#0000000000") {
+				m.start = max(m.start, len(packed.Value))
+			}
+		}
+	}
+}
+
+func (m *meter) invoke(next func() error) error {
+	m.mu.Lock()
+	id := m.next
+	m.next++
+	m.bases[id] = heap()
+	m.invocations++
+	m.mu.Unlock()
+	began := time.Now()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.bases, id)
+		m.longest = max(m.longest, time.Since(began))
+	}()
+	return next()
+}
+
+// bounded wants no invocation to have been longer than a function may be, nor to have taken more than it has.
+func (m *meter) bounded(t *testing.T, what string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.Logf("%s: %d invocations, the longest %v, the largest %d MiB of heap more than before it", what, m.invocations, m.longest, m.most>>20)
+	if m.longest > 30*time.Second || m.most > 160<<20 {
+		t.Errorf("%s: an invocation took %v, and one %d MiB", what, m.longest, m.most>>20)
+	}
+}
+
+// deaths kill an invocation before or after calls of these numbers, of each operation.
+func deaths(before, after map[string][]int) simaws.Interceptor {
+	var mu sync.Mutex
+	n := map[string]int{}
+	return simhub.Crash(func(c simaws.Call) (bool, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		n[c.Operation]++
+		return slices.Contains(before[c.Operation], n[c.Operation]), slices.Contains(after[c.Operation], n[c.Operation])
+	})
+}
+
+// metered is a hub whose invocations are measured.
+func metered(t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func(ctx context.Context, h *hub, m *meter)) {
+	t.Helper()
+	percent := debug.SetGCPercent(25) // so that what is live is known
+	defer debug.SetGCPercent(percent)
+	runtime.GC()
+	m := &meter{crash: crash, bases: map[int]uint64{}}
+	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
+}
+
+// pour raises events, so many bytes each, ten a message batch, and lets the functions take them now and then: the queue needs not hold all.
+func (h *hub) pour(ctx context.Context, id string, all, size int) {
+	h.t.Helper()
+	for n := range all {
+		if err := h.client.Raise(ctx, id, "go", newPiece(n, size), client.WithEventID(fmt.Sprint("e-", n))); err != nil {
+			h.t.Fatal(err)
+		}
+		if n%100 == 99 {
+			h.ServeFor(ctx, 15*time.Second)
+		}
+	}
+}
+
+// collected wants the collector to have ended with all, and the hub to be at rest.
+func (h *hub) collected(ctx context.Context, id string, all int) {
+	h.t.Helper()
+	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(all) {
+		h.t.Fatalf("the instance is %s with %s, %+v", s.Status, s.Output, s.Failure)
+	}
+	if err := h.CheckRest(ctx); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// An eternal orchestration takes a few events an execution, while a thousand of 190 KB come at once: they are neither lost nor copied
+// from execution to execution, and functions that die meanwhile change nothing.
+func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) { //nolint:paralleltest // memory is measured
+	const all, size = 1000, 190 << 10
+	crash := deaths(
+		map[string][]int{"TransactWriteItems": {7, 120}, "Query": {2, 40}},
+		map[string][]int{"TransactWriteItems": {3, 50, 160}, "Query": {90, 150}, "SendMessageBatch": {30, 31}},
+	)
+	metered(t, collector("go"), crash, func(ctx context.Context, h *hub, m *meter) {
+		h.start("c", "collector", collection{All: all, Each: 13, Rest: 10 * time.Minute})
+		h.pour(ctx, "c", all, size)
+		h.serve(24 * time.Hour)
+		m.bounded(t, "across continue-as-new")
+		h.collected(ctx, "c", all)
+		t.Logf("%d executions, the largest began with %d KiB", h.status("c").ExecutionNumber, m.start>>10)
+		if m.start > 256<<10 {
+			t.Errorf("an execution began with %d KiB", m.start>>10)
+		}
+	})
+}
+
+// A thousand events as large as they may be come to a blocked instance and lie there for a day; then its code is mended.
+func TestAThousandLargeEventsParkedForADay(t *testing.T) { //nolint:paralleltest // memory is measured
+	const all, size = 1000, 204_000
+	crash := deaths(
+		map[string][]int{"TransactWriteItems": {7, 60}, "Query": {300}, "PutItem": {6}},
+		map[string][]int{"TransactWriteItems": {50}, "Query": {3, 500}, "PutItem": {8}},
+	)
+	metered(t, collector("other"), crash, func(ctx context.Context, h *hub, m *meter) {
+		broken := h.Orchestrators
+		h.deploy(collector("go"), "good")
+		h.start("c", "collector", collection{All: all})
+		h.ServeFor(ctx, time.Minute)
+		h.gone = h.Orchestrators
+		h.Orchestrators = broken
+		if err := h.Orchestrators[0].Announce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.pour(ctx, "c", all, size)
+		h.ServeFor(ctx, 24*time.Hour)
+		if s := h.status("c"); s.Status != client.StatusBlocked {
+			t.Fatalf("it is %s", s.Status)
+		}
+		m.bounded(t, "parking")
+		h.deploy(collector("go"), "mended")
+		h.serve(24 * time.Hour)
+		m.bounded(t, "mended")
+		h.collected(ctx, "c", all)
+	})
+}
