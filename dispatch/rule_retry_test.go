@@ -93,6 +93,19 @@ func trying(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *t
 		_, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()), perdure.WaitForExternalEvent[int](ctx, "add"))
 		return len(tr.ran()), err
 	})
+	perdure.AddOrchestration(r, "tries-in-time", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(), perdure.WithScheduleToClose(3*s.Every+s.Every/2)).Await(ctx)
+	})
+	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
+		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()), perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
+			return 0, err
+		}
+		if s.Most > 0 { // the second execution
+			return s.Most, nil
+		}
+		s.Most, s.SucceedsAt = 1, 1
+		return perdure.ContinueAsNew[int](ctx, s)
+	})
 	o.Registry = r
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		tr.hub = h
@@ -516,6 +529,82 @@ func TestR14ABlockedInstancesActivitiesAreTriedAgain(t *testing.T) {
 		tr.wantRuns("a#3.1", "a#3.2", "a#3.3", "a#3.4", "a#3.5", "a#3.6")
 		tr.checkRest()
 	})
+}
+
+// Code that cannot go on is not asked about failures: nothing of them is delivered again or parked, and the instance is not blocked for them.
+func TestR14RetriesNeedNoCode(t *testing.T) {
+	t.Parallel()
+	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+		without := tr.orchestrator(perdure.NewRegistry(), "without")
+		for attempt := 1; attempt < 5; attempt++ {
+			m := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1}
+			m.Outcomes = append(m.Outcomes, failed(3, attempt, fmt.Sprint("r.", attempt), now), failed(3, attempt, fmt.Sprint("s.", attempt), now))
+			tr.send(m)
+			if failed := tr.give(without); len(failed) > 0 {
+				t.Fatalf("failed %v", failed)
+			}
+			tr.wantSent(attempt + 1)
+		}
+		if events := tr.events(in); len(events) != 3 || tr.read(in).Status != provider.StatusRunning {
+			t.Errorf("it is %s, %v", tr.read(in).Status, events)
+		}
+	})
+}
+
+// An attempt that waits and the schedule-to-close time of its activity are both schedules, and messages, of one activity.
+func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
+	t.Parallel()
+	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersHops} {
+		for _, takes := range []time.Duration{time.Second, time.Hour} { // the last attempt is made, or is still made when time is over
+			t.Run(fmt.Sprint(timers, takes), func(t *testing.T) {
+				t.Parallel()
+				trying(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
+					in := tr.startAs("a", "tries-in-time", stubbornness{Every: time.Hour, Takes: takes})
+					end := tr.finish(in)
+					want := "[a#3.1 a#3.2 a#3.3 a#3.4]"
+					if takes == time.Hour {
+						want = "[a#3.1 a#3.2]"
+					}
+					if got := fmt.Sprint(tr.ran()); got != want || end.Kind != history.OrchestrationFailed {
+						t.Errorf("runs %s, want %s, ended with %s", got, want, end.String())
+					}
+					tr.checkRest()
+				})
+			})
+		}
+	}
+}
+
+// Interleaving: one batch has what makes the instance continue as new, and a failure of the execution before. Its next attempt does not run.
+func TestR14AFailureBehindAContinueAsNew(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"the event", "the failure"} {
+		t.Run(first+" first", func(t *testing.T) {
+			t.Parallel()
+			trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+				in := tr.startAs("a", "tries-anew", stubbornness{Every: time.Minute})
+				tr.serveFor(30 * time.Second)
+				failure := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now())}}
+				if first == "the failure" {
+					tr.send(failure)
+				}
+				tr.raise(in, "", 1)
+				if first == "the event" {
+					tr.send(failure)
+				}
+				tr.serveFor(10 * time.Second)
+				for _, r := range tr.ran()[1:] {
+					if r.attempt != 1 {
+						t.Errorf("%s ran", r)
+					}
+				}
+				tr.serveFor(time.Hour)
+				if tr.checkRest(); tr.read(in).ExecutionID == in.ExecutionID || len(tr.ran()) != 2 {
+					t.Errorf("it has not continued as new, or %v ran", tr.ran())
+				}
+			})
+		})
+	}
 }
 
 // The queue of an activity is gone by its second attempt: it has failed, and its orchestration hears of it (R9).

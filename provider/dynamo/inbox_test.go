@@ -51,6 +51,15 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 	add("3/1 and 4/1", outcomes("x", 3, 1, 4, 1))
 	add("31/4", outcomes("x", 31, 4))
 	add("3/1 of another", outcomes("y", 3, 1))
+	attempts := func(run string) provider.Message {
+		m := outcomes("x", 3, 1)
+		m.Kind, m.Outcomes[0].Run = provider.MessageActivityAttempts, run
+		return m
+	}
+	add("one run of 3/1", attempts("m.1"))
+	add("another run of 3/1", attempts("m.2"))
+	add("attempt of 3 that is due", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 2})
+	add("the next", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 3})
 	add("timer", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3})
 	add("timer of another", provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "y", TimerID: 3})
 	add("wake", provider.Message{Kind: provider.MessageWake, ExecutionID: "x"})
