@@ -13,12 +13,15 @@ import (
 type shift struct {
 	ctx context.Context //nolint:containedctx // what calls for the batch are made with, also those that a timer leads to
 	// base is what the contexts of the activities are made of: not the end of ctx ends them, but the manager, with a reason.
-	base context.Context //nolint:containedctx // the same
-	out  *outcomes
+	base   context.Context //nolint:containedctx // the same
+	out    *outcomes
+	worker *Worker
 	// tellAt is when the activities are told that the invocation is about to end, lastAt when they are waited for no longer.
 	// Zero: it has no end that is known.
 	tellAt, lastAt time.Time
 	since          time.Time // when the invocation began
+	line           line
+	leased         chan struct{} // closed when the leases are taken of what was delivered before
 
 	// Under the manager's lock.
 	tasks []task
@@ -37,6 +40,13 @@ type task struct {
 	pushed bool
 	// marked: its delivery has left a mark. poison: it is not run any more.
 	marked, poison bool
+	// died is how many other deliveries of its record have, turn is closed when it may run, being a suspect, and single is that it is
+	// the one of the process that does. apart: it goes back, not to come together with such again.
+	died          int
+	turn          chan struct{}
+	single, apart bool
+	// runOuts is how often in a row its attempt has run into the end of an invocation before, without progress.
+	runOuts int
 
 	// Under the manager's lock, until the activity has ended.
 	phase  phase
@@ -66,7 +76,7 @@ const (
 
 // newShift makes the tasks of a batch.
 func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) *shift {
-	s := &shift{ctx: ctx, out: newOutcomes(len(items)), tasks: make([]task, len(items))}
+	s := &shift{ctx: ctx, worker: w, out: newOutcomes(len(items)), tasks: make([]task, len(items))}
 	s.tellAt, s.lastAt = w.manager.lastMoments(ctx)
 	s.base = activityContext{context.WithoutCancel(ctx), s.tellAt}
 	for i := range items {
@@ -74,6 +84,7 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 		t.item, t.shift, t.pushed = items[i], s, items[i].Record.Hold == nil
 		t.reads, t.looks = readsFor(s.tasks[:i], items[i].ExecutionID)
 	}
+	s.line.busy = len(items)
 	return s
 }
 

@@ -29,6 +29,8 @@ type pulse struct {
 	muted, failing bool
 	// left are the details that an earlier attempt or delivery has left.
 	left json.RawMessage
+	// progressed: it has told of others.
+	progressed bool
 }
 
 // heart is perdure.Heartbeats for one activity.
@@ -53,6 +55,7 @@ func (h heart) Beat(details json.RawMessage, err error) {
 	complain := err != nil && !p.muted
 	p.muted = p.muted || complain
 	if len(details) > 0 {
+		p.progressed = p.progressed || p.isNews(details)
 		if p.pen == nil {
 			p.pen = make(chan struct{}, 1)
 		}
@@ -179,5 +182,8 @@ func (w *Worker) remember(ctx context.Context, t *task) (ok bool) {
 	}
 	t.pulse.left = r.Details
 	w.manager.own(ctx, t, &r)
+	if r.RunOutOf == it.Attempt {
+		t.runOuts = r.RunOuts
+	}
 	return true
 }

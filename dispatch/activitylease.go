@@ -14,26 +14,43 @@ import (
 // togetherWithin: leases that are due within so long of each other are renewed in one call.
 const togetherWithin = time.Second
 
-// leaseEarly takes the lease of an activity that was delivered often before its code runs: should that end its process at once, the
-// record must not stay locked for as long as an invocation may take, each time.
-func (m *manager) leaseEarly(ctx context.Context, t *task) *ending {
-	if !t.pushed || t.item.Record.ReceiveCount <= deliveriesTogether {
-		return nil
-	}
+// leaseEarly takes the leases of all records of a shift that were delivered before, in one call, and none of their activities begins
+// until it has: should one of them end the process, or while they wait for each other something else, the records must not stay locked
+// for as long as an invocation may take.
+func (m *manager) leaseEarly(ctx context.Context, s *shift) {
+	var tasks []*task
 	m.mu.Lock()
-	t.item.Record.Hold = provider.NewHold(m.options.Clock(), m.options.LockTimeout)
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		if !t.pushed || !t.doubtful() {
+			continue
+		}
+		t.item.Record.Hold = provider.NewHold(m.options.Clock(), m.options.LockTimeout)
+		t.renewAt = m.firstRenewal(t)
+		m.arm(t.renewAt)
+		tasks = append(tasks, t)
+	}
 	m.mu.Unlock()
+	if len(tasks) == 0 {
+		return
+	}
+	s.leased = make(chan struct{})
+	go m.leaseAll(ctx, s, tasks)
+}
+
+func (m *manager) leaseAll(ctx context.Context, s *shift, tasks []*task) {
+	defer close(s.leased)
+	items := make([]provider.LockedWorkItem, len(tasks))
+	for i, t := range tasks {
+		items[i] = t.item
+	}
 	limited, stop := context.WithTimeout(ctx, m.options.LockRenewalBuffer/2)
 	defer stop()
-	renewals, err := m.options.Provider.RenewWorkItemLocks(limited, m.options.Queue, m.options.LockTimeout, t.item)
+	// What is lost has a hold that is ended then, and does not begin.
+	_, err := m.options.Provider.RenewWorkItemLocks(limited, m.options.Queue, m.options.LockTimeout, items...)
 	if err != nil {
-		m.options.Logger.WarnContext(ctx, "the lease of an activity could not be taken before it runs, it is tried again", "activity", t.item.Name,
-			"instance", t.item.InstanceID, "activityId", t.item.ActivityID, "queue", m.options.Queue, "error", err)
+		m.options.Logger.WarnContext(ctx, "the leases of activities could not be taken before they run, it is tried again", "queue", m.options.Queue, "records", len(tasks), "error", err)
 	}
-	if len(renewals) == 1 && renewals[0].Lost {
-		return &ending{back: true}
-	}
-	return nil
 }
 
 // firstRenewal is when the lease of an activity that begins is to be taken, or to be renewed for the first time.
@@ -94,10 +111,11 @@ func (m *manager) leaseDue(s *shift, now time.Time) (next time.Time) {
 	return next
 }
 
-// leased reports whether the lock is kept: of what is running, and of what was leased until its record is deleted.
+// leased reports whether the lock is kept: of what is running, and of what was leased, from before it begins until its record is
+// deleted.
 func (t *task) leased() bool {
 	h := t.item.Record.Hold
-	return t.pushed && !t.lost && (t.phase == phaseRunning || t.phase == phaseEnded && h != nil && !h.Ended())
+	return t.pushed && !t.lost && (t.phase == phaseRunning || t.phase != phaseGone && h != nil && !h.Ended())
 }
 
 // renew takes or renews the leases of tasks.
@@ -144,6 +162,7 @@ func (m *manager) renewed(s *shift, tasks []*task, renewals []provider.Renewal, 
 		case i >= len(renewals):
 		case renewals[i].Lost && t.phase == phaseRunning:
 			m.lose(t, now)
+		case renewals[i].Lost && t.phase == phaseWaiting: // its hold is ended: it does not begin
 		case renewals[i].Lost:
 			t.phase = phaseGone
 		case t.phase == phaseRunning:

@@ -44,13 +44,13 @@ func (m *manager) enter(s *shift) (leave func()) {
 	}
 }
 
-// begin takes charge of an activity that is about to run, unless its shift is ending.
+// begin takes charge of an activity that is about to run, unless its shift is ending, or it has lost its lock while it waited.
 func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 	ctx, cancel := context.WithCancelCause(t.shift.base)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.options.Clock()
-	if s := t.shift; s.stopped != nil || !s.tellAt.IsZero() && !now.Before(s.tellAt) {
+	if s := t.shift; s.stopped != nil || !s.tellAt.IsZero() && !now.Before(s.tellAt) || !t.item.Record.Held(now) {
 		cancel(nil)
 		return nil, false
 	}
@@ -200,6 +200,9 @@ func (m *manager) tellLeak(l *leak) {
 	go func() { // who looks after all of them waits for no call
 		if e.back {
 			m.flush(t.shift.ctx, t)
+			if e = m.countRunOut(t.shift.ctx, t); !e.back {
+				e = t.shift.worker.retried(t.shift.ctx, t, e)
+			}
 		} else {
 			m.leave(t.shift.ctx, t, t.signalled, provider.EndLeaked)
 		}

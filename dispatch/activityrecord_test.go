@@ -118,8 +118,8 @@ func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 2 {
 			t.Errorf("failed %v", failed)
 		}
-		if n := len(f.recordWrites()) + f.recordReads(); n > 0 {
-			t.Errorf("%d calls about records", n)
+		if writes, reads := len(f.recordWrites()), f.recordReads(); writes != 2 || reads > 0 {
+			t.Errorf("%d writes and %d reads of records: want those alone which say that the last two ran into the end", writes, reads)
 		}
 	})
 }

@@ -53,6 +53,7 @@ func chaos(t *testing.T, seed uint64) {
 	w := newWitness()
 	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second}
 	o.MaxAttempts, o.Mortal = watchedFrom(seed * weathers)
+	w.limited(o.MaxAttempts)
 	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
 		pause()
 		err := crash(ctx, c, func() error { return w.interceptPoison(ctx, c, next) })

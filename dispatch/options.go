@@ -29,9 +29,9 @@ type Options struct {
 	TurnLimit time.Duration
 	// ExactRetries records the retry policies of what an Orchestrator schedules without their jitter, so that waits are exact: for tests.
 	ExactRetries bool
-	// MaxAttempts is how often a record is delivered before the code that it leads to is watched: from then on each delivery
-	// leaves a mark before code runs, and one whose code took its process down, or ran into the end of its invocation, three times
-	// more is poison (R13). What fails without that is tried again for as long as it takes. Default 10.
+	// MaxAttempts is how often the code that a record leads to may take its process down, alone and one after the other, before the
+	// record is poison: it was delivered twice without a mark, and once beside others, before (R13). What fails without that is tried
+	// again for as long as it takes. Default 10.
 	MaxAttempts int
 	// Retention is how long an Orchestrator has instances kept after their end whose code does not say otherwise
 	// (perdure.WithRetention). Default: for ever.

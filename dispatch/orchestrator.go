@@ -17,12 +17,13 @@ type Orchestrator struct {
 	options  Options
 	provider provider.Provider
 	cache    *cache
+	alone    alone
 }
 
 // NewOrchestrator makes an orchestrator. It calls nothing.
 func NewOrchestrator(opts Options) *Orchestrator {
 	opts = opts.withDefaults()
-	return &Orchestrator{options: opts, provider: opts.Provider, cache: newCache(opts.CacheBytes, opts.Clock)}
+	return &Orchestrator{options: opts, provider: opts.Provider, cache: newCache(opts.CacheBytes, opts.Clock), alone: newAlone()}
 }
 
 // Announce makes known to the hub what this build can run, so that clients may start it by name. Once a process is enough.
@@ -43,42 +44,81 @@ func (o *Orchestrator) Close() { o.cache.drain() }
 const outlived = 100 * time.Millisecond
 
 // HandleRecords runs the turns that a batch of inbox records asks for, instances side by side, and returns the ids of the
-// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). Of the instances
-// with a message that was received more than twice one comes last, alone, and the others are left to other invocations (R13).
+// records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). The instances
+// on whose message a mark stands come last, one after the other, and go back to the inbox where there is no time left (R13).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	items, unreadable := o.provider.AdoptOrchestrationItems(records)
 	stuck := deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
 	items, failed = o.without(ctx, items, stuck)
-	together, alone := itemsInCompany(items)
-	done, more := o.handleTogether(ctx, together)
-	failed = append(failed, more...)
-	if len(alone) == 0 {
+	h := o.handleTogether(ctx, items)
+	failed = append(failed, h.failed...)
+	if len(h.suspects) == 0 {
 		return failed
 	}
-	if len(done) > 0 {
-		o.deleteEarly(ctx, done) // if the last one takes the process down, they are not delivered again
+	if len(h.done) > 0 {
+		o.deleteEarly(ctx, h.done) // if one of these takes the process down, they are not delivered again
 	}
-	var rest []provider.Record
-	for _, it := range alone[1:] {
-		for i := range it.Messages {
-			rest = append(rest, it.Messages[i].Record)
-		}
-	}
-	failed = append(failed, leaveToOthers(ctx, o.options, provider.QueueInbox, rest)...)
-	return append(failed, o.handle(ctx, alone[0]).failed...)
+	return append(failed, o.handleSuspects(ctx, h.suspects)...)
 }
 
-// handleTogether runs the turns of instances side by side. Those of the records that are done with, and not deleted yet, come back.
-func (o *Orchestrator) handleTogether(ctx context.Context, items []*provider.OrchestrationItem) (done []provider.Record, failed []string) {
+// handleTogether runs the turns of instances side by side. Of what is done with, it leaves out the records that are deleted already.
+func (o *Orchestrator) handleTogether(ctx context.Context, items []*provider.OrchestrationItem) handled {
 	if len(items) == 1 {
-		h := o.handle(ctx, items[0])
-		return h.done, h.failed
+		return o.handle(ctx, items[0], false)
 	}
 	results := make(chan handled, len(items))
 	for _, it := range items {
-		go func() { results <- o.handle(ctx, it) }()
+		go func() { results <- o.handle(ctx, it, false) }()
 	}
 	return o.collect(ctx, results, len(items))
+}
+
+// handleSuspects runs the turns of instances alone, one after the other.
+func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected) (failed []string) {
+	slices.SortStableFunc(suspects, func(a, b suspected) int {
+		return innocentFirst(a.died, b.died, a.item.Messages[0].Record.ReceiveCount, b.item.Messages[0].Record.ReceiveCount)
+	})
+	proven := false
+	for _, s := range suspects {
+		if proven && s.died >= diedAlone {
+			failed = append(failed, abandonAfter(ctx, o.options, provider.QueueInbox, recordsOf(s.item.Messages), spread)...)
+			continue
+		}
+		proven = proven || s.died >= diedAlone
+		if !o.hasTime(ctx) || !o.alone.take(ctx, time.After(reserve)) {
+			failed = append(failed, o.giveBack(ctx, s.item.Messages)...)
+			continue
+		}
+		h := o.handle(ctx, s.item, true)
+		o.alone.release()
+		failed = append(failed, h.failed...)
+		if len(h.done) > 0 {
+			o.deleteEarly(ctx, h.done)
+		}
+	}
+	return failed
+}
+
+// hasTime reports whether the invocation has time for one more turn.
+func (o *Orchestrator) hasTime(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || end.Sub(o.options.Clock()) > timeOfATurn)
+}
+
+// timeOfATurn is what a turn that is run alone is to have, with the reserve.
+const timeOfATurn = 5 * time.Second
+
+// giveBack makes the records of messages visible again.
+func (o *Orchestrator) giveBack(ctx context.Context, messages []provider.InboxMessage) (failed []string) {
+	return abandon(ctx, o.options, provider.QueueInbox, recordsOf(messages))
+}
+
+func recordsOf(messages []provider.InboxMessage) []provider.Record {
+	records := make([]provider.Record, len(messages))
+	for i := range messages {
+		records[i] = messages[i].Record
+	}
+	return records
 }
 
 // without takes out the instances of whose groups a record could be neither read nor set aside: what comes behind it must not
@@ -103,29 +143,31 @@ func (o *Orchestrator) without(ctx context.Context, items []*provider.Orchestrat
 	return rest, abandon(ctx, o.options, provider.QueueInbox, back)
 }
 
-// handled is what became of an item's records.
+// handled is what became of the records of items.
 type handled struct {
-	done   []provider.Record
-	failed []string
+	done     []provider.Record
+	failed   []string
+	suspects []suspected // what is still to be run, alone
 }
 
-func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n int) (done []provider.Record, failed []string) {
+func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n int) (all handled) {
 	var late <-chan time.Time
 	for ; n > 0; n-- {
 		for waiting := true; waiting; {
 			select {
 			case r := <-results:
-				done, failed, waiting = append(done, r.done...), append(failed, r.failed...), false
+				all.done, all.failed, waiting = append(all.done, r.done...), append(all.failed, r.failed...), false
+				all.suspects = append(all.suspects, r.suspects...)
 			case <-late:
-				o.deleteEarly(ctx, done)
-				done, late = nil, nil
+				o.deleteEarly(ctx, all.done)
+				all.done, late = nil, nil
 			}
 		}
-		if late == nil && len(done) > 0 && n > 1 {
+		if late == nil && len(all.done) > 0 && n > 1 {
 			late = time.After(outlived)
 		}
 	}
-	return done, failed
+	return all
 }
 
 // deleteEarly: the mapping deletes them again when the batch is over, which does no harm, so an error is not one.
@@ -135,9 +177,9 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, done []provider.Record) 
 	}
 }
 
-// handle runs one instance's messages. What fails is made visible again soon.
-func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem) handled {
-	s := &session{o: o, item: it, rest: it.Messages}
+// handle runs one instance's messages, alone or beside others. What fails is made visible again soon.
+func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem, alone bool) handled {
+	s := &session{o: o, item: it, rest: it.Messages, alone: alone}
 	err := o.inTime(ctx, s.run)
 	s.unwatch(ctx, err)
 	err = o.giveUp(ctx, s, err)
@@ -149,13 +191,13 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 		return h
 	}
 	failed := it.Messages[s.acked:]
+	if suspect, ok := errors.AsType[*suspectError](err); ok {
+		h.suspects = []suspected{{&provider.OrchestrationItem{InstanceID: it.InstanceID, Messages: failed}, suspect.died}}
+		return h
+	}
 	o.options.Logger.ErrorContext(ctx, "the turn failed, its messages will be delivered again",
 		"instance", it.InstanceID, "messages", len(failed), "attemptCount", failed[0].Record.ReceiveCount, "error", err)
-	abandoned := make([]provider.Record, len(failed))
-	for i, m := range failed {
-		abandoned[i] = m.Record
-	}
-	h.failed = abandon(ctx, o.options, provider.QueueInbox, abandoned)
+	h.failed = o.giveBack(ctx, failed)
 	return h
 }
 
@@ -194,23 +236,28 @@ func deadLetter(ctx context.Context, o Options, queue string, unreadable []provi
 
 // abandon makes failed records visible again, each after as long as its deliveries say, and returns their ids.
 func abandon(ctx context.Context, o Options, queue string, records []provider.Record) (failed []string) {
+	return abandonAfter(ctx, o, queue, records, func(r *provider.Record) time.Duration { return retryDelay(r.ReceiveCount) })
+}
+
+// abandonAfter makes records visible again, each after a delay of its own, and returns their ids.
+func abandonAfter(ctx context.Context, o Options, queue string, records []provider.Record, delay func(*provider.Record) time.Duration) (failed []string) {
 	for _, r := range records {
 		failed = append(failed, r.ID)
 	}
-	for delay, together := range byDelay(records, retryDelay) {
-		if err := o.Provider.AbandonRecords(ctx, queue, delay, together...); err != nil {
+	for after, together := range byDelay(records, delay) {
+		if err := o.Provider.AbandonRecords(ctx, queue, after, together...); err != nil {
 			o.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
 		}
 	}
 	return failed
 }
 
-// byDelay goes through records by how long their deliveries say that they stay invisible, the shortest first.
-func byDelay(records []provider.Record, delay func(deliveries int) time.Duration) iter.Seq2[time.Duration, []provider.Record] {
+// byDelay goes through records by how many seconds they stay invisible, the shortest first.
+func byDelay(records []provider.Record, delay func(*provider.Record) time.Duration) iter.Seq2[time.Duration, []provider.Record] {
 	by := map[time.Duration][]provider.Record{}
-	for _, r := range records {
-		d := delay(r.ReceiveCount)
-		by[d] = append(by[d], r)
+	for i := range records {
+		d := delay(&records[i]).Truncate(time.Second)
+		by[d] = append(by[d], records[i])
 	}
 	return func(yield func(time.Duration, []provider.Record) bool) {
 		for _, d := range slices.Sorted(maps.Keys(by)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -13,56 +12,68 @@ import (
 // PoisonError means that a turn of the instance has taken its process down again and again (R13).
 type PoisonError struct {
 	InstanceID string
-	// Deliveries of the message that leads to the turn, of which Died ended so.
-	Deliveries, Died int
+	// Died is how many deliveries of the message that leads to the turn ended so, one after the other.
+	Died int
 }
 
 func (e *PoisonError) Error() string {
-	return fmt.Sprintf("instance %q: its turn was begun and not ended in %d deliveries of %d: its code took the process down (out of memory, os.Exit, a fatal error), "+
-		"or ran into the end of the invocation. The orchestrator's log tells how its processes ended; a build in which that is mended goes on by itself", e.InstanceID, e.Died, e.Deliveries)
+	return fmt.Sprintf("instance %q: its turn was begun and not ended in %d deliveries: its code took the process down (out of memory, os.Exit, a fatal error), "+
+		"or ran into the end of the invocation. The orchestrator's log tells how its processes ended; a build in which that is mended goes on by itself", e.InstanceID, e.Died)
 }
 
-// attempt is what a session knows of its delivery, once it has been marked.
+// attempt is what a session knows of its delivery, once it was looked at.
 type attempt struct {
+	looked  bool
 	mark    *provider.Attempt // nil: not marked
 	verdict *PoisonError      // nil: the code may run
 	copied  bool              // the records are in the dead letters
 }
 
 // watch leaves a mark before the instance's code runs, and be it to replay, where the message that leads to it was delivered
-// too often: a PoisonError when too many of its marks are still there. In an instance that is blocked as poison already each
-// message has one try: more memory is no new build.
+// before: a suspectError where others stand already and it is not alone, a PoisonError when too many do. In an instance that is blocked
+// as poison already each message has one try, alone: more memory is no new build.
 func (s *session) watch(ctx context.Context, executionID string, blocked bool) error {
-	if s.attempt.mark == nil {
-		limit, enough := s.o.options.MaxAttempts, deathsOfPoison
-		if blocked {
-			limit, enough = 0, 1
-		}
-		if s.deliveries() <= limit {
-			return nil
-		}
-		m := &s.item.Messages[s.acked]
-		a := provider.Attempt{ExecutionID: executionID, Record: m.PickedUp.Of(m.Record)}
-		died, err := mark(ctx, &s.o.options, a)
-		if err != nil {
-			return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", s.item.InstanceID, err)
-		}
+	if s.attempt.looked {
+		return s.attempt.err()
+	}
+	m := &s.item.Messages[min(s.acked, len(s.item.Messages)-1)]
+	switch {
+	case s.acked == len(s.item.Messages), !blocked && !doubtful(&m.Record, m.PickedUp):
+		return nil
+	case blocked && !s.alone:
+		return &suspectError{died: s.o.options.MaxAttempts}
+	}
+	a := provider.Attempt{ExecutionID: executionID, Record: m.PickedUp.Of(m.Record), Together: !s.alone}
+	died, err := mark(ctx, &s.o.options, a)
+	if err != nil {
+		return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", s.item.InstanceID, err)
+	}
+	poison := died > s.o.options.MaxAttempts || blocked && died > 0
+	if !poison && !s.alone && died > 0 {
+		return &suspectError{died: died}
+	}
+	if s.attempt.looked = true; s.alone || died == 0 {
 		s.attempt.mark = &a
-		if died >= enough {
-			s.attempt.verdict = &PoisonError{InstanceID: s.item.InstanceID, Deliveries: a.Record.ReceiveCount - 1, Died: died}
-		}
 	}
-	if s.attempt.verdict != nil {
-		return s.attempt.verdict
+	if poison {
+		s.attempt.verdict = &PoisonError{InstanceID: s.item.InstanceID, Died: died}
 	}
-	return nil
+	return s.attempt.err()
 }
 
-// unwatch takes the mark away, unless the delivery ran into the end of its invocation, or was found to be poison and could not
-// be dealt with.
+// err is the verdict, if there is one.
+func (a *attempt) err() error {
+	if a.verdict == nil {
+		return nil
+	}
+	return a.verdict
+}
+
+// unwatch takes the mark away: the process lives. It costs nothing where the messages are done with, unless the mark was made alone:
+// should they not be deleted, the first one may stay, and no more. One that was found to be poison, and could not be dealt with, stays so.
 func (s *session) unwatch(ctx context.Context, failed error) {
 	a := &s.attempt
-	if a.mark == nil || failed != nil && (a.verdict != nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
+	if a.mark == nil || a.verdict != nil || failed == nil && a.mark.Together {
 		return
 	}
 	if err := unmark(ctx, &s.o.options, *a.mark); err != nil {
@@ -103,26 +114,6 @@ func (s *session) keep(ctx context.Context, why *history.Failure) error {
 	}
 	s.attempt.copied = true
 	return nil
-}
-
-// itemsInCompany tells the instances whose turns may run side by side from those that run alone, the least often delivered first.
-func itemsInCompany(items []*provider.OrchestrationItem) (together, alone []*provider.OrchestrationItem) {
-	for _, it := range items {
-		if mostDeliveries(it) > deliveriesTogether {
-			alone = append(alone, it)
-		} else {
-			together = append(together, it)
-		}
-	}
-	slices.SortStableFunc(alone, func(a, b *provider.OrchestrationItem) int { return mostDeliveries(a) - mostDeliveries(b) })
-	return together, alone
-}
-
-func mostDeliveries(it *provider.OrchestrationItem) (most int) {
-	for i := range it.Messages {
-		most = max(most, it.Messages[i].Record.ReceiveCount)
-	}
-	return most
 }
 
 // giveUp deals with messages that were delivered too often to an instance whose history cannot be read: no turn can ever take

@@ -223,11 +223,11 @@ func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []pr
 
 // stoppedDelay is how long a record stays invisible whose process is stopped. Another may have it at once; but where processes are
 // stopped again and again, none of its deliveries is spent for nothing.
-func stoppedDelay(deliveries int) time.Duration {
-	if deliveries <= deliveriesTogether {
+func stoppedDelay(r *provider.Record) time.Duration {
+	if r.ReceiveCount <= deliveriesTogether {
 		return 0
 	}
-	return retryDelay(deliveries)
+	return retryDelay(r.ReceiveCount)
 }
 
 // giveBack makes visible again what is still being handled, and ends its holds first, so that nothing of it is sent from now

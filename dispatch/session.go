@@ -34,7 +34,9 @@ type session struct {
 	mostParked int
 	// continued counts the executions that this invocation has begun by continue-as-new.
 	continued int
-	attempt   attempt
+	// alone: no other code runs in the process meanwhile.
+	alone   bool
+	attempt attempt
 	// verdicts are what became of the failed attempts that messages tell of (R14).
 	verdicts map[told]verdict
 }

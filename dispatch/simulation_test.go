@@ -96,6 +96,7 @@ func simulate(t *testing.T, seed uint64, trace bool) {
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
 	}
+	w.limited(o.MaxAttempts)
 	var sim *simhub.Scheduler
 	spins := time.AfterFunc(20*time.Second, func() { // outside of the bubble: in real time
 		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))

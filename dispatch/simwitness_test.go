@@ -26,7 +26,8 @@ import (
 // witness stands behind every call of a simulated hub, and knows what no single reader can: in which order writes and reads took
 // effect, and who died in between.
 type witness struct {
-	h *hub
+	h     *hub
+	limit int // MaxAttempts
 
 	mu sync.Mutex
 	// instances are whose each execution is, by its key.
@@ -52,8 +53,19 @@ type witnessed struct {
 	deleted bool  // its start is a stub
 }
 
+// defaultLimit is Options.MaxAttempts by default.
+const defaultLimit = 10
+
+// limited is for a hub with that Options.MaxAttempts.
+func (w *witness) limited(maxAttempts int) {
+	if maxAttempts > 0 {
+		w.limit = maxAttempts
+	}
+}
+
 func newWitness() *witness {
 	return &witness{
+		limit:      defaultLimit,
 		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{}, marks: map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
@@ -241,8 +253,9 @@ func (w *witness) begins(ctx context.Context) {
 	}
 }
 
-// Deaths that prove poison: of deliveries that had left their mark. What comes to an instance that is blocked so has one try.
-const deathsWanted, deathsOfBlocked = 3, 1
+// deathsOfBlocked prove poison of what comes to an instance that is blocked so: it has one try. Else it takes MaxAttempts, of deliveries
+// that had left their mark, alone.
+const deathsOfBlocked = 1
 
 // bury sees a record go to the dead letters as poison, and wants the proof (R13).
 func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
@@ -251,7 +264,7 @@ func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 		return
 	}
 	w.verdicts++
-	died, wanted := 0, deathsWanted
+	died, wanted := 0, w.limit
 	if item, err := provider.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
 		died, w.poison[item.Name] = w.deaths(item.ExecutionID, item.ActivityID), true
 	} else if m, err := provider.DecodeMessage(*e.MessageBody); err == nil {

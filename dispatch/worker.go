@@ -19,13 +19,14 @@ type Worker struct {
 	manager  *manager
 	// standings are what is known of the executions whose activities came again.
 	standings *standings
+	alone     alone
 }
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
 //
 // An activity of a record that was pushed, and that takes longer than a moment, is leased: see Options.LockTimeout.
 func NewWorker(opts Options) *Worker {
-	w := &Worker{options: opts.withDefaults(), standings: newStandings()}
+	w := &Worker{options: opts.withDefaults(), standings: newStandings(), alone: newAlone()}
 	w.provider, w.manager = w.options.Provider, newManager(&w.options)
 	return w
 }
@@ -41,24 +42,15 @@ func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 // *perdure.CancelledError as their cause when they are cancelled, their lock is lost, ctx's deadline is near or ctx ends.
 // HandleRecords waits for them for Options.CancellationGracePeriod then, and no longer.
 //
-// Of the records that were received more than twice one comes last, alone, and the others are left to other invocations (R13).
+// Those on which a mark stands come last, one after the other, and go back to the queue where there is no time left (R13).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	since := w.options.Clock()
 	items, unreadable := w.provider.AdoptWorkItems(records)
 	failed = abandon(ctx, w.options, w.options.Queue, deadLetter(ctx, w.options, w.options.Queue, unreadable))
-	together, alone := inCompany(items)
-	if len(together) > 0 {
-		failed = append(failed, w.serve(ctx, together, since)...)
+	if len(items) == 0 {
+		return failed
 	}
-	if len(alone) > 0 {
-		rest := make([]provider.Record, len(alone)-1)
-		for i := range rest {
-			rest[i] = alone[i+1].Record
-		}
-		failed = append(failed, leaveToOthers(ctx, w.options, w.options.Queue, rest)...)
-		failed = append(failed, w.serve(ctx, alone[:1], since)...)
-	}
-	return failed
+	return append(failed, w.serve(ctx, items, since)...)
 }
 
 // serve runs activities side by side, in an invocation that began at since.
@@ -66,19 +58,20 @@ func (w *Worker) serve(ctx context.Context, items []provider.LockedWorkItem, sin
 	s := w.newShift(ctx, items)
 	s.since = since
 	defer w.manager.enter(s)()
+	w.manager.leaseEarly(ctx, s)
 	for i := range s.tasks {
 		go w.run(ctx, &s.tasks[i])
 	}
 	for ends := range s.out.runs() {
 		failed = append(failed, w.tell(ctx, ends)...)
 		w.manager.release(ends)
+		w.told(s, ends)
 	}
 	return failed
 }
 
 // tell sends the outcomes of tasks and deletes their records, and gives back at once what did not come to that.
 func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
-	w.unmark(ctx, ends)
 	var done []provider.CompletedWorkItem
 	var back []*task
 	for _, e := range ends {
@@ -89,13 +82,36 @@ func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
 		}
 	}
 	if len(done) > 0 {
-		refused, err := w.provider.AckWorkItems(ctx, w.options.Queue, done)
+		refused, err := w.ack(ctx, ends, done)
 		if err != nil {
 			w.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(refused), "error", err)
 		}
 		back = append(back, tasksOf(ends, refused)...)
 	}
+	w.unmark(ctx, back)
 	return w.giveBack(ctx, w.sendAnew(ctx, back))
+}
+
+// ack tells how work items ended, and unmarks those whose records it could not delete, since they come again, or that ran alone: those
+// cost so little, and it takes several marks. It leaves the rest of the
+// invocation some of its reserve: what is refused by calls that hang goes back without its mark.
+func (w *Worker) ack(ctx context.Context, ends []ended, done []provider.CompletedWorkItem) (refused []provider.Record, err error) {
+	limited := ctx
+	if end, ok := ctx.Deadline(); ok {
+		left := end.Sub(w.options.Clock())
+		l, stop := context.WithTimeout(ctx, left-min(unmarkLimit, left/2))
+		defer stop()
+		limited = l
+	}
+	refused, err = w.provider.AckWorkItems(limited, w.options.Queue, done)
+	var stay []*task
+	for _, e := range ends {
+		if h := e.task.item.Record.Hold; !e.back && (e.task.died > 0 || h != nil && !h.Ended()) {
+			stay = append(stay, e.task)
+		}
+	}
+	w.unmark(ctx, stay)
+	return refused, err
 }
 
 // tasksOf finds the tasks of records.
@@ -110,17 +126,21 @@ func tasksOf(ends []ended, records []provider.Record) (tasks []*task) {
 
 // giveBack makes records visible again soon, also when ctx has ended, but for those whose lock is over: they may be somebody
 // else's.
-func (w *Worker) giveBack(ctx context.Context, records []provider.Record) (failed []string) {
-	now := w.options.Clock()
-	var held []provider.Record
-	for i := range records {
-		if records[i].Held(now) {
-			held = append(held, records[i])
-		} else {
-			failed = append(failed, records[i].ID)
+func (w *Worker) giveBack(ctx context.Context, tasks []*task) (failed []string) {
+	ctx, now := context.WithoutCancel(ctx), w.options.Clock()
+	var held, apart []provider.Record
+	for _, t := range tasks {
+		switch r := t.item.Record; {
+		case !r.Held(now):
+			failed = append(failed, r.ID)
+		case t.apart:
+			apart = append(apart, r)
+		default:
+			held = append(held, r)
 		}
 	}
-	return append(failed, abandon(context.WithoutCancel(ctx), w.options, w.options.Queue, held)...)
+	failed = append(failed, abandon(ctx, w.options, w.options.Queue, held)...)
+	return append(failed, abandonAfter(ctx, w.options, w.options.Queue, apart, spread)...)
 }
 
 // ending is what became of a work item: an outcome to tell, nothing to tell, or nothing done, so that it goes back to its queue.
@@ -132,13 +152,7 @@ type ending struct {
 // run executes an activity and collects how it ended, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	out := t.shift.out
-	run, hindered := w.prepare(ctx, t)
-	if hindered == nil {
-		hindered = w.watch(ctx, t)
-	}
-	if hindered == nil {
-		hindered = w.manager.leaseEarly(ctx, t)
-	}
+	run, hindered := w.ready(ctx, t)
 	if hindered != nil {
 		out.add(ended{t, *hindered})
 		return
@@ -162,14 +176,16 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 		return
 	}
 	t.cancel(nil)
-	e = t.endingOf(e)
+	if e = t.endingOf(e); e.back {
+		w.manager.flush(ctx, t)
+		e = w.manager.countRunOut(ctx, t)
+	}
 	switch {
-	case t.signal == nil:
+	case t.signal == nil, e.outcome != nil && onlyOfWorkers(t.signal.Reason):
 		e = w.retried(ctx, t, e)
 	case !e.back:
 		w.manager.leave(ctx, t, t.signalled, e.returned())
 	default:
-		w.manager.flush(ctx, t)
 		w.options.Logger.WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
 			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "attemptCount", t.item.Record.ReceiveCount,
 			"reason", string(t.signal.Reason), "message", t.signal.Message, "ranFor", w.options.Clock().Sub(t.began))

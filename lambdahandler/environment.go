@@ -92,7 +92,7 @@ const (
 	mostAttempts       = 90
 )
 
-// maxAttempts reads how often a record is delivered before its code is watched.
+// maxAttempts reads how often code may take its process down, alone, before its record is poison.
 func (e *environment) maxAttempts() int {
 	return e.count("PERDURE_MAX_ATTEMPTS", defaultMaxAttempts, 1, mostAttempts)
 }

@@ -25,6 +25,9 @@ type ActivityRecord struct {
 	UnknownBuild string
 	// BegunAt is when a worker began it that found such a word.
 	BegunAt time.Time
+	// RunOutOf is the attempt that ran into the end of its invocation last, having had its fair share of it; 0 where none did or none
+	// is told of. RunOuts is in how many deliveries in a row it has, without a new heartbeat: the two are written together.
+	RunOutOf, RunOuts int
 }
 
 // Unknown reports whether the last that is known of the activity is that a worker's build does not have it: nothing tells that an

@@ -10,12 +10,12 @@ import (
 // Poison is what keeps one message from being delivered for ever (R13): code that takes its process down is found out by the
 // marks it leaves behind, and what its queue has moved to the dead letters is picked up from there.
 type Poison interface {
-	// MarkAttempt notes that code is about to run for a delivery, and tells how many earlier deliveries of the same record began
-	// and were never unmarked: in each the code took its process down, or ran into the end of its invocation. It is strongly
-	// consistent. Marking the same delivery again changes nothing.
+	// MarkAttempt notes that code is about to run for a delivery, and tells how many other deliveries of the same record began and
+	// were never unmarked: in each the process died, for whatever reason. It is strongly consistent. Marking the same delivery again
+	// changes nothing. An attempt that is Together is not noted where there are such others.
 	MarkAttempt(ctx context.Context, a Attempt) (died int, err error)
-	// UnmarkAttempt notes that the code of this delivery did not take its process down: the deliveries before it are forgotten,
-	// too, and one that has begun meanwhile is not.
+	// UnmarkAttempt notes that the process of this delivery lives: the deliveries before it are forgotten, too, and one that has
+	// begun meanwhile is not. It is for records that come again; the mark of one that is deleted may stay.
 	UnmarkAttempt(ctx context.Context, a Attempt) error
 	// BlockInstance shows an instance as blocked in a build for a reason that its history cannot hold, since it cannot be read;
 	// why nil shows it as running again. It does nothing unless the execution is the instance's, and the instance is not over.
@@ -33,8 +33,10 @@ type Poison interface {
 type Attempt struct {
 	ExecutionID string
 	ActivityID  int64
-	// Record is known by its ID, and the delivery by its ReceiveCount.
+	// Record is known by its ID, and the delivery by its ReceiveCount (PickedUp.Of).
 	Record Record
+	// Together is that the code is to run beside that of other records, where a death says little.
+	Together bool
 }
 
 // MovedRecord is a record that a queue has moved to its dead letters.

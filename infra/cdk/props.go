@@ -57,8 +57,8 @@ type TaskHubProps struct {
 	CancelPollInterval awscdk.Duration
 	// CancellationGracePeriod is how long a cancelled activity may take to return. Default: 10 s.
 	CancellationGracePeriod awscdk.Duration
-	// MaxAttempts is how often a message is delivered before the code that it leads to
-	// is watched, and found to be poison if it takes its process down (R13). Default: 10.
+	// MaxAttempts is how often the code that a message leads to may take its process
+	// down, alone and in a row, before the message is poison (R13). Default: 10.
 	MaxAttempts *float64
 	// Retention is how long an instance is kept after its end, and a past execution
 	// of one that continues as new: then the renewer deletes it (R21), within a day.

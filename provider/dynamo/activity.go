@@ -26,6 +26,8 @@ const (
 	attrUnknownAt    = "unknownAt"
 	attrUnknownBuild = "unknownBuild"
 	attrBegunAt      = "begunAt"
+	attrRunOutOf     = "runOutOf"
+	attrRunOuts      = "runOuts"
 )
 
 // activitySK sorts as the ids do.
@@ -73,6 +75,11 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 	set(attrUnknownAt, formatSome(r.UnknownAt))
 	set(attrUnknownBuild, r.UnknownBuild)
 	set(attrBegunAt, formatSome(r.BegunAt))
+	if r.RunOutOf > 0 {
+		in.ExpressionAttributeNames["#"+attrRunOutOf], in.ExpressionAttributeNames["#"+attrRunOuts] = attrRunOutOf, attrRunOuts
+		in.ExpressionAttributeValues[":"+attrRunOutOf], in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.RunOutOf)), num(int64(r.RunOuts))
+		sets = append(sets, "#"+attrRunOutOf+" = :"+attrRunOutOf, "#"+attrRunOuts+" = :"+attrRunOuts)
+	}
 	if len(sets) == 0 {
 		return nil
 	}
@@ -123,7 +130,10 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 }
 
 func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
-	r := provider.ActivityRecord{End: provider.ActivityEnd(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild)}
+	r := provider.ActivityRecord{
+		End: provider.ActivityEnd(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild),
+		RunOutOf: int(getNumber(it, attrRunOutOf)), RunOuts: int(getNumber(it, attrRunOuts)),
+	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
 	r.ActivityID = id
 	if details := getString(it, attrDetails); details != "" {

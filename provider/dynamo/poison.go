@@ -35,17 +35,24 @@ func markKey(a *provider.Attempt) item {
 }
 
 // MarkAttempt counts the deliveries that begin, on the condition that this one has not been counted: a repeat, whose first
-// answer was lost, counts nothing, nor does a function that was frozen while a later delivery began.
+// answer was lost, counts nothing, nor does a function that was frozen while a later delivery began. Together with others it counts
+// only where no mark stands.
 func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
+	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
+	values := item{
+		":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(1), ":at": str(formatTime(now)), ":gone": unix(now.Add(tombstoneLife)),
+	}
+	if a.Together {
+		condition += " AND #begun = :none"
+		values[":none"] = num(0)
+	}
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: markKey(&a),
-		UpdateExpression:         aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
-		ConditionExpression:      aws.String("attribute_not_exists(#delivery) OR #delivery < :delivery"),
-		ExpressionAttributeNames: map[string]string{"#delivery": attrDelivery, "#at": "at", "#gone": attrTTL, "#begun": attrBegun},
-		ExpressionAttributeValues: item{
-			":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(1), ":at": str(formatTime(now)), ":gone": unix(now.Add(tombstoneLife)),
-		},
+		UpdateExpression:                    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
+		ConditionExpression:                 &condition,
+		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, "#at": "at", "#gone": attrTTL, "#begun": attrBegun},
+		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -63,6 +70,9 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 			return 0, err
 		}
 		mark = counted
+		if a.Together && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
+			return int(getNumber(mark, attrBegun)), nil // none of them is this one
+		}
 	}
 	return max(0, int(getNumber(mark, attrBegun))-1), nil
 }

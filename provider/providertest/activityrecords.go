@@ -68,7 +68,7 @@ func recordFields(f *fixture) {
 	r := provider.ActivityRecord{
 		ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), End: provider.EndStopped,
 		Details: json.RawMessage(`{"page":7}`), BeatenAt: now.Add(-time.Minute),
-		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second),
+		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second), RunOutOf: 2, RunOuts: 1,
 	}
 	f.left("x", r)
 	f.wantRecord("x", r)
@@ -76,6 +76,7 @@ func recordFields(f *fixture) {
 
 func partialRecords(f *fixture) {
 	now := f.now()
+	f.left("x", provider.ActivityRecord{ActivityID: 3, RunOutOf: 1, RunOuts: 2})
 	f.left("x", beat(3, now, `1`))
 	f.left("x", provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(2 * time.Second), End: provider.EndLeaked})
 	f.left("x", beat(3, now.Add(3*time.Second), `2`))
@@ -85,7 +86,7 @@ func partialRecords(f *fixture) {
 	f.left("x", provider.ActivityRecord{ActivityID: 3, UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2"})
 	f.wantRecord("x", provider.ActivityRecord{
 		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(4 * time.Second), End: provider.EndFinished,
-		Details: json.RawMessage(`2`), BeatenAt: now.Add(3 * time.Second),
+		Details: json.RawMessage(`2`), BeatenAt: now.Add(3 * time.Second), RunOutOf: 1, RunOuts: 2,
 		UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2", BegunAt: now.Add(time.Second),
 	})
 }

@@ -24,6 +24,8 @@ func poison() group {
 		{name: "AnUnmarkLeavesALaterDelivery", run: unmarkedLate},
 		{name: "ALateUnmarkBringsNoMarkBack", run: unmarkedAfter},
 		{name: "AnUnmarkOfWhatHasNoMark", run: unmarkedTwice},
+		{name: "AMarkTogetherIsMadeWhereNoneStands", run: markedTogether},
+		{name: "AMarkTogetherWhoseAnswerIsLostIsMadeOnce", run: lostMarkTogether, needs: []Capability{Faults}},
 		{name: "MarksAreOfOneRecordAndWhatItIsFor", run: marksAreApart},
 		{name: "RefusedMarksAreErrors", run: refusedMarks, needs: []Capability{Faults}},
 		{name: "WhatAQueueMovedIsFound", run: movedAreFound},
@@ -147,6 +149,33 @@ func unmarkedTwice(f *fixture) {
 		f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)))
 	}
 	f.wantDied(attempt("r", 12), 0)
+}
+
+// together is a delivery that runs beside others.
+func together(delivery int) provider.Attempt {
+	a := attempt("r", delivery)
+	a.Together = true
+	return a
+}
+
+func markedTogether(f *fixture) {
+	f.wantDied(together(3), 0)
+	f.wantDied(together(3), 0) // the same once more
+	for n := 4; n < 7; n++ {
+		f.wantDied(together(n), 1) // it leaves none
+	}
+	f.wantDied(attempt("r", 7), 1)
+	f.wantDied(together(8), 2)
+	f.wantDied(together(6), 2) // by a function that was frozen
+	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 7)))
+	f.wantDied(together(9), 0)
+	f.wantDied(together(10), 1)
+}
+
+func lostMarkTogether(f *fixture) {
+	f.Fail(Fault{On: Update, How: Lost, Times: 1})
+	f.wantDied(together(3), 0)
+	f.wantDied(together(4), 1)
 }
 
 func marksAreApart(f *fixture) {

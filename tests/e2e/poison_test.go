@@ -11,7 +11,7 @@ import (
 )
 
 // An activity that ends its process, and a turn that does, take down a function process in every delivery. Here the limit is one
-// attempt; three more are marked, and then neither runs any more: the activity has failed, and the instance is blocked. Another
+// death alone, after two without a mark and one beside others, and then neither runs any more: the activity has failed, and the instance is blocked. Another
 // instance goes on beside them.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}

@@ -1,0 +1,378 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// What was delivered often runs beside others like everything else, but where a mark stands: after an outage nothing does.
+
+var backlog = flag.Int("backlog", 500, "of TestR13ABacklogDrainsAsFastAfterAnOutage: how many work items, of 500 in each orchestration")
+
+// asSlowAsAWS is how long calls take, as on AWS.
+func asSlowAsAWS(ctx context.Context, c simaws.Call) {
+	took := 5 * time.Millisecond
+	switch c.Service {
+	case "Lambda":
+		return
+	case "SQS":
+		took = 10 * time.Millisecond
+	}
+	t := time.NewTimer(took)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// drained is what it took to work a backlog off.
+type drained struct {
+	took        time.Duration
+	invocations int64
+	deliveries  int // of work items, while they were worked off
+	most        int // deliveries of one of them, in all
+	ran         int64
+	failed      int
+}
+
+// drain schedules a backlog, lets an outage deliver all of it so often in vain, and works it off with ten processes.
+func drain(t *testing.T, items, outage int) (d drained) {
+	t.Helper()
+	const each = 500
+	var ran atomic.Int64
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "work", func(ctx context.Context, n int) (int, error) {
+		ran.Add(1)
+		time.Sleep(100 * time.Millisecond)
+		return n, ctx.Err()
+	})
+	perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		fs := make([]*perdure.Future[int], n)
+		for i := range fs {
+			fs[i] = perdure.CallActivityByName[int](ctx, "work", 1)
+		}
+		return sumOf(ctx, fs)
+	})
+	var mu sync.Mutex
+	var last time.Time
+	serving := false
+	o := simhub.Options{Registry: r, Concurrency: 10, CacheBytes: 1 << 30}
+	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
+		if !serving {
+			return next()
+		}
+		if ms, ok := c.Input.([]sqstypes.Message); ok && isWork(*ms[0].Body) {
+			mu.Lock()
+			for i := range ms {
+				d.deliveries++
+				d.most = max(d.most, simhub.Records(ms[i : i+1])[0].ReceiveCount)
+			}
+			d.invocations++
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				last = time.Now()
+				mu.Unlock()
+			}()
+		}
+		asSlowAsAWS(ctx, c)
+		return next()
+	}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		for n := range items / each {
+			id := fmt.Sprintf("w-%d", n)
+			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "works", Input: encoded(t, each), StartID: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for len(h.receiveAndTurn()) > 0 {
+			h.calls = nil
+		}
+		for range outage {
+			if n := h.deliverInVain("default", "sim://default"); n != items {
+				t.Fatalf("%d work items", n)
+			}
+		}
+		serving = true
+		began := time.Now()
+		h.serveFor(4 * time.Hour)
+		d.took, d.ran = last.Sub(began), ran.Load()
+		for n := range items / each {
+			if in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("w-%d", n)); err != nil || in.Status != provider.StatusCompleted {
+				d.failed++
+			}
+		}
+	})
+	return d
+}
+
+// deliverInVain delivers all that is visible in a queue, and gives it back.
+func (h *hub) deliverInVain(queue, url string) int {
+	h.t.Helper()
+	var all []provider.Record
+	for records := h.receive(url); len(records) > 0; records = h.receive(url) {
+		all = append(all, records...)
+	}
+	if err := h.Provider.AbandonRecords(h.t.Context(), queue, 0, all...); err != nil {
+		h.t.Fatal(err)
+	}
+	h.calls = nil
+	return len(all)
+}
+
+func isWork(body string) bool {
+	var w struct {
+		Attempt int `json:"attempt"`
+	}
+	return json.Unmarshal([]byte(body), &w) == nil && w.Attempt > 0
+}
+
+// receiveAndTurn gives what is visible in the inbox to the first orchestrator.
+func (h *hub) receiveAndTurn() []provider.Record {
+	h.t.Helper()
+	records := h.receive(h.Provider.Hub().InboxURL)
+	if len(records) > 0 {
+		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
+		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })...)
+	}
+	return records
+}
+
+// After an outage, in which all of a backlog was delivered several times and nobody came to it, it is worked off as fast as any other,
+// a delivery for each item, and nothing in it has failed.
+func TestR13ABacklogDrainsAsFastAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
+	rate := float64(calm.took) / float64(after.took)
+	t.Logf("%d items: %v in %d invocations with no outage; after one %v in %d invocations and %d deliveries, that is %.0f %% of the rate",
+		*backlog, calm.took, calm.invocations, after.took, after.invocations, after.deliveries, 100*rate)
+	if rate < 0.8 || after.deliveries > *backlog*105/100 || after.failed > 0 || after.ran != int64(*backlog) {
+		t.Errorf("with no outage %+v, after one %+v", calm, after)
+	}
+}
+
+// storm kills processes of workers, all of them at each of its moments.
+type storm struct {
+	every    time.Duration
+	from, to time.Time
+	mu       sync.Mutex
+	born     map[string]time.Time // worker invocations, by their names
+	most     int                  // deliveries of one work item
+	killed   int
+}
+
+// intercept stands behind an interceptor of simhub.Crash.
+func (s *storm) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	s.note(c)
+	asSlowAsAWS(ctx, c)
+	name, died := simhub.Process(ctx)
+	s.mu.Lock()
+	if born, worker := s.born[name]; worker && !died && s.moments(time.Now()) > s.moments(born) {
+		s.killed++
+		simhub.Die(ctx)
+	}
+	s.mu.Unlock()
+	return crashable(ctx, c, next)
+}
+
+// moments counts those before a time.
+func (s *storm) moments(t time.Time) int64 {
+	if t.After(s.to) {
+		t = s.to
+	}
+	return int64(max(t.Sub(s.from), 0) / s.every)
+}
+
+func (s *storm) note(c simaws.Call) {
+	ms, ok := c.Input.([]sqstypes.Message)
+	if !ok || !isWork(*ms[0].Body) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.born[*ms[0].ReceiptHandle] = time.Now()
+	for _, r := range simhub.Records(ms) {
+		s.most = max(s.most, r.ReceiveCount)
+	}
+}
+
+// Processes of workers die twice a second for five minutes, of something else than what they run, while 264 orchestrations are at work.
+// None fails for it, and nothing is delivered without end.
+func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		visibility time.Duration
+		outage     int // deliveries in vain before
+	}{
+		"visible after the function's timeout": {15 * time.Minute, 0},
+		"visible soon":                         {30 * time.Second, 0},
+		"after an outage":                      {30 * time.Second, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const orchestrations, most = 264, 5 * time.Minute
+			var ran atomic.Int64
+			r := perdure.NewRegistry()
+			perdure.AddActivity(r, "work", func(_ context.Context, n int) (int, error) {
+				ran.Add(1)
+				time.Sleep(300 * time.Millisecond)
+				return n, nil
+			})
+			perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+				sum := 0
+				for range n {
+					var fs []*perdure.Future[int]
+					for range n {
+						fs = append(fs, perdure.CallActivityByName[int](ctx, "work", 1))
+					}
+					more, err := sumOf(ctx, fs)
+					if err != nil {
+						return 0, err
+					}
+					sum += more
+				}
+				return sum, nil
+			})
+			s := &storm{every: 500 * time.Millisecond, born: map[string]time.Time{}}
+			inBubble(t, simhub.Options{Registry: r, Intercept: s.intercept, Concurrency: 10, WorkVisibility: c.visibility}, func(ctx context.Context, h *hub) {
+				begin := func(apart time.Duration) {
+					for n := range orchestrations {
+						id := fmt.Sprintf("o-%d", n)
+						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "works", Input: encoded(t, 3), StartID: id}); err != nil {
+							t.Error(err)
+						}
+						time.Sleep(apart)
+					}
+				}
+				if c.outage > 0 {
+					begin(0)
+					for len(h.receiveAndTurn()) > 0 {
+					}
+				}
+				for range c.outage {
+					h.deliverInVain("default", "sim://default")
+				}
+				s.from = time.Now().Add(217 * time.Millisecond)
+				s.to = s.from.Add(most)
+				if c.outage == 0 {
+					go begin(most / orchestrations)
+				}
+				h.serveFor(6 * time.Hour)
+				failed := 0
+				for n := range orchestrations {
+					if in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("o-%d", n)); err != nil || in.Status != provider.StatusCompleted {
+						failed++
+					}
+				}
+				t.Logf("%d processes were killed; %d activities began %d times, the most that one was delivered is %d times; %d of %d orchestrations failed",
+					s.killed, orchestrations*9, ran.Load(), s.most, failed, orchestrations)
+				if failed > 0 || s.most >= 50 || s.killed < 200 {
+					t.Error("that is wrong")
+				}
+				h.wantNoDead("sim://default-dead")
+			})
+		})
+	}
+}
+
+// wantNoDead fails unless there are no dead letters in a queue.
+func (h *hub) wantNoDead(url string) {
+	h.t.Helper()
+	if bodies, reasons := h.dead(url); len(bodies) > 0 {
+		h.t.Errorf("%d dead letters in %s, such as %s: %s", len(bodies), url, bodies[0], reasons[0])
+	}
+}
+
+// What kills its process takes neighbours along in its first three deliveries, in which it runs beside them, and in one more at the
+// most, where they wait for it to end. From then on whoever is with it comes before it.
+func TestR13AKillersNeighboursAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ killers, healthy, processes int }{
+		"in one batch":     {1, 9, 1},
+		"among a thousand": {1, 1000, 10},
+		"ten of a hundred": {10, 90, 10},
+		"ten in one batch": {10, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &deadly{}
+			r := registry()
+			perdure.AddActivity(r, "deadly", d.run)
+			var ran atomic.Int64
+			perdure.AddActivity(r, "work", func(_ context.Context, n int) (int, error) {
+				ran.Add(1)
+				time.Sleep(100 * time.Millisecond)
+				return n, nil
+			})
+			perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+				var healthy, killers []*perdure.Future[int]
+				for n := range c.healthy {
+					healthy = append(healthy, perdure.CallActivityByName[int](ctx, "work", n))
+					if c.killers > 0 && n%max(c.healthy/c.killers, 1) == 0 && len(killers) < c.killers {
+						killers = append(killers, perdure.CallActivityByName[int](ctx, "deadly", 1))
+					}
+				}
+				for len(killers) < c.killers {
+					killers = append(killers, perdure.CallActivityByName[int](ctx, "deadly", 1))
+				}
+				poison := 0
+				for _, k := range killers {
+					if _, err := k.Await(ctx); err != nil {
+						poison++
+					}
+				}
+				_, err := sumOf(ctx, healthy)
+				return poison, err
+			})
+			var mu sync.Mutex
+			deliveries, worst, most := 0, map[string]int{}, 0
+			o := simhub.Options{Registry: r, Concurrency: c.processes}
+			o.Intercept = func(ctx context.Context, call simaws.Call, next func() error) error {
+				if ms, ok := call.Input.([]sqstypes.Message); ok && isWork(*ms[0].Body) {
+					mu.Lock()
+					for _, r := range simhub.Records(ms) {
+						if most = max(most, r.ReceiveCount); strings.Contains(r.Body, `"name":"work"`) {
+							deliveries++
+							worst[r.ID]++
+						}
+					}
+					mu.Unlock()
+				}
+				asSlowAsAWS(ctx, call)
+				return crashable(ctx, call, next)
+			}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				in := h.start("works", 0)
+				end := h.finish(in)
+				lost, perOne := deliveries-c.healthy, 0
+				for _, n := range worst {
+					perOne = max(perOne, n-1)
+				}
+				t.Logf("%d killers of %d: they ran %d times, and took %d deliveries of their neighbours with them, %d of one at the most; the most that a record was delivered is %d times; it took %v",
+					c.killers, c.killers+c.healthy, d.ran.Load(), lost, perOne, most, end.Time.Sub(in.CreatedAt))
+				if string(end.Output) != fmt.Sprint(c.killers) || d.ran.Load() > int64(13*c.killers) {
+					t.Errorf("ended with %s %s after %d deaths", end.String(), end.Output, d.ran.Load())
+				}
+				if lost > 36*c.killers || c.killers == 1 && perOne > 4 {
+					t.Error("the neighbours suffer")
+				}
+			})
+		})
+	}
+}

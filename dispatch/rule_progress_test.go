@@ -1,0 +1,165 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// stepping is a registry with an activity that takes so many steps of a minute, and goes on from its heartbeat; from a step on it gets
+// nowhere, if that is not 0. An orchestration calls it with a policy.
+func stepping(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "steps", func(ctx context.Context, _ int) (int, error) {
+		done, _ := perdure.HeartbeatDetails[int](ctx)
+		for done < steps {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+			if stuckFrom == 0 || done < stuckFrom {
+				done++
+			}
+			perdure.Heartbeat(ctx, done)
+		}
+		return done, nil
+	})
+	perdure.AddOrchestration(r, "long", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "steps", 0, perdure.WithRetry(policy)).Await(ctx)
+	})
+	return r
+}
+
+// An activity may take fifty invocations, as long as each leaves a heartbeat to go on from.
+func TestAnActivityThatMakesProgressMayTakeFiftyInvocations(t *testing.T) {
+	t.Parallel()
+	r := stepping(50, 0, perdure.RetryPolicy{MaxAttempts: 1})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("long", 0)
+		h.turn(0)
+		deliveries := h.serveInvocations(ctx, r, 2*time.Minute)
+		end := h.finish(in)
+		t.Logf("%d deliveries, over %v", deliveries, end.Time.Sub(in.CreatedAt))
+		if end.Kind != history.OrchestrationCompleted || string(end.Output) != "50" || deliveries < 50 {
+			t.Errorf("after %d deliveries it ended with %s %s %+v", deliveries, end.Kind, end.Output, end.Error)
+		}
+		h.checkRest()
+	})
+}
+
+// One that stops making progress has failed after three more, and what it says then is that.
+func TestAnActivityThatStopsMakingProgressFails(t *testing.T) {
+	t.Parallel()
+	r := stepping(50, 5, perdure.RetryPolicy{MaxAttempts: 1})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("long", 0)
+		h.turn(0)
+		deliveries := h.serveInvocations(ctx, r, 2*time.Minute)
+		end := h.finish(in)
+		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || deliveries != 8 {
+			t.Errorf("after %d deliveries it ended with %s %+v", deliveries, end.Kind, end.Error)
+		}
+	})
+}
+
+// function is a run of a function that is killed when its time is over.
+type function struct{}
+
+// invoke hands records to a function as Lambda does, and deletes what it has done.
+func (h *hub) invoke(ctx context.Context, queue string, timeout time.Duration, handle func(context.Context, []provider.Record) []string, records []provider.Record) {
+	end := time.Now().Add(timeout)
+	limited, stop := context.WithDeadline(context.WithValue(ctx, function{}, end), end)
+	defer stop()
+	failed := handle(limited, records)
+	if !time.Now().Before(end) {
+		return // it was killed
+	}
+	for _, r := range records {
+		if !slices.Contains(failed, r.ID) {
+			_ = h.Provider.DeleteRecords(ctx, queue, r)
+		}
+	}
+}
+
+// For an hour calls hang, and take the functions with them when their time is over. That makes no poison of code that is well.
+func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
+	t.Parallel()
+	services := map[string]func(simaws.Call) bool{
+		"everything": func(simaws.Call) bool { return true },
+		"the table":  func(c simaws.Call) bool { return c.Service == "DynamoDB" },
+		"the queues": func(c simaws.Call) bool { return c.Service == "SQS" },
+		"commits":    func(c simaws.Call) bool { return c.Operation == "PutItem" || c.Operation == "TransactWriteItems" },
+		"marks":      func(c simaws.Call) bool { return c.Operation == "UpdateItem" },
+	}
+	for name, affected := range services {
+		for _, done := range []bool{false, true} {
+			t.Run(name+map[bool]string{false: "", true: ", though they are done"}[done], func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+					in := h.start("chain", 3)
+					began := time.Now()
+					h.fault = hang(began.Add(time.Hour), affected, done)
+					o := dispatch.NewOrchestrator(dispatch.Options{Registry: registry(), Provider: h.Provider, BuildID: "test", CacheBytes: -1, MaxAttempts: 3})
+					w := dispatch.NewWorker(dispatch.Options{Registry: registry(), Provider: h.Provider, MaxAttempts: 3})
+					most := 0
+					for time.Since(began) < 4*time.Hour {
+						inbox, work := h.receive("sim://inbox.fifo"), h.receive("sim://default")
+						for _, r := range slices.Concat(inbox, work) {
+							most = max(most, r.ReceiveCount)
+						}
+						if len(inbox) > 0 {
+							go h.invoke(ctx, provider.QueueInbox, 30*time.Second, o.HandleRecords, inbox)
+						}
+						if len(work) > 0 {
+							go h.invoke(ctx, "default", time.Minute, w.HandleRecords, work)
+						}
+						time.Sleep(5 * time.Second)
+					}
+					end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+					if err != nil || string(end.Output) != "3" {
+						t.Errorf("after %d deliveries of a message it ended with %s %s, %v", most, end.String(), end.Output, err)
+					}
+					h.wantNoDead("sim://default-dead")
+					h.wantNoDead("sim://inbox-dead.fifo")
+				})
+			})
+		}
+	}
+}
+
+// hang lets the calls of functions hang until a time: they are done or not, and nobody hears of it. A function whose time is over makes
+// none any more.
+func hang(until time.Time, affected func(simaws.Call) bool, done bool) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		end, ok := ctx.Value(function{}).(time.Time)
+		switch now := time.Now(); {
+		case !ok:
+			return next()
+		case !now.Before(end):
+			return errors.New("the process was killed")
+		case !now.Before(until) || !affected(c):
+			return next()
+		}
+		if done {
+			_ = next()
+		}
+		killed := time.NewTimer(time.Until(end))
+		defer killed.Stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-killed.C:
+			return errors.New("the process was killed")
+		}
+	}
+}
