@@ -1,0 +1,36 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// A retry is seen while it waits: which attempt is next and when, and what the one before failed with.
+func TestPendingTellsOfARetry(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "charge", func(context.Context, struct{}) (int, error) { return 0, errors.New("the bank does not answer") })
+	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "charge", nil, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
+	})
+	env := perduretest.New(t, r)
+	id := start(t, env, "pay", nil)
+	began := env.Now()
+	env.Advance(4 * time.Minute) // attempts at 0, 1 and 3 minutes; the fourth is due at 7
+	p, err := env.Client().Pending(t.Context(), id, "", 0)
+	if err != nil || p.Total != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	x := p.Items[0]
+	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil || x.LastError.Message != "the bank does not answer" {
+		t.Errorf("%+v", x)
+	}
+	if failed, next := x.FailedAt.Sub(began), x.NextTryAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
+		t.Errorf("failed after %v, next try after %v", failed, next)
+	}
+}
