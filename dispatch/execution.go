@@ -31,6 +31,8 @@ type execution struct {
 	// cancels is the cancel record; cancelling says that the instance has been asked to end.
 	cancels    provider.Cancels
 	cancelling bool
+	// custom is the last custom status that the code has set.
+	custom history.Payload
 	// timers are those that wait, parked the inputs that do.
 	timers provider.TimerSpans
 	parked parked
@@ -67,7 +69,15 @@ func (x *execution) bytes() int {
 	if x.instance == nil {
 		return executionBytes + len(x.timers)*timerBytes + len(x.activities)*activityBytes
 	}
-	return x.instance.Bytes()
+	return x.instance.Bytes() + len(x.custom)
+}
+
+// customAfter is the custom status once events are committed.
+func (x *execution) customAfter(events []history.Event) history.Payload {
+	if custom := provider.CustomStatusOf(events); custom != nil {
+		return custom
+	}
+	return x.custom
 }
 
 // revive rebuilds an execution by replaying what was read. With hindered its code is not run, for that reason.
@@ -86,7 +96,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	x.timers.Apply(events)
 	x.parked.apply(events)
 	x.due = x.due || x.parked.due
-	x.cancels, x.cancelling = provider.CancelsOf(events), provider.IsCancelling(events)
+	x.cancels, x.cancelling, x.custom = provider.CancelsOf(events), provider.IsCancelling(events), provider.CustomStatusOf(events)
 	name, version := bound(events)
 	x.retention = o.retentionOf(name, version)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil

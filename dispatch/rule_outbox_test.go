@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,4 +249,45 @@ func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
 		}
 		t.Logf("%d children, %d messages, %d calls", n, all, calls)
 	})
+}
+
+// A Scheduler that deletes nothing holds up neither the turn that cancels its timers nor the end; what fires then is dropped.
+func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for range n {
+			perdure.CreateTimer(ctx, 3*time.Hour)
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+	})
+	for name, refusal := range map[string]error{"throttled": simaws.SchedulesThrottled(), "refused": errAccess} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tries atomic.Int64
+			o := simhub.Options{Registry: r, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				if c.Operation == "DeleteSchedule" {
+					tries.Add(1)
+					return refusal
+				}
+				return next()
+			}}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				const n = 60
+				in := h.start("patient", n)
+				h.serveFor(time.Hour)
+				h.raise(in, "e", 7)
+				began := time.Now()
+				if failed := h.turn(0); len(failed) > 0 || time.Since(began) > 5*time.Second {
+					t.Errorf("failed %v after %v", failed, time.Since(began))
+				}
+				h.wantShown(in.InstanceID, provider.StatusCompleted, "")
+				if left := h.Cloud.Schedules.Count(); left != n || tries.Load() == 0 {
+					t.Errorf("%d schedules, %d tries", left, tries.Load())
+				}
+				h.serveFor(3 * time.Hour)
+				h.checkRest()
+			})
+		})
+	}
 }

@@ -97,6 +97,11 @@ func (s *session) advance(ctx context.Context) error {
 	switch {
 	case s.startsFirst():
 		return s.start(ctx)
+	case len(s.rest) > 0 && s.rest[0].IsRefresh():
+		s.refresh(ctx, &s.rest[0].Message)
+		s.rest = s.rest[1:]
+		s.settle()
+		return nil
 	case s.absent && len(s.rest) > 0 && isParentsCancel(&s.rest[0]):
 		return s.refuseCancel(ctx)
 	case s.x == nil:
@@ -269,11 +274,24 @@ func (s *session) turn(ctx context.Context) error {
 			return errUnverified
 		}
 		s.x.due = false
+		if i := slices.IndexFunc(taken, isWake); i >= 0 { // the watch wakes what shows Pending, though its turn may have been long ago
+			s.refresh(ctx, &taken[i].Message)
+		}
 		s.pass(ctx, len(taken))
 		return nil
 	}
 	return s.commit(ctx, out)
 }
+
+// refresh has the instance's status written as history has it. Whether that succeeds is no concern of the messages: it is tried again.
+func (s *session) refresh(ctx context.Context, wake *provider.Message) {
+	if err := s.o.provider.RefreshStatus(ctx, wake); err != nil {
+		s.o.options.Logger.WarnContext(ctx, "the status of an instance was not refreshed: it is behind until it is", "instance", s.item.InstanceID, "tries", wake.Refresh, "error", err)
+	}
+}
+
+// isWake reports whether a message brings nothing but the turn that it causes.
+func isWake(m provider.InboxMessage) bool { return m.Kind == provider.MessageWake && !m.IsRefresh() }
 
 // settle counts as done what is consumed, unless outputs of it were refused and wait to be recorded, or what it began has had
 // no turn.

@@ -15,7 +15,7 @@ func isParentsCancel(m *provider.InboxMessage) bool {
 // apart tells messages that are not for the instance's code: what starts it, and a parent's cancel of an instance that is over,
 // or is another than the one with this id.
 func (s *session) apart(m provider.InboxMessage) bool {
-	return m.Kind == provider.MessageStart || isParentsCancel(&m) && (s.x == nil || s.x.over || m.StartID != s.x.start.StartID)
+	return m.Kind == provider.MessageStart || m.IsRefresh() || isParentsCancel(&m) && (s.x == nil || s.x.over || m.StartID != s.x.start.StartID)
 }
 
 // refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).

@@ -17,7 +17,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
 		s.handOn(&out, &s.rest[0])
 	}
-	for consumed < len(s.rest) && s.rest[consumed].Kind == provider.MessageWake {
+	for consumed < len(s.rest) && isWake(s.rest[consumed]) {
 		consumed++ // it brought what it could: a turn
 	}
 	t := s.newTurn(out.Events)
@@ -86,7 +86,7 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
 		Unblocks: s.x.blocked.is, Cancelling: s.x.cancelling || provider.IsCancelling(events),
-		CancelledTimers: s.x.timers.Cancelled(events), Retention: s.x.retention,
+		CancelledTimers: s.x.timers.Cancelled(events), Retention: s.x.retention, CustomStatus: s.x.customAfter(events),
 	}
 	if more := provider.CancelsOf(events); len(more) > 0 {
 		t.Cancels = slices.Concat(s.x.cancels, more)
@@ -103,6 +103,7 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 	if t.Cancels != nil {
 		s.x.cancels = t.Cancels
 	}
+	s.x.custom = t.CustomStatus
 	s.x.timers.Apply(t.Events)
 	s.x.activities.apply(t.Events)
 	s.x.parked.apply(t.Events)
@@ -166,7 +167,7 @@ func (s *session) succeed(ctx context.Context, t *provider.Turn) (err error) {
 	if s.continued++; s.continued < continueLimit {
 		return nil
 	}
-	if len(s.rest) > 0 {
+	if slices.ContainsFunc(s.rest, func(m provider.InboxMessage) bool { return !m.IsRefresh() }) {
 		return errContinuesOn // they will be delivered again, and are as good as a wake
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.Next.ExecutionID}

@@ -114,6 +114,12 @@ func (k *Timekeeper) fire(ctx context.Context, timers []provider.LockedTimer) er
 	ms := make([]provider.Message, len(timers))
 	for i := range timers {
 		t := &timers[i]
+		if t.Refresh > 0 {
+			ms[i] = provider.Message{
+				Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID, Refresh: t.Refresh,
+			}
+			continue
+		}
 		ms[i] = provider.Message{
 			Kind: provider.MessageTimerFired, InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID, FireAt: &t.FireAt,
 			Activity: t.Activity, Attempt: t.Attempt,

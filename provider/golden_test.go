@@ -34,6 +34,9 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	fired := provider.Message{V: 1, Kind: provider.MessageTimerFired, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: &due}
 	ended := fired
 	ended.Activity = true
+	refresh := timer
+	refresh.TimerID, refresh.Refresh = 2, 3
+	wake := provider.Message{V: 1, Kind: provider.MessageWake, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 2, Refresh: 3}
 	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", PickedUp: &provider.PickedUp{Record: "c3f6", Times: 1}}
 	again := item
 	again.Attempt, again.NotBefore, again.Again, again.Anew = 3, &notBefore, true, 2
@@ -48,6 +51,7 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	for name, want := range map[string]any{
 		"workitem": item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
+		"timer-refresh": refresh, "wake-refresh": wake,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,6 +86,10 @@ type Message struct {
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
 
+	// Refresh is of a wake that is to write the status of its instance as history has it, and to cause no turn: how often that was
+	// tried, from 1. Segment is the one whose turn could not write it.
+	Refresh int `json:"refresh,omitempty"`
+
 	// PickedUp is of a message that was among the dead letters. It is told apart by it from the one that it was: no queue may take the
 	// two for one.
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
@@ -176,7 +180,13 @@ type Timer struct {
 	FireAt      time.Time `json:"fireAt"`
 	Activity    bool      `json:"activity,omitempty"`
 	Attempt     int       `json:"attempt,omitempty"`
+	// Refresh is of one that fires as a wake with this Refresh. TimerID is an event that no timer is of: a build that does not know
+	// the field fires a timer that nobody waits for.
+	Refresh int `json:"refresh,omitempty"`
 }
+
+// IsRefresh reports whether a message asks for its instance's status to be written, and for no turn.
+func (m *Message) IsRefresh() bool { return m.Kind == MessageWake && m.Refresh > 0 }
 
 // missing is what is wrong with a field that is not there.
 const missing = "is missing"

@@ -82,12 +82,18 @@ type Orchestrations interface {
 	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
 	// means somebody else's segment is in its place, and nothing of this turn was left behind (R7). Sending follows; an
 	// error after the commit leaves the messages to be delivered again, and Redispatch to finish. Outputs that can never
-	// be sent are returned, to be recorded as failed in a next turn (R9).
+	// be sent are returned, to be recorded as failed in a next turn (R9). A status that is neither an end nor
+	// Blocked is written at best: where that fails the turn is done all the same, and a refresh is asked for (RefreshStatus).
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
 	// TerminateDamaged ends an instance whose history cannot be read, because a message asks for it: what can be had of the history
 	// says where its end belongs. Its parent is told, and its activities are cancelled; of its timers and children nobody knows. It
 	// is for ErrCorrupt alone, and harmless when repeated. ErrConflict when a turn was committed meanwhile.
 	TerminateDamaged(ctx context.Context, m *InboxMessage) error
+	// RefreshStatus writes what history says of the instance, for a wake that asks for it (Message.Refresh) or has nothing else to
+	// bring: whatever an earlier turn could not write is there then. It never undoes what a later turn has written, and leaves
+	// alone how an instance ended: that is for its last turn (R9). Where it fails it has asked for another refresh, later; the error
+	// is for the log.
+	RefreshStatus(ctx context.Context, wake *Message) error
 	// RedispatchOrchestration sends again what a verified o caused from the segment that consumed the message at from up
 	// to the head, and is not settled (R4).
 	RedispatchOrchestration(ctx context.Context, o *Orchestration, from Position) (refused []OutputFailure, err error)

@@ -23,6 +23,8 @@ type Turn struct {
 	CancelledTimers []TimerSpan
 	// Cancelling: the instance has been asked to end, in this turn or before.
 	Cancelling bool
+	// CustomStatus is the last that the execution has set, in this turn or before; nil where it has set none.
+	CustomStatus history.Payload
 	// Unblocks: the instance was blocked until this turn.
 	Unblocks bool
 	// StaysBlocked: the instance was blocked before, in the build and for the reason that the turn's last event says. Its status
@@ -59,6 +61,16 @@ func (t *Turn) Status() (s RuntimeStatus, changed bool) {
 		return StatusCancelling, t.Unblocks || IsCancelling(t.Events)
 	}
 	return StatusRunning, t.Head.Segment == 0 || t.Unblocks
+}
+
+// CustomStatusOf is the last custom status that events set, or nil.
+func CustomStatusOf(events []history.Event) (last history.Payload) {
+	for i := range events {
+		if events[i].Kind == history.CustomStatusSet {
+			last = events[i].CustomStatus
+		}
+	}
+	return last
 }
 
 // IsCancelling reports whether among these events is one that asks the instance to end.

@@ -87,7 +87,10 @@ func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, s provider.Seg
 	}
 	writes := p.puts(append(items, next...))
 	create(writes[0].Put)
-	u := projection{instanceID: t.InstanceID, version: versionOf(s), customStatus: customStatusOf(s), status: provider.StatusRunning}
+	u := projection{instanceID: t.InstanceID, version: versionOf(s), customStatus: provider.CustomStatusOf(s.Events), status: provider.StatusRunning}
+	if u.customStatus == nil {
+		u.customStatus = t.CustomStatus
+	}
 	writes = append(writes, types.TransactWriteItem{Update: p.succeed(t, u)})
 	return p.transact(ctx, t.InstanceID, writes)
 }

@@ -127,10 +127,11 @@ func (p *Provider) getInstance(ctx context.Context, instanceID string, c provide
 	return out.Item, nil
 }
 
-// projection is what history says of an instance, up to a segment. What did not change is empty.
+// projection is what history says of an instance, up to a segment. It is empty where nothing changed.
 type projection struct {
 	instanceID, executionID string
 	sequence                int64
+	event                   int64 // the first of the segment
 	status                  provider.RuntimeStatus
 	version                 string
 	customStatus            history.Payload
@@ -140,7 +141,7 @@ type projection struct {
 }
 
 // changed reports whether there is anything to write.
-func (u *projection) changed() bool { return u.status != "" || u.customStatus != nil }
+func (u *projection) changed() bool { return u.status != "" }
 
 // project writes what history says onto the instance item, on the condition that the instance's execution is still this one
 // (R7) and no later segment was projected: a slow sender must not undo what a faster one has written. When the condition

@@ -16,9 +16,9 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 	send := func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err }
 	var err error
 	if u.changed() && !u.status.Terminal() {
-		err = together(func() error { return p.project(ctx, u) }, send) // neither waits for the other
-	} else if err = send(); err == nil && u.changed() {
-		err = p.project(ctx, u)
+		err = together(func() error { return p.publish(ctx, &u) }, send) // neither waits for the other
+	} else if err = send(); err == nil {
+		err = p.publish(ctx, &u)
 	}
 	if err == nil {
 		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
@@ -26,23 +26,21 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 	return refused, err
 }
 
-// projectionOf is what a turn changes of the instance. One that continues as new has done so in its commit.
+// projectionOf is what a turn changes of the instance: all that history says of it, so that what an earlier turn could not write is
+// there with this. One that continues as new has done so in its commit.
 func projectionOf(t *provider.Turn, s provider.Segment) projection {
-	if t.Next != nil {
+	status, changed := t.Status()
+	custom := provider.CustomStatusOf(s.Events)
+	if t.Next != nil || !changed && custom == nil {
 		return projection{}
 	}
-	u := projection{
-		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence,
-		version: versionOf(s), customStatus: customStatusOf(s), watermark: s.Watermark,
-		retention: t.Retention,
+	if custom == nil {
+		custom = t.CustomStatus
 	}
-	if status, changed := t.Status(); changed {
-		u.status = status
+	return projection{
+		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence, event: s.Events[0].ID, status: status,
+		version: versionOf(s), customStatus: custom, watermark: s.Watermark, blocked: blockedBy(s), retention: t.Retention,
 	}
-	if u.status == provider.StatusBlocked {
-		u.blocked = blockedBy(s)
-	}
-	return u
 }
 
 // RedispatchOrchestration sends again what is unsettled from the segment that consumed the message at from, up to the head,
@@ -68,8 +66,8 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 		executions = append(executions, x)
 	}
 	refused, err := out.flush(ctx)
-	if err == nil && o.Head.Segment > 0 { // else the instance was written together with its h#0
-		err = p.project(ctx, endOf(o))
+	if u := endOf(o); err == nil && o.Head.Segment > 0 { // else the instance was written together with its h#0
+		err = p.publish(ctx, &u)
 	}
 	if err != nil {
 		return refused, err
@@ -106,8 +104,8 @@ func cancelledTimers(segments []provider.Segment, from int) (all []provider.Time
 func endOf(o *provider.Orchestration) projection {
 	last := o.Segments[len(o.Segments)-1]
 	u := projection{
-		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, status: provider.StatusRunning, watermark: last.Watermark,
-		retention: o.Retention,
+		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, event: last.Events[0].ID,
+		status: provider.StatusRunning, watermark: last.Watermark, retention: o.Retention,
 	}
 	for _, s := range o.Segments {
 		if provider.IsCancelling(s.Events) {
@@ -116,7 +114,7 @@ func endOf(o *provider.Orchestration) projection {
 		if u.version == "" {
 			u.version = versionOf(s)
 		}
-		if custom := customStatusOf(s); custom != nil {
+		if custom := provider.CustomStatusOf(s.Events); custom != nil {
 			u.customStatus = custom
 		}
 	}
@@ -145,15 +143,4 @@ func versionOf(s provider.Segment) string {
 		}
 	}
 	return ""
-}
-
-// customStatusOf is the last custom status that a segment sets, or nil.
-func customStatusOf(s provider.Segment) history.Payload {
-	var last history.Payload
-	for i := range s.Events {
-		if s.Events[i].Kind == history.CustomStatusSet {
-			last = s.Events[i].CustomStatus
-		}
-	}
-	return last
 }

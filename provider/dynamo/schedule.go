@@ -70,15 +70,19 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 		return fmt.Errorf("dynamo: hub %q: timers need schedules: %w", p.hub.Name, err)
 	}
 	creations := make([]func() error, len(timers))
+	byExecution := map[string][]provider.Timer{}
 	for i := range timers {
-		creations[i] = func() error {
-			if err := p.createSchedule(ctx, &timers[i]); err != nil {
-				return err
-			}
-			return p.lookAgain(ctx, &timers[i])
-		}
+		creations[i] = func() error { return p.createSchedule(ctx, &timers[i]) }
+		byExecution[timers[i].ExecutionID] = append(byExecution[timers[i].ExecutionID], timers[i])
 	}
-	return together(creations...)
+	if err := together(creations...); err != nil {
+		return err
+	}
+	var looks []func() error
+	for _, of := range byExecution {
+		looks = append(looks, func() error { return p.lookAgain(ctx, of) })
+	}
+	return together(looks...)
 }
 
 // canSchedule names what a hub lacks that was found without, by those who have no timers to hold.
@@ -191,17 +195,28 @@ func (p *Provider) deleteInTime(ctx context.Context, executionID string, timerID
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// lookAgain deletes the schedule of a timer that nobody waits for any more, since it was cancelled, or its execution ended, while
-// its message was in the queue (R15). A turn that commits before this look, at whatever moment, is seen by it; one that commits
-// after it deletes the schedule itself, which is there by then; and a function that dies before the look has its record delivered
-// again. It costs one strongly consistent query for each schedule, of what the execution has committed since it sent the timer:
-// a quarter of an hour's segments.
-func (p *Provider) lookAgain(ctx context.Context, t *provider.Timer) error {
-	waits, err := p.isWaitedFor(ctx, t)
-	if err != nil || waits {
+// lookAgain deletes the schedules of an execution's timers that nobody waits for any more, since they were cancelled, or it ended,
+// while their messages were in the queue (R15). A turn that commits before this look, at whatever moment, is seen by it; one that
+// commits after it deletes the schedule itself, which is there by then; and a function that dies before the look has its records
+// delivered again. It costs one strongly consistent query for a batch's timers of an execution, of what that has committed since it
+// sent them: a quarter of an hour's segments.
+func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error {
+	waits, err := p.waitedFor(ctx, timers)
+	if err != nil {
 		return err
 	}
-	err = p.deleteScheduleOf(ctx, t)
+	var deletions []func() error
+	for i := range timers {
+		if _, waited := waits[timers[i].TimerID]; !waited {
+			deletions = append(deletions, func() error { return p.giveUpSchedule(ctx, &timers[i]) })
+		}
+	}
+	return together(deletions...)
+}
+
+// giveUpSchedule deletes a schedule that was just made for nobody. One that may not be deleted fires for nothing.
+func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error {
+	err := p.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
 		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing", "execution", t.ExecutionID, "timerId", t.TimerID, "left", 1, "error", err)
 		return nil

@@ -48,7 +48,7 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	if err != nil {
 		return nil, err
 	}
-	segments, _, err := wholeSegments(parts, true)
+	segments, _, err := wholeSegments(parts, true, nil)
 	if err != nil || len(segments) == 0 {
 		return nil, err
 	}

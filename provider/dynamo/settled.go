@@ -37,7 +37,7 @@ func (p *Provider) settledSince(ctx context.Context, executionID string, from in
 		}
 		rest = append(rest, page...)
 		var segments []provider.Segment
-		if segments, rest, err = wholeSegments(rest, in.ExclusiveStartKey == nil); err != nil {
+		if segments, rest, err = wholeSegments(rest, in.ExclusiveStartKey == nil, nil); err != nil {
 			return s, err
 		}
 		for i := range segments {

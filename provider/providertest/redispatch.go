@@ -18,6 +18,8 @@ func redispatch() group {
 		{name: "WorkItemsAndTimersAreTheSameAgain", run: sameAgain},
 		{name: "WhatIsRefusedIsRefusedAgain", run: refusedAgain},
 		{name: "AStatusThatWasNotWrittenIsWritten", run: statusRepaired, needs: []Capability{Faults}},
+		{name: "AStatusThatWasNotWrittenIsRefreshed", run: statusRefreshed, needs: []Capability{Faults, LongTime}},
+		{name: "AnEndIsNotRefreshed", run: endNotRefreshed, needs: []Capability{Faults}},
 		{name: "AnEndThatWasNotWrittenIsWritten", run: endRepaired, needs: []Capability{Faults}},
 		{name: "UnsentOutputsAreSentAndTheEndIsWritten", run: unsentSent, needs: []Capability{Faults}},
 		{name: "AStaleViewDoesNotReviveWhatIsOver", run: noRevival},
@@ -127,16 +129,61 @@ func refusedAgain(f *fixture) {
 
 func statusRepaired(f *fixture) {
 	e := f.start("a")
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
-	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); err == nil {
-		f.t.Error("a status that was not written is no error")
-	}
+	f.unwritten(e, turnStarted(), activity(Queue))
 	f.wantStatus("a", provider.StatusPending)
 	f.redispatch(e, at(1))
 	f.wantStatus("a", provider.StatusRunning)
 	if in := f.instance("a"); in.Version != v1 {
 		f.t.Errorf("version %q, want that of the first turn", in.Version)
 	}
+}
+
+// unwritten commits a turn whose status cannot be written: it is done all the same.
+func (f *fixture) unwritten(e *execution, events ...history.Event) {
+	f.t.Helper()
+	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	_, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(events...))
+	f.must(err)
+}
+
+func statusRefreshed(f *fixture) {
+	e := f.start("a")
+	f.unwritten(e, turnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"on it"`)}, activity(Queue))
+	f.Pass(30 * time.Second)
+	ts := f.timers()
+	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" || ts[0].ExecutionID != e.head.ExecutionID {
+		f.t.Fatalf("timers %s, want a refresh", text(ts))
+	}
+	wake := provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.head.ExecutionID, Segment: 1, TimerID: ts[0].TimerID, Refresh: 1}
+	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	if f.p.RefreshStatus(f.ctx(), &wake) == nil {
+		f.t.Error("a refresh that has failed is no error")
+	}
+	f.Pass(time.Minute)
+	if ts = f.timers(); len(ts) != 1 || ts[0].Refresh != 2 {
+		f.t.Errorf("timers %s, want another refresh", text(ts))
+	}
+	f.must(f.p.RefreshStatus(f.ctx(), &wake))
+	if in := f.instance("a"); in.Status != provider.StatusRunning || in.Version != v1 || string(in.CustomStatus) != `"on it"` {
+		f.t.Errorf("refreshed to %s", text(in))
+	}
+	f.wantWork(Queue, 4)
+	f.must(f.p.RefreshStatus(f.ctx(), &wake))
+	f.wantNothingSent()
+}
+
+// How an instance ended is for its last turn to write, when all else was sent (R9).
+func endNotRefreshed(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue))
+	f.work(Queue)
+	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); err == nil {
+		f.t.Error("an end that was not written is no error")
+	}
+	f.must(f.p.RefreshStatus(f.ctx(), &provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.head.ExecutionID, Segment: 1, TimerID: 2, Refresh: 1}))
+	f.wantStatus("a", provider.StatusRunning)
+	f.wantNothingSent()
 }
 
 func endRepaired(f *fixture) {

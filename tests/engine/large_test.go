@@ -176,3 +176,46 @@ func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 		}
 	})
 }
+
+// A turn that cancels 10,000 long timers, of which each has a schedule, is done within one invocation; the schedules that it has no time
+// to delete fire for nothing.
+func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	r := build(func(r *perdure.Registry) {
+		perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			timers := make([]*perdure.Future[time.Time], n)
+			for i := range timers {
+				timers[i] = perdure.CreateTimer(ctx, 6*time.Hour)
+			}
+			if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
+				return 0, err
+			}
+			for _, timer := range timers {
+				timer.Cancel("not needed")
+			}
+			return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+		})
+	})
+	latency := func(ctx context.Context, c simaws.Call, next func() error) error {
+		if c.Operation == "DeleteSchedule" && !pause(ctx, 30*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		return next()
+	}
+	withFault(t, r, latency, func(ctx context.Context, h *hub) {
+		h.start("patient", "patient", n)
+		h.ServeFor(ctx, time.Hour)
+		if held := h.Cloud.Schedules.Count(); held != n {
+			t.Fatalf("%d schedules", held)
+		}
+		h.tell("patient", 1)
+		began := time.Now()
+		invocations := h.invoke()
+		left := h.Cloud.Schedules.Count()
+		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations, (time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
+		if invocations != 1 || left == n || time.Since(began)-time.Hour > 5*time.Second {
+			t.Errorf("%d invocations, %d schedules are left", invocations, left)
+		}
+	})
+}

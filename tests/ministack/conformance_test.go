@@ -25,11 +25,11 @@ func TestConformance(t *testing.T) {
 	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
-		Want: providertest.Report{Ran: 309, NotApplicable: []string{
+		Want: providertest.Report{Ran: 310, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
-			"activity records/RecordsAreReadStrongly",
+			"activity records/RecordsAreReadStrongly", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
 			"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
