@@ -24,8 +24,8 @@ type Awaitable interface {
 // IsDone reports whether the future has settled: with a value, with an error, or because it was cancelled.
 func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 
-// Cancel gives up what the future stands for, with the reason ReasonRequested. The future settles at once with a
-// *CancelledError; an activity that runs is told by its context. A future that has settled is left alone, but for an external
+// Cancel gives up what the future stands for, with the reason ReasonRequested. A message of more than 4 KiB is cut, and says so. The
+// future settles at once with a *CancelledError; an activity that runs is told by its context. A future that has settled is left alone, but for an external
 // event that the code was not told of: that goes back to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 

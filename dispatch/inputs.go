@@ -28,14 +28,14 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 	case provider.MessageEventRaised:
 		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m)}}
 	case provider.MessageTerminate:
-		return []history.Event{{Kind: history.OrchestrationTerminated, Message: m.Text}}
+		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text)}}
 	case provider.MessageChildOutcome:
 		return []history.Event{childOutcome(m)}
 	case provider.MessageCancel:
-		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: m.Text, RequestedBy: m.RequestedBy}}
+		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: m.RequestedBy}}
 	case provider.MessageCancelActivity:
 		return []history.Event{{
-			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: m.Text,
+			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.CutCancelMessage(m.Text),
 			RequestedBy: history.RequestedByClient,
 		}}
 	case provider.MessageCancelChildOutcome:

@@ -70,7 +70,7 @@ func CancelsOf(events []history.Event) (all Cancels) {
 		if e.Kind != history.ActivityCancelRequested {
 			continue
 		}
-		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: e.Message, At: e.Time}
+		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: history.CutCancelMessage(e.Message), At: e.Time}
 		if e.SourceEventID != 0 {
 			c.IDs = []history.Range{{First: e.SourceEventID, Last: e.SourceEventID}}
 		}

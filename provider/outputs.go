@@ -117,7 +117,7 @@ func StartID(executionID string, eventID int64) string {
 // cancelOf asks a child to end: it, and nobody else who may have its id (R16).
 func cancelOf(x Origin, e *history.Event) Message {
 	return Message{
-		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: e.Message,
+		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: history.CutCancelMessage(e.Message),
 		RequestedBy: history.RequestedByParent + x.InstanceID,
 		Parent:      &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.SourceEventID},
 	}

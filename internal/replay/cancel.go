@@ -18,7 +18,7 @@ type cancel struct {
 // long. Only what others outside have heard of has one.
 func (x *execution) cancel(reason, message string, tasks ...*Task) {
 	x.enter()
-	f := &history.Failure{Type: history.TypeCancelled, Message: message, Reason: reason}
+	f := &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(message), Reason: reason}
 	if err := x.giveUpAll(tasks, cancel{f: f, children: reason, by: history.RequestedByBody}); err != nil {
 		x.fail(err)
 	}
@@ -115,7 +115,7 @@ func (x *execution) cancelInstance(ev *history.Event) error {
 // cancelTask settles an activity that somebody outside wants to be given up.
 func (x *execution) cancelTask(t *Task, ev *history.Event) {
 	t.cancelled = true
-	x.settle(t, nil, &history.Failure{Type: history.TypeCancelled, Message: ev.Message, Reason: cmp.Or(ev.Reason, reasonRequested)})
+	x.settle(t, nil, &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(ev.Message), Reason: cmp.Or(ev.Reason, reasonRequested)})
 }
 
 // expire takes into account that the timer of a scope has fired. One that could not be set ends its scope as well: it would

@@ -24,7 +24,7 @@ type Cancellation struct {
 }
 
 func newCancellation(reason, message string) *Cancellation {
-	return &Cancellation{Failure: history.Failure{Type: history.TypeCancelled, Message: message, Reason: reason}}
+	return &Cancellation{Failure: history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(message), Reason: reason}}
 }
 
 // scope is what one cancel ends: the tasks that were made in it and the waits that go through it, and the scopes under it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,6 +21,14 @@ const attrCancels = "cancels"
 
 // cancelLimit: up to here the record lies in c, readable and within the smallest read unit; above it in parts c#<n>.
 const cancelLimit = 2 << 10
+
+// Limits of a cancel record. A turn writes it whole, and it is read before each activity: so its messages share what they may take. Later ones
+// lose all but the mark that says so; history has them.
+const (
+	recordLimit         = 768 << 10 // compressed, beside turnLimit in a transaction of 4 MB
+	recordMessagesLimit = 256 << 10
+	recordMessageKept   = 32 // no longer than the mark
+)
 
 // cancelEntry is a decision as it is stored: of scattered ids, the bitmap is smaller than the ranges.
 type cancelEntry struct {
@@ -38,8 +47,12 @@ func encodeCancels(executionID string, cancels provider.Cancels) ([]item, error)
 		return nil, nil
 	}
 	entries := make([]cancelEntry, len(cancels))
+	room := recordMessagesLimit
 	for i := range cancels {
 		entries[i] = cancelEntryOf(&cancels[i])
+		if room -= len(entries[i].Message); room < 0 && len(entries[i].Message) > recordMessageKept {
+			entries[i].Message = history.CutMessage(entries[i].Message, 0)
+		}
 	}
 	doc, err := json.Marshal(entries)
 	if err != nil {
@@ -52,6 +65,13 @@ func encodeCancels(executionID string, cancels provider.Cancels) ([]item, error)
 	}
 	items := []item{c}
 	packed := compressor.EncodeAll(doc, nil)
+	if len(packed) > recordLimit {
+		if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.Open }); i > 0 {
+			return encodeCancels(executionID, cancels[i:]) // it is about all there are
+		}
+		return nil, fmt.Errorf("%w: the %d decisions to cancel activities take %d bytes compressed, of %d that fit: cancel more at once, or continue as new",
+			provider.ErrTooLarge, len(cancels), len(packed), recordLimit)
+	}
 	for at := 0; at < len(packed); at += partLimit {
 		items = append(items, item{
 			attrPK: str(executionPK(executionID)), attrSK: str(cancelPartSK(len(items) - 1)),

@@ -85,6 +85,6 @@ func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) e
 		return err
 	}
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: m.Text}
+	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.CutCancelMessage(m.Text)}
 	return p.EnqueueForOrchestrator(ctx, answer)
 }

@@ -1,0 +1,149 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// babble is text that does not compress, another with each seed.
+func babble(seed uint64, n int) string {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := make([]byte, n*3/4)
+	for i := range b {
+		if i%8 == 0 && len(b)-i >= 8 {
+			binary.LittleEndian.PutUint64(b[i:], rng.Uint64())
+		}
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// cancelsMany is a registry whose orchestration cancels an activity in each turn, with a message of its own, and so on until it has done
+// so n times. It ends with what the last was settled with.
+func cancelsMany(turns, each, bytes int) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		told := 0
+		for turn := range turns {
+			for i := range each {
+				f := perdure.CallActivityByName[int](ctx, "nobody", 1)
+				f.Cancel(babble(uint64(turn*each+i), bytes))
+				if _, err := f.Await(ctx); err != nil {
+					told = len(err.Error())
+				}
+			}
+			if err := perdure.Sleep(ctx, time.Second); err != nil {
+				return 0, err
+			}
+		}
+		return told, nil
+	})
+	return r
+}
+
+// A message of megabytes, of whoever cancels: it is cut, and says so, wherever it goes.
+func TestAnOversizedCancelMessageIsCut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: cancelsMany(1, 1, 6<<20), SendAnewAfter: -1}, func(_ context.Context, h *hub) {
+		in := h.start("cancels", 0)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+		}
+		for _, e := range h.events(in) {
+			if e.Kind == history.ActivityCancelRequested && (len(e.Message) > history.MaxCancelMessageBytes || !strings.HasSuffix(e.Message, " bytes)")) {
+				t.Errorf("history has a message of %d bytes: …%s", len(e.Message), e.Message[max(0, len(e.Message)-30):])
+			}
+		}
+		h.checkRest()
+	})
+	for _, kind := range []provider.MessageKind{provider.MessageCancel, provider.MessageTerminate} { // of somebody who is no client of ours
+		inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(_ context.Context, h *hub) {
+			in := h.start("sleeper", 0)
+			h.turn(0)
+			h.send(provider.Message{Kind: kind, InstanceID: in.InstanceID, Text: babble(1, 600<<10), Reason: "requested", RequestedBy: history.RequestedByClient})
+			if end := h.finish(in); len(end.Message) > history.MaxCancelMessageBytes || !strings.HasSuffix(end.Message, " bytes)") {
+				t.Errorf("%s: it ended with a message of %d bytes", kind, len(end.Message))
+			}
+		})
+	}
+}
+
+// Many cancels in one execution, each with a message as long as may be: together they are more than a transaction holds.
+func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
+		in := h.start("cancels", 0)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+		}
+		record, err := h.Provider.ReadCancels(ctx, in.ExecutionID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes, whole := 0, 0
+		for i := range record {
+			bytes += len(record[i].Message)
+			if len(record[i].Message) == history.MaxCancelMessageBytes {
+				whole++
+			}
+		}
+		if len(record) != 1500 || whole == 0 {
+			t.Errorf("%d decisions, %d of them with the whole message", len(record), whole)
+		}
+		t.Logf("1,500 cancels with 4 KiB each: the record tells all of them, in %d bytes of messages, %d of them whole", bytes, whole)
+		h.checkRest()
+	})
+}
+
+// A record that no transaction can hold, such as an earlier release has left: the instance fails, and says why.
+func TestACancelRecordThatFitsNoCommitFailsItsInstance(t *testing.T) {
+	t.Parallel()
+	const many = 600
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		for range many {
+			perdure.CallActivityByName[int](ctx, "nobody", 1)
+		}
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+			return 0, err
+		}
+		perdure.CallActivityByName[int](ctx, "nobody", 2).Cancel("")
+		_, err := perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+		return 0, err
+	})
+	inBubble(t, simhub.Options{Registry: r, SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
+		in := h.start("cancels", 0)
+		h.turn(0)
+		o, err := h.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark}
+		turn.Events = []history.Event{{Kind: history.TurnStarted, BuildID: "before"}}
+		for i := range many { // what a client once cancelled, for reasons of its own
+			turn.Events = append(turn.Events, history.Event{
+				Kind: history.ActivityCancelRequested, SourceEventID: int64(3 + i), Reason: babble(uint64(i), 2<<10), RequestedBy: history.RequestedByClient,
+			})
+		}
+		for i := range turn.Events {
+			turn.Events[i].ID, turn.Events[i].Time = o.Last().ID+1+int64(i), time.Now().UTC()
+		}
+		if _, err := h.Provider.AckOrchestrationItem(ctx, turn); err != nil {
+			t.Fatal(err)
+		}
+		h.raise(in, "e", 1)
+		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePayloadTooLarge || !strings.Contains(end.Error.Message, "decisions to cancel") {
+			t.Errorf("it ended with %s: %s", end.String(), fmt.Sprint(end.Error))
+		}
+	})
+}
