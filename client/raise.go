@@ -12,8 +12,8 @@ import (
 
 // The limits of what is raised, in bytes.
 const (
-	MaxEventNameBytes = 256
-	MaxEventIDBytes   = 256
+	MaxEventNameBytes = provider.MaxEventNameBytes
+	MaxEventIDBytes   = provider.MaxEventIDBytes
 	MaxEventDataBytes = MaxInputBytes
 	MaxMessageBytes   = 1024
 )

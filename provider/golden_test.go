@@ -48,8 +48,11 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 			{ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "another.4", Segment: 2},
 		},
 	}
+	ofHub := event
+	ofHub.PickedUp, ofHub.Hub = nil, "orders"
 	for name, want := range map[string]any{
-		"workitem": item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
+		"event-hub": ofHub,
+		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"timer-refresh": refresh, "wake-refresh": wake,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,

@@ -47,6 +47,8 @@ type Message struct {
 	Kind        MessageKind `json:"kind"`
 	InstanceID  string      `json:"instanceId"`
 	ExecutionID string      `json:"executionId,omitempty"`
+	// Hub is the task hub whose inbox it is for; empty of one that an earlier release has sent, and once it was read.
+	Hub string `json:"hub,omitempty"`
 	// Segment is the sequence of the segment that led to this message: a cached view that ends earlier is stale (R5).
 	Segment int64 `json:"seq,omitempty"`
 
@@ -160,6 +162,8 @@ type WorkItem struct {
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
 	// CloseBy is when the activity has failed if it has not ended, whatever the attempt. Nil: it may take as long as it takes.
 	CloseBy *time.Time `json:"closeBy,omitempty"`
+	// Hub is as in Message.
+	Hub string `json:"hub,omitempty"`
 	// Again is of one that may be a copy of another: before it is run it is looked whether its activity is still open, whichever
 	// delivery it is.
 	Again bool `json:"again,omitempty"`
@@ -183,6 +187,8 @@ type Timer struct {
 	// Refresh is of one that fires as a wake with this Refresh. TimerID is an event that no timer is of: a build that does not know
 	// the field fires a timer that nobody waits for.
 	Refresh int `json:"refresh,omitempty"`
+	// Hub is as in Message.
+	Hub string `json:"hub,omitempty"`
 }
 
 // IsRefresh reports whether a message asks for its instance's status to be written, and for no turn.
@@ -206,6 +212,9 @@ func DecodeMessage(body string) (Message, error) {
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
 	case !m.Kind.known():
 		return m, fmt.Errorf("provider: inbox message: %w", &UnknownKindError{Kind: m.Kind})
+	}
+	if err := m.check(); err != nil {
+		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
 	return m, nil
 }

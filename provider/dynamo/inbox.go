@@ -15,6 +15,7 @@ import (
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	entries := make([]entry, 0, len(ms))
 	for _, m := range ms { // a copy: the caller may share its messages
+		m.Hub = p.hub.Name
 		e, err := inboxEntry(&m)
 		if err != nil {
 			return err
@@ -80,11 +81,15 @@ func dedupID(m *provider.Message) string {
 	return rand.Text()
 }
 
-// AdoptOrchestrationItems sorts inbox records by instance.
+// AdoptOrchestrationItems sorts inbox records by instance. What is not in its instance's group is apart: its number says nothing of what
+// the instance has consumed, and would have it drop what it has not.
 func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
 		m, err := provider.DecodeMessage(r.Body)
+		if err == nil {
+			err = p.isForeign(&m, r.Group)
+		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
 			continue
@@ -99,6 +104,23 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 		})
 	}
 	return items, unreadable
+}
+
+// isForeign says what is wrong with a message that is for another hub, or in another instance's group: somebody has copied it here.
+func (p *Provider) isForeign(m *provider.Message, group string) error {
+	if want := groupID(m.InstanceID); group != want {
+		return fmt.Errorf("dynamo: inbox message: %w", &provider.FieldError{Field: "instanceId", Problem: fmt.Sprintf("%q is of message group %s, and the message is in %q", m.InstanceID, want, group)})
+	}
+	return p.ofHub(&m.Hub)
+}
+
+// ofHub says that something is for another hub. Elsewhere it takes the name away, which only travels.
+func (p *Provider) ofHub(name *string) error {
+	if *name != "" && *name != p.hub.Name {
+		return fmt.Errorf("dynamo: %w", &provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, and this is %q", *name, p.hub.Name)})
+	}
+	*name = ""
+	return nil
 }
 
 // DeadLetter copies a record to the dead letters of its queue. What was wrong is the message attribute "error".

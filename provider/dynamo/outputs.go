@@ -41,13 +41,14 @@ func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
 // workEntries puts work items to those of their queues.
 func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]entry) (refused []provider.OutputFailure) {
 	for i := range items {
-		w := &items[i]
+		w := items[i]
+		w.Hub = p.hub.Name
 		url, known := p.hub.WorkQueues[w.Queue]
 		if !known {
 			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
 			continue
 		}
-		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+		e, err := newEntry(&w, w.ActivityID, mostOf(w.PickedUp))
 		if w.NotBefore != nil {
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
@@ -65,6 +66,7 @@ func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]ent
 	for i := range ms {
 		m := ms[i]
 		id := m.SourceEventID
+		m.Hub = p.hub.Name
 		if m.Kind == provider.MessageStart {
 			m.SourceEventID = 0
 		}

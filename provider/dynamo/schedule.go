@@ -116,7 +116,9 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 }
 
 func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
-	message, err := newEntry(t, t.TimerID, bodyLimit)
+	sent := *t
+	sent.Hub = p.hub.Name
+	message, err := newEntry(&sent, t.TimerID, bodyLimit)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", t.TimerID, t.InstanceID, err)
 	}

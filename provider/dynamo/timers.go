@@ -12,6 +12,9 @@ import (
 func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
+		if err == nil {
+			err = p.ofHub(&t.Hub)
+		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
 			continue
@@ -55,7 +58,9 @@ func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) err
 func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 	entries := make([]entry, 0, len(timers))
 	for i := range timers {
-		e, err := newEntry(&timers[i], timers[i].TimerID, bodyLimit)
+		t := timers[i]
+		t.Hub = p.hub.Name
+		e, err := newEntry(&t, t.TimerID, bodyLimit)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}

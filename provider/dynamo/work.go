@@ -16,6 +16,9 @@ import (
 func (p *Provider) AdoptWorkItems(records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
+		if err == nil {
+			err = p.ofHub(&w.Hub)
+		}
 		if err != nil {
 			unreadable = append(unreadable, provider.Unreadable{Record: r, Err: err})
 			continue

@@ -30,6 +30,20 @@ func record(n int, body string) provider.Record {
 	return provider.Record{ID: fmt.Sprint("m", n), Lock: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
 }
 
+// groupedRecord is record, in the group in which the provider sends to an instance.
+func (f *fixture) groupedRecord(n int, instanceID, body string) provider.Record {
+	f.t.Helper()
+	f.must(f.p.EnqueueForOrchestrator(f.ctx(), provider.Message{Kind: provider.MessageWake, InstanceID: instanceID}))
+	rs := f.Receive(provider.QueueInbox)
+	if len(rs) != 1 {
+		f.t.Fatalf("%d records, want a wake", len(rs))
+	}
+	f.must(f.p.DeleteRecords(f.ctx(), provider.QueueInbox, rs[0]))
+	r := record(n, body)
+	r.Group = rs[0].Group
+	return r
+}
+
 // notMessages are bodies that nothing of this release has written.
 func notMessages() []string {
 	return []string{
@@ -57,7 +71,7 @@ func unreadableInbox(f *fixture) {
 	for n, body := range notMessages() {
 		bad = append(bad, record(n, body))
 	}
-	good := record(100, `{"v":1,"kind":"wake","instanceId":"a","unknownField":true}`)
+	good := f.groupedRecord(100, "a", `{"v":1,"kind":"wake","instanceId":"a","unknownField":true}`)
 	items, unreadable := f.p.AdoptOrchestrationItems(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].InstanceID != "a" || items[0].Messages[0].Record != good {
@@ -96,7 +110,7 @@ func unreadableTimers(f *fixture) {
 func sortedByInstance(f *fixture) {
 	var rs []provider.Record
 	for n, id := range []string{"b", "a", "b", "c", "a", "b"} {
-		rs = append(rs, record(n, fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":%q}`, id)))
+		rs = append(rs, f.groupedRecord(n, id, fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":%q}`, id)))
 	}
 	items, _ := f.p.AdoptOrchestrationItems(rs)
 	got := map[string][]string{}

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what names an instance and what is sent to it, in bytes where nothing else is said.
+const (
+	MaxInstanceIDBytes  = 1024
+	MaxEventNameBytes   = 256
+	MaxEventIDBytes     = 256
+	MaxTags             = 16 // a count
+	MaxTagKeyBytes      = 64
+	MaxTagValueBytes    = 256
+	maxStartIDBytes     = 1024
+	maxExecutionIDBytes = 256
+	maxReasonBytes      = 256
+	// maxNameBytes bounds the name and the version of an orchestration that code starts: code may call what it likes, as far as an item of the
+	// store holds it.
+	maxNameBytes = 16 << 10
+)
+
+// CheckText is a *FieldError where a text is not of so many bytes of UTF-8, or has control characters.
+func CheckText(field, s string, shortest, longest int) error {
+	if problem := textProblem(s, shortest, longest); problem != "" {
+		return &FieldError{Field: field, Problem: problem}
+	}
+	return nil
+}
+
+// CheckTags is a *FieldError where tags are too many, or one is no text of the length that tags may have.
+func CheckTags(tags map[string]string) error {
+	const field = "tags"
+	if n := len(tags); n > MaxTags {
+		return &FieldError{Field: field, Problem: fmt.Sprintf("must be at most %d, are %d", MaxTags, n)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if problem := textProblem(key, 1, MaxTagKeyBytes); problem != "" {
+			return &FieldError{Field: field, Problem: "has a key that " + problem}
+		}
+		if problem := textProblem(tags[key], 0, MaxTagValueBytes); problem != "" {
+			return &FieldError{Field: field, Problem: fmt.Sprintf("has a value, of %q, that %s", key, problem)}
+		}
+	}
+	return nil
+}
+
+func textProblem(s string, shortest, longest int) string {
+	switch at := strings.IndexFunc(s, unicode.IsControl); {
+	case len(s) < shortest || len(s) > longest:
+		return LengthProblem(s, shortest, longest)
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	case at >= 0:
+		return fmt.Sprintf("has a control character at byte %d", at)
+	default:
+		return ""
+	}
+}
+
+// LengthProblem is what a FieldError says of a text of another length.
+func LengthProblem(s string, shortest, longest int) string {
+	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
+}
+
+// check holds a message against the limits that clients and code are held against.
+func (m *Message) check() error {
+	if err := CheckText("instanceId", m.InstanceID, 1, MaxInstanceIDBytes); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		field, text string
+		longest     int
+	}{
+		{"executionId", m.ExecutionID, maxExecutionIDBytes}, {"startId", m.StartID, maxStartIDBytes}, {"eventId", m.EventID, MaxEventIDBytes},
+		{"reason", m.Reason, maxReasonBytes}, {"version", m.Version, maxNameBytes}, {"name", m.Name, maxNameBytes},
+	} {
+		if len(f.text) > f.longest {
+			return &FieldError{Field: f.field, Problem: LengthProblem(f.text, 0, f.longest)}
+		}
+	}
+	if m.Kind != MessageEventRaised {
+		return CheckTags(m.Tags)
+	}
+	if err := CheckText("name", m.Name, 1, MaxEventNameBytes); err != nil {
+		return err
+	}
+	return CheckText("eventId", m.EventID, 0, MaxEventIDBytes)
+}
