@@ -34,12 +34,16 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	if delayed {
+	if delayed && p.now().Before(s.StartAt.Add(-startSkew)) {
 		return found, nil
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: found.InstanceID, ExecutionID: found.ExecutionID}
 	return found, p.EnqueueForOrchestrator(ctx, wake)
 }
+
+// startSkew is how near its time a delayed start may be written for its timer to be relied on. Later than that the timer may have fired already,
+// by a clock that is ahead, and have found no instance: then a wake does what it should have done.
+const startSkew = 5 * time.Second
 
 // newInstance is one that begins now.
 func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
@@ -62,13 +66,24 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 		return nil, err
 	}
 	if started == nil {
-		return p.readCurrent(ctx, in.InstanceID, found.ExecutionID, provider.Strong)
+		return p.createdBefore(ctx, &found)
 	}
 	o := &provider.Orchestration{
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
 	}
 	out := provider.OutputsOf(o.Origin(), *started, nil)
+	_, err = p.sendOutputs(ctx, &out)
+	return o, err
+}
+
+// createdBefore reads what the same start has created. Whoever did so may have died before it sent the timer.
+func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
+	o, err := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
+	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
+		return o, err
+	}
+	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
 	_, err = p.sendOutputs(ctx, &out)
 	return o, err
 }
