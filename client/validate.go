@@ -48,7 +48,7 @@ func (o *startOptions) check(orchestration string) error {
 	if o.delay < 0 || o.delay > MaxDelay {
 		return &provider.FieldError{Field: "delay", Problem: fmt.Sprintf("must be 0s to %s (ten years), is %s", MaxDelay, o.delay)}
 	}
-	return provider.CheckTags(o.tags) //nolint:wrapcheck // as above
+	return provider.CheckTags(o.tags)
 }
 
 func checkInstanceID(id string) error {
@@ -56,7 +56,7 @@ func checkInstanceID(id string) error {
 }
 
 func checkText(field, s string, shortest, longest int) error {
-	return provider.CheckText(field, s, shortest, longest) //nolint:wrapcheck // a client's own check
+	return provider.CheckText(field, s, shortest, longest)
 }
 
 // encodePayload makes a payload of what a call was given for a field.

@@ -99,12 +99,22 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 	}
 	many, _ := json.Marshal(tags)
 	bad := []struct{ says, body string }{
-		{"hub", event("add", "e", `,"hub":"another"`)}, {"hub", `{"v":1,"kind":"terminate","instanceId":"i-1","hub":"another"}`},
-		{"name", event(long[:257], "e", "")}, {"name", event("a\nb", "e", "")}, {"eventId", event("add", long[:257], "")}, {"eventId", event("add", "\u0000", "")},
-		{"tags", start(`,"tags":` + string(many))}, {"tags", start(`,"tags":{"k":"` + long[:257] + `"}`)}, {"tags", start(`,"tags":{"":"v"}`)},
-		{"startId", `{"v":1,"kind":"cancel","instanceId":"i-1","startId":"` + long + `"}`}, {"reason", `{"v":1,"kind":"cancel","instanceId":"i-1","reason":"` + long[:257] + `"}`},
-		{"executionId", `{"v":1,"kind":"wake","instanceId":"i-1","executionId":"` + long[:257] + `"}`}, {"version", start(`,"version":"` + strings.Repeat("x", 17<<10) + `"`)},
-		{"instanceId", `{"v":1,"kind":"wake","instanceId":"` + long + `"}`}, {"instanceId", `{"v":1,"kind":"wake","instanceId":"i-1\u0007"}`}, {"instanceId", `{"v":1,"kind":"wake","instanceId":"j"}`},
+		{"hub", event("add", "e", `,"hub":"another"`)},
+		{"hub", `{"v":1,"kind":"terminate","instanceId":"i-1","hub":"another"}`},
+		{"name", event(long[:257], "e", "")},
+		{"name", event("a\nb", "e", "")},
+		{"eventId", event("add", long[:257], "")},
+		{"eventId", event("add", "\u0000", "")},
+		{"tags", start(`,"tags":` + string(many))},
+		{"tags", start(`,"tags":{"k":"` + long[:257] + `"}`)},
+		{"tags", start(`,"tags":{"":"v"}`)},
+		{"startId", `{"v":1,"kind":"cancel","instanceId":"i-1","startId":"` + long + `"}`},
+		{"reason", `{"v":1,"kind":"cancel","instanceId":"i-1","reason":"` + long[:257] + `"}`},
+		{"executionId", `{"v":1,"kind":"wake","instanceId":"i-1","executionId":"` + long[:257] + `"}`},
+		{"version", start(`,"version":"` + strings.Repeat("x", 17<<10) + `"`)},
+		{"instanceId", `{"v":1,"kind":"wake","instanceId":"` + long + `"}`},
+		{"instanceId", `{"v":1,"kind":"wake","instanceId":"i-1\u0007"}`},
+		{"instanceId", `{"v":1,"kind":"wake","instanceId":"j"}`},
 	}
 	inBubble(t, simhub.Options{Registry: sleeper(len(bad)+1, "add")}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)

@@ -3,7 +3,6 @@ package dispatch_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,14 +27,14 @@ func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
 	perduretest.Replay(h.t, r, b)
 }
 
-// pairs is a registry whose orchestration schedules two activities, a timer and a child, and waits for all: the activities' names, and
-// how large their inputs are, is what builds differ in.
-func pairs(name string, size int, opts ...perdure.OrchestrationOption) *perdure.Registry {
+// pairs is a registry whose orchestration schedules two activities, a timer and a child, and waits for all: the activities' names
+// are what builds differ in.
+func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		var fs []perdure.Awaitable
 		for range 2 {
-			fs = append(fs, perdure.CallActivityByName[int](ctx, name, strings.Repeat("x", size)))
+			fs = append(fs, perdure.CallActivityByName[int](ctx, name, "x"))
 		}
 		fs = append(fs, perdure.CreateTimer(ctx, time.Hour), perdure.CallSubOrchestrationByName[int](ctx, "another", 1))
 		return 0, perdure.WhenAll(ctx, fs...)
@@ -60,10 +59,10 @@ func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := pairs("a", 1, c.opts...)
+			good := pairs("a", c.opts...)
 			inBubble(t, simhub.Options{Registry: good}, func(_ context.Context, h *hub) {
 				in := h.start("pairs", 0)
-				broken := h.orchestrator(pairs("b", 1, c.opts...), "broken")
+				broken := h.orchestrator(pairs("b", c.opts...), "broken")
 				if c.began {
 					h.turn(0)
 				} else {
@@ -108,14 +107,14 @@ func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusFailed {
 			t.Fatalf("it is %s", now.Status)
 		}
-		h.wantReplays(pairs("a", 1), h.read(in))
+		h.wantReplays(pairs("a"), h.read(in))
 	})
 }
 
 // The first batch of all has a cancel and an order to terminate: it is terminated, as whoever terminates expects.
 func TestCancelledAndTerminatedInItsFirstBatchIsTerminated(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: pairs("a", 1)}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: pairs("a")}, func(_ context.Context, h *hub) {
 		in := h.start("pairs", 0)
 		h.send(
 			provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient},
@@ -129,7 +128,7 @@ func TestCancelledAndTerminatedInItsFirstBatchIsTerminated(t *testing.T) {
 		if events := h.events(now); events[len(events)-1].Message != "at once" {
 			t.Errorf("it ended with %s", events[len(events)-1].String())
 		}
-		h.wantReplays(pairs("a", 1), now)
+		h.wantReplays(pairs("a"), now)
 		h.serveFor(time.Hour)
 		h.checkRest()
 	})

@@ -25,6 +25,9 @@ const (
 	maxNameBytes = 16 << 10
 )
 
+// fieldName is named by more than one error.
+const fieldName = "name"
+
 // CheckText is a *FieldError where a text is not of so many bytes of UTF-8, or has control characters.
 func CheckText(field, s string, shortest, longest int) error {
 	if problem := textProblem(s, shortest, longest); problem != "" {
@@ -77,8 +80,12 @@ func (m *Message) check() error {
 		field, text string
 		longest     int
 	}{
-		{"executionId", m.ExecutionID, maxExecutionIDBytes}, {"startId", m.StartID, maxStartIDBytes}, {"eventId", m.EventID, MaxEventIDBytes},
-		{"reason", m.Reason, maxReasonBytes}, {"version", m.Version, maxNameBytes}, {"name", m.Name, maxNameBytes},
+		{"executionId", m.ExecutionID, maxExecutionIDBytes},
+		{"startId", m.StartID, maxStartIDBytes},
+		{"eventId", m.EventID, MaxEventIDBytes},
+		{"reason", m.Reason, maxReasonBytes},
+		{"version", m.Version, maxNameBytes},
+		{fieldName, m.Name, maxNameBytes},
 	} {
 		if len(f.text) > f.longest {
 			return &FieldError{Field: f.field, Problem: LengthProblem(f.text, 0, f.longest)}
@@ -87,7 +94,7 @@ func (m *Message) check() error {
 	if m.Kind != MessageEventRaised {
 		return CheckTags(m.Tags)
 	}
-	if err := CheckText("name", m.Name, 1, MaxEventNameBytes); err != nil {
+	if err := CheckText(fieldName, m.Name, 1, MaxEventNameBytes); err != nil {
 		return err
 	}
 	return CheckText("eventId", m.EventID, 0, MaxEventIDBytes)

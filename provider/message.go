@@ -207,7 +207,7 @@ func DecodeMessage(body string) (Message, error) {
 	case m.InstanceID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: missing})
 	case (m.Kind == MessageEventRaised || m.Kind == MessageStart) && m.Name == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "name", Problem: missing})
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: fieldName, Problem: missing})
 	case m.Kind == MessageStart && m.StartID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
 	case !m.Kind.known():
@@ -231,7 +231,7 @@ func DecodeWorkItem(body string) (WorkItem, error) {
 	case w.ActivityID < 1:
 		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "activityId", Problem: "must be at least 1"})
 	case w.Name == "":
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "name", Problem: missing})
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: fieldName, Problem: missing})
 	}
 	return w, nil
 }
