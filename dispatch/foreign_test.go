@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// put sends a body to the inbox as it is, in a group.
-func (h *hub) put(group, body string) {
+// putRaw sends a body to the inbox as it is, in a group.
+func (h *hub) putRaw(group, body string) {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.SendMessageBatch(h.t.Context(), &sqs.SendMessageBatchInput{
 		QueueUrl: aws.String(h.Provider.Hub().InboxURL), Entries: []sqstypes.SendMessageBatchRequestEntry{{
@@ -62,7 +62,7 @@ func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 		h.turn(0)
 		h.raise(in, "own", 1)
 		own := h.receive(h.Provider.Hub().InboxURL)
-		h.put("another's", `{"v":1,"kind":"eventRaised","instanceId":"i-1","name":"add","eventId":"foreign","data":40}`)
+		h.putRaw("another's", `{"v":1,"kind":"eventRaised","instanceId":"i-1","name":"add","eventId":"foreign","data":40}`)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("%d records failed", len(failed))
 		}
@@ -121,7 +121,7 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 		group := h.receive(h.Provider.Hub().InboxURL)[0].Group
 		for i, b := range bad {
 			h.raise(in, fmt.Sprint(i), 1)
-			h.put(group, b.body)
+			h.putRaw(group, b.body)
 		}
 		h.raise(in, "last", 1)
 		begun := time.Now()

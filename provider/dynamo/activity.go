@@ -3,14 +3,17 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -47,10 +50,47 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 	if in == nil {
 		return nil
 	}
-	if _, err := p.updateIf(ctx, "", in); err != nil { // where the condition fails, what is there says more
+	in.ReturnValues = types.ReturnValueUpdatedOld
+	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
+	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #ttl = :ttl")
+	was, err := p.updateOld(ctx, in)
+	if err == nil && was != nil && was[attrTTL] == nil {
+		err = p.takeBack(ctx, executionID, r.ActivityID)
+	}
+	if err != nil {
 		return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, r.ActivityID, err)
 	}
 	return nil
+}
+
+// recordLife is how long an activity's item outlasts its last write, should nobody delete it: longer than anybody asks. It is for what a
+// process that died could not take back.
+const recordLife = 400 * 24 * time.Hour
+
+// updateOld makes an update, and returns the old values of what it sets: nil where its condition fails, since what is there says more.
+func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, err error) {
+	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
+		out, err := p.table.UpdateItem(ctx, in)
+		if err == nil {
+			was = item{}
+			maps.Copy(was, out.Attributes)
+		}
+		return err
+	})
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return nil, nil
+	}
+	return was, err
+}
+
+// takeBack deletes the item of an activity that has just come to be, where its instance is deleted. A deletion marks the cancel record before it
+// looks for what it erases: either it finds the item, or whoever wrote the item finds the mark.
+func (p *Provider) takeBack(ctx context.Context, executionID string, activityID int64) error {
+	cancels, err := p.ReadCancels(ctx, executionID)
+	if err != nil || !cancels.Of(activityID).Deleted {
+		return err
+	}
+	return p.remove(ctx, "", executionID, activitySK(activityID))
 }
 
 // activityUpdate sets what a record has, or is nil when that is nothing.

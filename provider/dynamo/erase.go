@@ -30,6 +30,9 @@ func unlessDeleted(items []item) []item {
 // activities, and for those that are yet to receive them. Repeating it is harmless. The start of an execution that is erased while
 // its instance lives on says which comes next.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string) (previous string, err error) {
+	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before it is looked what there is: a late worker looks at it after it wrote
+		return "", err
+	}
 	items, err := p.queryAll(ctx, instanceID, everything(p.hub.Table, executionID))
 	if err != nil {
 		return "", err
@@ -46,9 +49,6 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 		if err := p.overwrite(ctx, instanceID, start); err != nil {
 			return "", err
 		}
-	}
-	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
-		return "", err
 	}
 	var writes []func() error
 	for sequence := int64(1); sequence <= rest.last; sequence++ {

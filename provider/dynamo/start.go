@@ -34,16 +34,12 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	if delayed && p.now().Before(s.StartAt.Add(-startSkew)) {
+	if delayed && p.now().Before(s.StartAt) {
 		return found, nil
-	}
+	} // else the timer may have fired already, and have found no instance: a wake does what it should have done
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: found.InstanceID, ExecutionID: found.ExecutionID}
 	return found, p.EnqueueForOrchestrator(ctx, wake)
 }
-
-// startSkew is how near its time a delayed start may be written for its timer to be relied on. Later than that the timer may have fired already,
-// by a clock that is ahead, and have found no instance: then a wake does what it should have done.
-const startSkew = 5 * time.Second
 
 // newInstance is one that begins now.
 func (p *Provider) newInstance(instanceID, startID string) provider.Instance {

@@ -1,0 +1,88 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// lateKey marks the calls of a worker that is late.
+type lateKey struct{}
+
+// Interleaving: a worker's heartbeat is under way, in a process that was frozen, say, while its instance is purged, and lands at any step of
+// the purge, or after the last. Its details must not stay for ever.
+func TestR17AHeartbeatThatIsWrittenAfterThePurgeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"the first": false, "a later one": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps := int64(1)
+			for n := int64(1); n <= steps+1; n++ {
+				inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+					steps = h.purgeWithALateBeat(ctx, n, before)
+				})
+			}
+			if steps < 5 {
+				t.Errorf("%d steps", steps)
+			}
+		})
+	}
+}
+
+// purgeWithALateBeat lets a heartbeat land before the n-th call of a purge, or after the last, and says how many there were.
+func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (calls int64) {
+	const sk = "a#0000000006"
+	in := h.start("again-with", loop{Left: 1})
+	h.turn(0)
+	time.Sleep(time.Minute)
+	h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
+	h.turn(0) // #6 is scheduled
+	beat := func(ctx context.Context) error {
+		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{ActivityID: 6, Details: json.RawMessage(`"half way"`), BeatenAt: time.Now()})
+	}
+	if before {
+		if err := beat(ctx); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	held, landed := make(chan struct{}), make(chan error, 1)
+	var made atomic.Int64
+	land := func() {
+		close(held)
+		if err := <-landed; err != nil {
+			h.t.Error(err)
+		}
+	}
+	h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		if ctx.Value(lateKey{}) == nil {
+			if made.Add(1) == n {
+				land()
+			}
+			return next()
+		}
+		if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok && text(u.Key, "sk") == sk {
+			<-held
+		}
+		return next()
+	}
+	go func() { landed <- beat(context.WithValue(ctx, lateKey{}, true)) }()
+	if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
+		h.t.Fatal(err)
+	}
+	if calls = made.Load(); calls < n {
+		land()
+	}
+	h.fault = nil
+	if left := h.item("x#"+in.ExecutionID, sk); left != nil {
+		h.t.Errorf("written before call %d of the purge's %d, it left %s", n, calls, text(left, "details"))
+	}
+	return calls
+}
