@@ -158,7 +158,7 @@ func (w *Worker) sendAnew(ctx context.Context, back []*task) (rest []*task) {
 			continue
 		}
 		again := later(&t.item, now)
-		again.PickedUp = nil // it has no marks
+		again.PickedUp = again.PickedUp.Next(r.ID) // there may be marks, though nobody has come to ask for them
 		replaced, old, anew = append(replaced, t), append(old, r), append(anew, again)
 	}
 	if len(old) == 0 {

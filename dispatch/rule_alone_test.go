@@ -22,7 +22,7 @@ import (
 
 // What was delivered often runs beside others like everything else, but where a mark stands: after an outage nothing does.
 
-var backlog = flag.Int("backlog", 500, "of TestR13ABacklogDrainsAsFastAfterAnOutage: how many work items, of 500 in each orchestration")
+var backlog = flag.Int("backlog", manyOr(500), "of TestR13ABacklogDrainsAsFastAfterAnOutage: how many work items, of 500 in each orchestration")
 
 // asSlowAsAWS is how long calls take, as on AWS.
 func asSlowAsAWS(ctx context.Context, c simaws.Call) {

@@ -97,8 +97,8 @@ type Message struct {
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
 }
 
-// PickedUp is what is known of a message whose queue had moved it to its dead letters, and that was sent again: a new record, which
-// the marks of the old one are of (Attempt).
+// PickedUp is what is known of a message whose queue had moved it to its dead letters, and that was sent again, or of a work item that was
+// sent anew before that: a new record, which the marks of the old one are of (Attempt).
 type PickedUp struct {
 	// Record is the ID of the record that it was first.
 	Record string `json:"record"`
@@ -167,7 +167,7 @@ type WorkItem struct {
 	// Again is of one that may be a copy of another: before it is run it is looked whether its activity is still open, whichever
 	// delivery it is.
 	Again bool `json:"again,omitempty"`
-	// PickedUp is of one that was among the dead letters.
+	// PickedUp is of one that was among the dead letters, or would have come there.
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
 	// Anew counts how often it was sent anew, because its code had no part in what failed.
 	Anew int `json:"anew,omitempty"`

@@ -1,0 +1,204 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// naps is a registry with an activity that takes as long as it is told, and an orchestration that calls it for each of its input.
+func naps(running, most *atomic.Int64) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "nap", func(ctx context.Context, d time.Duration) (int, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+		}
+		select {
+		case <-time.After(d):
+			return 1, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	})
+	perdure.AddOrchestration(r, "naps", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
+		var fs []*perdure.Future[int]
+		for _, d := range ds {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "nap", d))
+		}
+		return sumOf(ctx, fs)
+	})
+	return r
+}
+
+// suspect marks the work items that pick says, as if their processes had died, and returns all of them in their fourth delivery.
+func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []provider.Record {
+	h.t.Helper()
+	for range 2 {
+		h.deliverInVain("default", "sim://default")
+	}
+	for _, it := range h.workItems() {
+		if pick(it.ActivityID) {
+			if _, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		if err := h.Provider.AbandonRecords(ctx, "default", 0, it.Record); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return h.receive("sim://default")
+}
+
+// Interleaving: a suspect waits for a minute, until the others of its batch are done, and its queue would take it for given up after
+// half of one. It is leased meanwhile, and run by nobody else; and when its process dies while it waits, it is back in half a minute.
+func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"it has its turn": false, "the process dies": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var running, most atomic.Int64
+			r := naps(&running, &most)
+			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+				h.start("naps", []time.Duration{time.Minute, time.Second})
+				h.turn(0)
+				records := h.suspect(ctx, func(id int64) bool { return id == 4 })
+				began, over := time.Now(), make(chan []string, 1)
+				if dies {
+					h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+						if time.Since(began) > 40*time.Second && c.Operation != "ReceiveMessage" {
+							return errors.New("the process has died")
+						}
+						return next()
+					}
+				}
+				go func() { over <- h.worker(r).HandleRecords(ctx, records) }()
+				for !dies && time.Since(began) < 70*time.Second {
+					time.Sleep(time.Second)
+					if again := h.receive("sim://default"); len(again) > 0 {
+						t.Fatalf("after %v it is delivered again", time.Since(began))
+					}
+				}
+				if dies {
+					time.Sleep(75 * time.Second)
+					if again := h.receive("sim://default"); len(again) != 2 {
+						t.Errorf("%v after their process died %d are back", time.Since(began)-40*time.Second, len(again))
+					}
+				}
+				if failed := <-over; len(failed) > 0 != dies || most.Load() != 1 {
+					t.Errorf("failed %v, %d ran at once", failed, most.Load())
+				}
+			})
+		})
+	}
+}
+
+// A process that polls has several batches in hand: of the suspects in them it runs one at a time.
+func TestR13AProcessRunsOneSuspectAtATime(t *testing.T) {
+	t.Parallel()
+	var running, most atomic.Int64
+	r := naps(&running, &most)
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("naps", []time.Duration{time.Second, time.Second, time.Second})
+		h.turn(0)
+		records := h.suspect(ctx, func(int64) bool { return true })
+		w := h.worker(r)
+		var batches sync.WaitGroup
+		for i := range records {
+			batches.Go(func() {
+				if failed := w.HandleRecords(ctx, records[i:i+1]); len(failed) > 0 {
+					t.Errorf("failed %v", failed)
+				}
+			})
+		}
+		batches.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d ran at once", most.Load())
+		}
+		if end := h.finish(in); string(end.Output) != "3" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}
+
+// A suspect for which the invocation has no time left goes back unmarked: it has not begun.
+func TestR13ASuspectThatDoesNotFitGoesBackUnmarked(t *testing.T) {
+	t.Parallel()
+	var running, most atomic.Int64
+	r := naps(&running, &most)
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		h.start("naps", []time.Duration{time.Hour, time.Second})
+		h.turn(0)
+		records := h.suspect(ctx, func(id int64) bool { return id == 4 })
+		invocation, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		if failed := h.worker(r).HandleRecords(invocation, records); len(failed) != 2 {
+			t.Errorf("failed %v", failed)
+		}
+		synctest.Wait()
+		for _, it := range h.workItemsAfter(20 * time.Second) {
+			died, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record})
+			if want := int(it.ActivityID) - 3; err != nil || died != want { // the first was unmarked by who lives, the other bears its one
+				t.Errorf("#%d bears %d marks, %v", it.ActivityID, died, err)
+			}
+		}
+	})
+}
+
+// workItemsAfter are those that are visible after a while.
+func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
+	h.t.Helper()
+	time.Sleep(d)
+	items := h.workItems()
+	if len(items) != 2 {
+		h.t.Errorf("%d work items", len(items))
+	}
+	return items
+}
+
+// The same when it is sent anew, since calls failed before anybody asked for its marks.
+func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
+	t.Parallel()
+	d := &deadly{}
+	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(_ context.Context, h *hub) {
+		in := h.start("poisoned", 0)
+		failures := 0
+		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			if d.ran.Load() == 8 && failures < 2 && c.Operation == "GetItem" {
+				failures++
+				return errors.New("out of service")
+			}
+			return crashable(ctx, c, next)
+		}
+		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 || failures != 2 {
+			t.Errorf("it ran %d times, and ended with %s after %d failures", d.ran.Load(), end.Output, failures)
+		}
+	})
+}
+
+// The marks of a record count on when its queue has moved it away and the watch picks it up: what kills is found out all the same.
+func TestR13MarksOutliveTheirRecord(t *testing.T) {
+	t.Parallel()
+	d := &deadly{}
+	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
+		in := h.start("poisoned", 0)
+		for d.ran.Load() < 8 {
+			h.serveFor(10*time.Second + 777*time.Millisecond)
+		}
+		time.Sleep(15 * time.Minute)
+		h.exhaust(ctx, "default", "sim://default")
+		h.pickUp(ctx)
+		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 {
+			t.Errorf("it ran %d times, and ended with %s", d.ran.Load(), end.Output)
+		}
+	})
+}
