@@ -117,9 +117,10 @@ func (s *session) keep(ctx context.Context, why *history.Failure) error {
 }
 
 // giveUp deals with messages that were delivered too often to an instance whose history cannot be read: no turn can ever take
-// them. The instance is shown as blocked, with what is wrong, and they go to the dead letters; else failed comes back.
+// them. The instance is shown as blocked, with what is wrong, and they go to the dead letters; else failed comes back. What comes to one that is
+// shown so already, in this build, goes there at once: to try each anew would keep a busy one's group at work for nothing.
 func (o *Orchestrator) giveUp(ctx context.Context, s *session, failed error) error {
-	if !errors.Is(failed, provider.ErrCorrupt) || s.deliveries() <= o.options.MaxAttempts {
+	if !errors.Is(failed, provider.ErrCorrupt) || s.deliveries() <= o.options.MaxAttempts && !o.isBlockedAsCorrupt(ctx, s) {
 		return failed
 	}
 	if err := o.blockCorrupt(ctx, s, failed); err != nil {
@@ -130,6 +131,13 @@ func (o *Orchestrator) giveUp(ctx context.Context, s *session, failed error) err
 		"instance", s.item.InstanceID, "messages", len(s.item.Messages)-s.acked, "error", failed)
 	s.acked = len(s.item.Messages)
 	return nil
+}
+
+// isBlockedAsCorrupt reports whether the instance that the messages are for is shown as blocked so, in this build.
+func (o *Orchestrator) isBlockedAsCorrupt(ctx context.Context, s *session) bool {
+	in, err := o.provider.ReadInstance(ctx, s.item.InstanceID)
+	return err == nil && in.Status == provider.StatusBlocked && in.BlockedBy == o.options.BuildID && s.deliveries() > 0 && s.isFor(in.ExecutionID) &&
+		in.Diagnosis != nil && in.Diagnosis.Type == history.TypeCorrupt
 }
 
 func (o *Orchestrator) blockCorrupt(ctx context.Context, s *session, failed error) error {

@@ -101,10 +101,10 @@ func (k *Timekeeper) finishDeletions(ctx context.Context, t *tally) {
 			defer stop()
 			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID, "updatedAt", in.UpdatedAt)
 			err := k.provider.DeleteInstance(limited, in.InstanceID, false) // no force: should the id have another life by now, that is let be
-			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) {
-				err = nil
+			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) || limited.Err() != nil && ctx.Err() == nil {
+				err = nil // it is done, or has had its share: a large one goes on at the next look
 			}
-			t.note(limited, err)
+			t.note(ctx, err)
 		})
 	}
 }

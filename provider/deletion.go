@@ -10,12 +10,12 @@ import (
 // DeletedMessage is what the parent of a deleted instance is told.
 const DeletedMessage = "deleted"
 
-// Fence are the events that end an execution which is deleted before it is over: what past left outstanding is cancelled, and
+// Fence are the events that end an execution which is deleted before it is over: what its history has left outstanding is cancelled, and
 // the parent is told that its child was terminated. last is the id of the last event. Committed as the next segment they keep
 // out whoever still runs a turn on the head before it (R17).
-func Fence(past []history.Event, last int64, now time.Time) []history.Event {
+func Fence(outstanding *history.Outstanding, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
-	events := append(history.CancelOutstanding(past, history.ReasonInstanceDeleted), end)
+	events := append(outstanding.Cancel(history.ReasonInstanceDeleted), end)
 	for i := range events {
 		events[i].ID, events[i].Time = last+1+int64(i), now
 	}

@@ -69,7 +69,8 @@ type Instance struct {
 	Parent          *history.Parent // nil: nobody waits for it
 	Tags            map[string]string
 	CustomStatus    json.RawMessage
-	Diagnosis       *history.Failure // why it is blocked; nil when it is not
+	Diagnosis       *history.Failure // why it is blocked; nil when it is not, and in lists of other statuses
+	BlockedBy       string           // the build that it is blocked in; as Diagnosis
 }
 
 // Execution is one generation of an instance: continue-as-new makes the next.

@@ -19,6 +19,7 @@ type query struct {
 	backward   bool
 	limit      int
 	start      *startKey
+	projection []string // nil: all attributes
 }
 
 // startKey is where the previous page ended.
@@ -33,8 +34,8 @@ type page struct {
 }
 
 // Query reads items of one partition in the order of their sort keys, a page at a time: at most Limit items, at most
-// 1 MB. Of the ways to select attributes only all of them (ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES) and COUNT are
-// simulated.
+// 1 MB before anything is filtered or projected. Of the ways to select attributes all of them (ALL_ATTRIBUTES,
+// ALL_PROJECTED_ATTRIBUTES), COUNT and a projection of whole attributes are simulated.
 func (t *Table) Query(
 	ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.QueryOutput, error) {
@@ -66,9 +67,9 @@ func (t *Table) Query(
 }
 
 func (t *Table) newQuery(in *dynamodb.QueryInput) (*query, error) {
-	if in.ProjectionExpression != nil || in.AttributesToGet != nil || in.KeyConditions != nil ||
+	if in.AttributesToGet != nil || in.KeyConditions != nil ||
 		in.QueryFilter != nil || in.ConditionalOperator != "" || in.Select == ddbtypes.SelectSpecificAttributes {
-		return nil, unsupported("a projection or a legacy condition of Query")
+		return nil, unsupported("a legacy projection or condition of Query")
 	}
 
 	if err := t.checkName(in.TableName); err != nil {
@@ -141,7 +142,12 @@ func (q *query) setConditions(in *dynamodb.QueryInput) error {
 		return err
 	}
 
-	if err := q.scope.check(&condition.used, q.filter.placeholders()); err != nil {
+	used := condition.used
+	if q.projection, used, err = q.scope.project(in.ProjectionExpression, used); err != nil {
+		return err
+	}
+
+	if err := q.scope.check(&used, q.filter.placeholders()); err != nil {
 		return err
 	}
 
@@ -318,9 +324,12 @@ func (q *query) copies(items []item) []item {
 	out := make([]item, len(items))
 
 	for i, it := range items {
-		if q.index != nil {
-			out[i] = q.index.project(it)
-		} else {
+		switch {
+		case q.index != nil:
+			out[i] = selected(q.index.project(it), q.projection)
+		case q.projection != nil:
+			out[i] = selected(it, q.projection)
+		default:
 			out[i] = clone(it)
 		}
 	}

@@ -258,3 +258,35 @@ func TestIndex(t *testing.T) {
 	wantCode(t, err, "")
 	sameItem(t, out.Items[0], with("e", item{"g": str("G"), "n": num("0"), "a": str("new")}))
 }
+
+// A projection is applied to what was read: it saves no capacity.
+func TestQueryProjectsAttributes(t *testing.T) {
+	t.Parallel()
+	c := simaws.New(simaws.WithTable(simaws.TableConfig{Name: "t", PartitionKey: "pk", SortKey: "sk"}))
+	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }
+	if _, err := c.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("t"), Item: map[string]ddbtypes.AttributeValue{
+		"pk": s("p"), "sk": s("a"), "status": s("x"), "large": s(strings.Repeat("l", 20<<10)),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	query := func(projection string, names map[string]string) (*dynamodb.QueryOutput, error) {
+		return c.Table.Query(t.Context(), &dynamodb.QueryInput{
+			TableName: aws.String("t"), KeyConditionExpression: aws.String("pk = :p"), ProjectionExpression: &projection, ExpressionAttributeNames: names,
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":p": s("p")}, ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
+		})
+	}
+	out, err := query("sk, #s, nowhere", map[string]string{"#s": "status"})
+	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 2 || out.Items[0]["sk"] == nil || out.Items[0]["status"] == nil {
+		t.Errorf("%v, %v", out, err)
+	} else if units := *out.ConsumedCapacity.CapacityUnits; units < 2.5 {
+		t.Errorf("%v units were consumed: less than the item takes", units)
+	}
+	for _, bad := range []string{"", "sk,", "sk, sk", "#none", "status", "a b"} {
+		if _, err := query(bad, nil); err == nil {
+			t.Errorf("the projection %q is taken", bad)
+		}
+	}
+	if _, err := query("sk", map[string]string{"#unused": "status"}); err == nil {
+		t.Error("an alias that is not used is taken")
+	}
+}

@@ -43,7 +43,7 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 
 // endDamaged sends what the end of a damaged history causes.
 func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *deathbed) error {
-	end := d.segments[len(d.segments)-1] // it is whole: it says that it is the end
+	end := d.last[len(d.last)-1] // it is whole: it says that it is the end
 	head := d.head
 	head.Segment = end.Sequence - 1
 	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Parent: in.Parent}, end)

@@ -5,69 +5,136 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
 // deathbed is what a deletion finds of the execution that the instance ends with. Of a damaged history it is what can be had.
 type deathbed struct {
-	head     provider.Head // Segment is -1 where there is none
-	lastID   int64
-	segments []provider.Segment // all; or the last one, or none
-	over     bool
-	previous string
+	head        provider.Head // Segment is -1 where there is none
+	lastID      int64
+	last        []provider.Segment  // up to two, the last ones
+	outstanding history.Outstanding // what is not settled
+	cancelled   []provider.TimerSpan
+	over        bool
+	previous    string // known of damaged histories alone
 }
 
-// lookAtEnd reads the current execution. That it is over its history says, where it can be read: its instance says so later.
+// unsent are the segments that a deletion sends once more: the end, and what it came upon.
+const unsent = 2
+
+// lookAtEnd reads what a deletion has to know of the current execution: its end, where it is over, and else all of it, bit by bit, for what is
+// outstanding. That it is over its history says, where it can be read: its instance says so later.
 func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	o, err := p.readExecution(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
-	if errors.Is(err, provider.ErrCorrupt) || errors.Is(err, provider.ErrNotFound) {
-		return p.salvage(ctx, in)
+	d, err := p.lookAtLast(ctx, in)
+	if err != nil || d.over {
+		return d, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &deathbed{head: o.Head, lastID: o.Last().ID, segments: o.Segments, over: o.Last().Kind.Terminal(), previous: o.Previous}, nil
+	return p.lookAtAll(ctx, in)
 }
 
-// salvage takes of a history that cannot be read what can: where it ends the keys tell.
-func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	items, err := p.queryAll(ctx, in.InstanceID, segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong))
-	if err != nil {
-		return nil, err
-	}
-	d := &deathbed{head: provider.Head{ExecutionID: in.ExecutionID, Segment: -1}, over: in.Status.Terminal()}
-	last := 0 // index of the first item of the last segment
-	for i, it := range items {
-		sequence, part, err := parseSegmentSK(getString(it, attrSK))
+// lookAtAll reads the current execution, however large it is.
+func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*deathbed, error) {
+	d := &deathbed{}
+	waiting := provider.TimerSpans{}
+	for s, err := range p.streamSegments(ctx, in.InstanceID, in.ExecutionID) {
+		if errors.Is(err, provider.ErrCorrupt) || errors.Is(err, provider.ErrNotFound) {
+			return p.salvage(ctx, in)
+		}
 		if err != nil {
-			continue // it stands in nobody's way
+			return d, err
 		}
-		if sequence > d.head.Segment {
-			d.head.Segment, last = sequence, i
+		for _, span := range waiting.Cancelled(s.Events) {
+			if len(d.cancelled) <= mostDropped && p.mayHaveSchedule(span) {
+				d.cancelled = append(d.cancelled, span)
+			}
 		}
-		if wm := getString(it, attrWM); part == 0 && wm != "" {
-			d.head.Watermark = provider.Position{Inbox: getString(it, attrInbox), Sequence: wm}
-		}
-	}
-	if len(items) == 0 {
-		return d, nil
-	}
-	d.previous = getString(items[0], attrPrevious)
-	if s, ok := wholeSegment(d.head.Segment, items[last:]); ok {
-		end := s.Events[len(s.Events)-1]
-		d.segments, d.lastID, d.over = []provider.Segment{s}, end.ID, d.over || end.Kind.Terminal()
+		waiting.Apply(s.Events)
+		d.take(in.ExecutionID, s)
 	}
 	return d, nil
 }
 
-// wholeSegment decodes a segment if all its parts are there.
-func wholeSegment(sequence int64, parts []item) (provider.Segment, bool) {
+// take takes in the next segment.
+func (d *deathbed) take(executionID string, s provider.Segment) {
+	for i := range s.Events {
+		d.outstanding.Note(&s.Events[i])
+	}
+	end := &s.Events[len(s.Events)-1]
+	d.head = provider.Head{ExecutionID: executionID, Segment: s.Sequence, Watermark: s.Watermark}
+	d.lastID, d.over = end.ID, d.over || end.Kind.Terminal()
+	if d.last = append(d.last, s); len(d.last) > unsent {
+		d.last = append(d.last[:0:0], d.last[1:]...) // a slice of them would keep all
+	}
+}
+
+// salvage takes of a history that cannot be read what can: where it ends the keys tell.
+func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbed, error) {
+	d := &deathbed{head: provider.Head{ExecutionID: in.ExecutionID, Segment: -1}, over: in.Status.Terminal()}
+	query := keysOf(segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong))
+	first := true
+	for page, err := range p.query(ctx, in.InstanceID, query) {
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range page {
+			if first {
+				d.previous, first = getString(it, attrPrevious), false
+			}
+			sequence, part, err := parseSegmentSK(getString(it, attrSK))
+			if err != nil {
+				continue // it stands in nobody's way
+			}
+			d.head.Segment = max(d.head.Segment, sequence)
+			if wm := getString(it, attrWM); part == 0 && wm != "" {
+				d.head.Watermark = provider.Position{Inbox: getString(it, attrInbox), Sequence: wm}
+			}
+		}
+	}
+	if d.head.Segment < 0 {
+		return d, nil
+	}
+	s, err := p.segmentAt(ctx, in.ExecutionID, d.head.Segment)
+	if err == nil && len(s.Events) > 0 {
+		head := d.head
+		d.take(in.ExecutionID, s)
+		d.head = head
+	}
+	return d, err
+}
+
+// keysOf leaves out of what a query reads all that may be large.
+func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
+	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous")
+	in.ExpressionAttributeNames = map[string]string{"#sk": attrSK, "#stub": attrStub, "#wm": attrWM, "#inbox": attrInbox, "#previous": attrPrevious}
+	return in
+}
+
+// segmentAt reads one segment; it is empty where it cannot be read.
+func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
+	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
+	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	parts, err := p.queryAll(ctx, "", in)
+	if err != nil {
+		return provider.Segment{}, err
+	}
+	return wholeSegment(sequence, parts), nil
+}
+
+// wholeSegment decodes a segment if all its parts are there; it is empty if not.
+func wholeSegment(sequence int64, parts []item) provider.Segment {
 	if len(parts) == 0 || getNumber(parts[0], attrParts) != int64(len(parts)) {
-		return provider.Segment{}, false
+		return provider.Segment{}
 	}
 	s, err := decodeSegment(sequence, parts)
-	return s, err == nil
+	if err != nil {
+		return provider.Segment{}
+	}
+	return s
 }
 
 // messageLife is what a message can live in its queue. What was sent before cannot be lost any more, and what it started may be
@@ -78,19 +145,18 @@ const messageLife = 14 * 24 * time.Hour
 // timers go. Whoever committed the segment before the fence may have died before it sent what outlives the execution, and so may
 // the one who continued as new: that is sent again.
 func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
-	d, err := p.lookAtEnd(ctx, in)
+	d, err := p.lookAtLast(ctx, in)
 	if err != nil {
 		return err
 	}
 	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Parent: in.Parent, Ended: true}
 	out := outbox{p: p, again: true}
-	const unsent = 2 // the end, and what it came upon
-	for _, s := range d.segments[max(0, len(d.segments)-unsent):] {
+	for _, s := range d.last {
 		if err := out.send(ctx, x, s, p.longSent(s)); err != nil {
 			return err
 		}
 	}
-	if len(d.segments) <= unsent && d.previous != "" {
+	if d.previous != "" && (d.head.Segment < unsent || len(d.last) < unsent) {
 		before, err := p.lastSegment(ctx, d.previous)
 		if err != nil {
 			return err
@@ -107,7 +173,60 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	if err != nil {
 		return err
 	}
-	p.dropSchedules(ctx, in.ExecutionID, cancelledTimers(d.segments, 0))
+	return p.dropAllSchedules(ctx, in)
+}
+
+// lookAtLast reads the last segments of the current execution alone.
+func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deathbed, error) {
+	end, err := p.lastSegment(ctx, in.ExecutionID)
+	if err != nil {
+		return nil, err
+	}
+	if len(end.Events) == 0 {
+		return p.salvage(ctx, in)
+	}
+	d := &deathbed{}
+	if end.Sequence > 0 {
+		before, err := p.segmentAt(ctx, in.ExecutionID, end.Sequence-1)
+		if err != nil {
+			return nil, err
+		}
+		if len(before.Events) > 0 {
+			d.last = append(d.last, before)
+		}
+	}
+	d.take(in.ExecutionID, end)
+	if end.Sequence < unsent {
+		start, err := p.getExecutionItem(ctx, in.ExecutionID, segmentSK(0, 0))
+		if err != nil {
+			return nil, err
+		}
+		d.previous = getString(start, attrPrevious)
+	}
+	return d, nil
+}
+
+// schedulesLook bounds how long a deletion reads history for the schedules of timers that were cancelled. What it does not come to fires for nothing.
+const schedulesLook = 5 * time.Second
+
+// dropAllSchedules deletes, at best, the schedules of all timers that history has cancelled.
+func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) error {
+	if p.hub.Timers != TimersSchedules || p.schedules == nil {
+		return nil
+	}
+	limit := schedulesLook
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
+	}
+	look, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	d, err := p.lookAtAll(look, in)
+	if err != nil && look.Err() == nil {
+		return err
+	}
+	if d != nil {
+		p.dropSchedules(ctx, in.ExecutionID, d.cancelled)
+	}
 	return nil
 }
 
@@ -131,6 +250,5 @@ func (p *Provider) lastSegment(ctx context.Context, executionID string) (provide
 	if err != nil {
 		return provider.Segment{}, nil //nolint:nilerr // damaged: there is nothing to be had of it
 	}
-	s, _ := wholeSegment(sequence, parts)
-	return s, nil
+	return wholeSegment(sequence, parts), nil
 }

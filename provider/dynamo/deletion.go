@@ -88,7 +88,7 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	now := p.now().UTC()
 	var items []item
 	if !d.over {
-		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(provider.EventsOf(d.segments), d.lastID, now)}
+		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(&d.outstanding, d.lastID, now)}
 		var err error
 		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
 			return nil, err

@@ -27,39 +27,68 @@ func unlessDeleted(items []item) []item {
 
 // erase makes stubs of an execution's segments, and returns which execution came before. A segment's place is never free: whoever
 // still holds a turn for it comes second, as ever (I8). Only its cancel record stays, for the workers that still run its
-// activities, and for those that are yet to receive them. Repeating it is harmless. The start of an execution that is erased while
-// its instance lives on says which comes next.
+// activities, and for those that are yet to receive them. Repeating it is harmless, and passes over what is done. The start of an execution that is
+// erased while its instance lives on says which comes next.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string) (previous string, err error) {
 	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before it is looked what there is: a late worker looks at it after it wrote
 		return "", err
 	}
-	items, err := p.queryAll(ctx, instanceID, everything(p.hub.Table, executionID))
+	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
 	if err != nil {
 		return "", err
 	}
-	rest := remainsOf(items)
-	start := p.stub(executionID, 0)
-	switch previous = rest.previous; {
-	case next != "":
-		start[attrNext] = str(next)
-	case previous != "":
-		start[attrPrevious] = str(previous)
-	}
-	if !rest.stubs[0] {
-		if err := p.overwrite(ctx, instanceID, start); err != nil {
+	previous = getString(start, attrPrevious)
+	if !isStub(start) {
+		stub := p.stub(executionID, 0)
+		switch {
+		case next != "":
+			stub[attrNext] = str(next)
+		case previous != "":
+			stub[attrPrevious] = str(previous)
+		}
+		if err := p.overwrite(ctx, instanceID, stub); err != nil {
 			return "", err
 		}
 	}
-	var writes []func() error
-	for sequence := int64(1); sequence <= rest.last; sequence++ {
-		if !rest.stubs[sequence] {
-			writes = append(writes, func() error { return p.overwrite(ctx, instanceID, p.stub(executionID, sequence)) })
+	return previous, p.eraseRest(ctx, instanceID, executionID)
+}
+
+// eraseRest erases what is behind the start, page by page, of which it reads the keys alone.
+func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string) error {
+	due := int64(1) // the next place that needs a stub
+	for page, err := range p.query(ctx, instanceID, keysOf(everything(p.hub.Table, executionID))) {
+		if err != nil {
+			return err
+		}
+		var writes []func() error
+		for _, it := range page {
+			writes = append(writes, p.erasures(ctx, instanceID, executionID, it, &due)...)
+		}
+		if err := together(writes...); err != nil {
+			return err
 		}
 	}
-	for _, sk := range rest.others {
-		writes = append(writes, func() error { return p.remove(ctx, instanceID, executionID, sk) })
+	return nil
+}
+
+// erasures are what erases an item: a stub for a segment, and for the places before it that a damaged history lacks; and all but the cancel record goes
+// that is not a segment's first part: records of activities, marks, further parts.
+func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it item, due *int64) (writes []func() error) {
+	sk := getString(it, attrSK)
+	if sk == skCancels || strings.HasPrefix(sk, skCancels+"#") {
+		return nil
 	}
-	return previous, together(writes...)
+	sequence, part, err := parseSegmentSK(sk)
+	if !strings.HasPrefix(sk, skSegments) || err != nil || part > 0 {
+		return []func() error{func() error { return p.remove(ctx, instanceID, executionID, sk) }}
+	}
+	for ; *due <= sequence; *due++ {
+		if *due < sequence || !isStub(it) {
+			stub := p.stub(executionID, *due)
+			writes = append(writes, func() error { return p.overwrite(ctx, instanceID, stub) })
+		}
+	}
+	return writes
 }
 
 // everything is all that lies under an execution's key.

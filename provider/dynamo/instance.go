@@ -59,7 +59,7 @@ func decodeInstance(it item) (provider.Instance, error) {
 	in := provider.Instance{
 		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, attrExecution), ExecutionNumber: getNumber(it, "number"),
 		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, attrStatus)),
-		StartID: getString(it, attrStartID),
+		StartID: getString(it, attrStartID), BlockedBy: getString(it, attrBlockedBy),
 	}
 	var err error
 	created := getString(it, attrCreated)

@@ -1,0 +1,62 @@
+package simaws
+
+import (
+	"slices"
+	"strings"
+)
+
+// project reads a projection: whole attributes, by their names or by aliases, each once. The aliases are added to those that are used.
+func (s *scope) project(expression *string, used placeholders) (names []string, all placeholders, err error) {
+	if expression == nil {
+		return nil, used, nil
+	}
+
+	used.names = slices.Clone(used.names)
+
+	for path := range strings.SplitSeq(*expression, ",") {
+		name := strings.TrimSpace(path)
+
+		switch {
+		case name == "" || strings.ContainsAny(name, " \t:"):
+			return nil, used, invalid("Invalid ProjectionExpression: Syntax error; token: %q", name)
+		case strings.ContainsAny(name, ".["):
+			return nil, used, unsupported("a projection of parts of an attribute")
+		case name[0] == '#':
+			used.addName(name)
+
+			alias := name
+			if name = s.names[alias]; name == "" {
+				return nil, used, invalid("Invalid ProjectionExpression: An expression attribute name used in the document path "+
+					"is not defined; attribute name: %s", alias)
+			}
+		case isReserved(name):
+			return nil, used, invalid("Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: %s", name)
+		}
+
+		if slices.Contains(names, name) {
+			return nil, used, invalid("Invalid ProjectionExpression: Two document paths overlap with each other; "+
+				"must remove or rewrite one of these paths; path one: [%s], path two: [%s]", name, name)
+		}
+
+		names = append(names, name)
+	}
+
+	return names, used, nil
+}
+
+// selected is an item with those of its attributes that are projected; nil projects all.
+func selected(it item, names []string) item {
+	if names == nil {
+		return it
+	}
+
+	out := make(item, len(names))
+
+	for _, name := range names {
+		if v := it[name]; v != nil {
+			out[name] = v
+		}
+	}
+
+	return out
+}

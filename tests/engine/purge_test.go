@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+const (
+	// segmentBytes is what a segment of the gigabyte takes, one part each.
+	segmentBytes = 350 << 10
+	gigabyte     = 1 << 30
+	// functionMemory is what the renewer and the API have.
+	functionMemory = 256 << 20
+)
+
+// heavyTable is a table in which the segments of a history weigh as much as they say: what is read of them is allocated anew, as what comes over
+// a wire is, and a page ends at 1 MB.
+type heavyTable struct {
+	*simaws.Table
+
+	t         *testing.T
+	packer    *zstd.Encoder
+	execution string
+	heavy     []byte // a segment's events
+	reads     int
+	read      int64 // bytes
+	base      uint64
+	most      uint64 // of the heap, beyond base
+}
+
+// Query implements what the provider asks of a table.
+func (h *heavyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	const pageItems = 3 // of a segment's size
+	limited := *in
+	if in.IndexName == nil && in.Limit == nil {
+		limited.Limit = aws.Int32(pageItems)
+	}
+	out, err := h.Table.Query(ctx, &limited, opts...)
+	if err != nil {
+		return nil, err
+	}
+	for i, it := range out.Items {
+		if it["zstd"] != nil {
+			it = maps.Clone(it)
+			it["zstd"] = &types.AttributeValueMemberB{Value: h.segment(text(it["sk"]))}
+			out.Items[i] = it
+			h.read += segmentBytes
+		}
+	}
+	if h.reads++; h.reads%50 == 0 {
+		h.measure()
+	}
+	return out, nil
+}
+
+func text(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	return s.Value
+}
+
+// measure notes how much of the heap is in use.
+func (h *heavyTable) measure() {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	h.most = max(h.most, m.HeapAlloc-min(h.base, m.HeapAlloc))
+}
+
+// segment is what a segment holds: an activity that has completed with a large result, which nothing makes smaller.
+func (h *heavyTable) segment(sk string) []byte {
+	var n int64
+	if _, err := fmt.Sscanf(sk, "h#%d", &n); err != nil {
+		h.t.Fatal(err)
+	}
+	at := "2026-01-01T00:00:00Z"
+	doc := fmt.Sprintf(`[{"id":%d,"kind":"TurnStarted","time":%q,"version":"0","buildId":"b"},{"id":%d,"kind":"ActivityScheduled","time":%q,"name":"a","queue":"default","input":1},`,
+		3*n-1, at, 3*n, at)
+	settles := 3*n - 3 // the one of the turn before
+	if n == 1 {
+		doc = strings.Replace(doc, `"kind":"ActivityScheduled"`, `"kind":"SubOrchestrationScheduled","instanceId":"child","startId":"x-1:3"`, 1)
+		doc = strings.Replace(doc, `,"queue":"default"`, "", 1)
+	}
+	if n < 3 {
+		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.heavy)
+	} else {
+		doc += fmt.Sprintf(`{"id":%d,"kind":"ActivityCompleted","time":%q,"sourceEventId":%d,"attempt":1,"result":%q}]`, 3*n+1, at, settles, h.heavy)
+	}
+	return h.packer.EncodeAll([]byte(doc), nil)
+}
+
+// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not.
+func newHeavy(t *testing.T, over bool) (*dynamo.Provider, *heavyTable, *simaws.Cloud) {
+	t.Helper()
+	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
+		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
+		Indexes: []simaws.Index{{Name: "byCreation", PartitionKey: "gs", SortKey: "created"}, {Name: "byAttention", PartitionKey: "attention", SortKey: "updated"}},
+	}))
+	h := &heavyTable{Table: cloud.Table, t: t, heavy: make([]byte, 0, segmentBytes)}
+	var err error
+	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+		t.Fatal(err)
+	}
+	noise := make([]byte, segmentBytes-2<<10)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	h.heavy = []byte(base64.StdEncoding.EncodeToString(noise))
+	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
+	p, err := dynamo.New(where, dynamo.Clients{Table: h, Queues: cloud.Queues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "large", Name: "order", StartID: "s", Input: history.Payload("1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.execution = in.ExecutionID
+	for n := 1; n <= gigabyte/segmentBytes; n++ {
+		it := map[string]types.AttributeValue{
+			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"), "parts": &types.AttributeValueMemberN{Value: "1"},
+			"wm": textValue(fmt.Sprint(n)), "inbox": textValue(where.InboxURL), "zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
+		}
+		if _, err := cloud.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if over {
+		last := int64(gigabyte / segmentBytes)
+		end := &provider.Turn{
+			InstanceID: "large", Head: provider.Head{ExecutionID: in.ExecutionID, Segment: last},
+			Events: []history.Event{{ID: 3*last + 2, Kind: history.OrchestrationCompleted, Time: time.Unix(0, 0), Output: history.Payload("1")}},
+		}
+		if _, err := p.AckOrchestrationItem(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	h.base = m.HeapAlloc
+	return p, h, cloud
+}
+
+// An instance with a gigabyte of history is purged by a function of 256 MB: one that is over without its payloads being read, and one that is not
+// with all that it left outstanding cancelled, though that was begun at the other end of the gigabyte.
+func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
+	for name, over := range map[string]bool{"over": true, "running": false} {
+		t.Run(name, func(t *testing.T) {
+			p, table, cloud := newHeavy(t, over)
+			began := time.Now()
+			if err := p.DeleteInstance(t.Context(), "large", true); err != nil {
+				t.Fatal(err)
+			}
+			table.measure()
+			t.Logf("%d MB of history in %v: %d MB of payloads came over the wire in %d queries, the heap grew by up to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
+				table.read>>20, table.reads, table.most>>20)
+			if table.most > functionMemory/4 {
+				t.Errorf("the heap grew by %d MB", table.most>>20)
+			}
+			if over && table.read > 4<<20 {
+				t.Errorf("%d MB of payloads were read of what is over", table.read>>20)
+			}
+			if cancelled := table.childIsCancelled(cloud); cancelled == over {
+				t.Errorf("that its child was cancelled is %v", cancelled)
+			}
+			if n := table.stubs(); n < gigabyte/segmentBytes {
+				t.Errorf("%d stubs: a place is free", n)
+			}
+		})
+	}
+}
+
+// childIsCancelled looks for the message that a child gets.
+func (h *heavyTable) childIsCancelled(cloud *simaws.Cloud) (found bool) {
+	for range 10 {
+		out, err := cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String("sim://inbox.fifo"), MaxNumberOfMessages: 10})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, m := range out.Messages {
+			found = found || strings.Contains(*m.Body, `"kind":"cancel"`) && strings.Contains(*m.Body, `"child"`)
+		}
+	}
+	return found
+}
+
+// stubs counts what is left of the history.
+func (h *heavyTable) stubs() (n int) {
+	in := &dynamodb.QueryInput{
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :h)"), FilterExpression: aws.String("attribute_exists(stub)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": textValue("x#" + h.execution), ":h": textValue("h#")},
+	}
+	for {
+		out, err := h.Table.Query(h.t.Context(), in)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		n += len(out.Items)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			return n
+		}
+	}
+}
