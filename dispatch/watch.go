@@ -24,6 +24,7 @@ func (k *Timekeeper) duties() []duty {
 		{"deletions", k.finishDeletions},
 		{"dead letters", k.pickUp},
 		{"retention", k.retire},
+		{"jobs", k.workOnJobs},
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	cancel   = inUse + "/cancel"
 	busy     = inUse + "/activities/2"
 	over     = "/v1/instances/over"
+	jobs     = "/v1/jobs"
+	aJob     = jobs + "/job"
 )
 
 // request is a call, in a hub where the instance "one" is in its second execution, with an activity that runs, and "over" is over.
@@ -39,6 +41,10 @@ func standing(t *testing.T) *hub {
 		history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 	h.start(t, "over")
 	h.Append("over", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"}, failed("no stock"))
+	job := provider.Job{ID: "job", Operation: provider.OperationPurge, State: provider.JobRunning, CreatedAt: began, UpdatedAt: began}
+	if err := h.PutJob(t.Context(), &job); err != nil {
+		t.Fatal(err)
+	}
 	return h
 }
 
@@ -115,7 +121,18 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, over + "/activities/2/cancel", "", nil, nil},
 		{post, busy + "/cancel", strings.Repeat(" ", 300<<10), nil, nil},
 		{post, busy + "/cancel", `{}`, text, nil},
+		{post, jobs, `{"operation":"purge","all":true}`, nil, nil},
+		{post, jobs, `{"operation":"purge","all":true,"dryRun":true}`, nil, nil},
+		{post, jobs, `{"operation":"purge"}`, nil, nil},
+		{post, jobs, `{"message":` + strings.Repeat(" ", 300<<10) + `""}`, nil, nil},
+		{post, jobs, `{}`, text, nil},
+		{post, jobs, `{"operation":"purge","all":true}`, nil, down},
+		{post, jobs, `{"operation":"purge","all":true}`, nil, refused},
 	}
+	for target, method := range map[string]string{jobs: get, aJob: get, aJob + "/cancel": post} {
+		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down}, request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
+	}
+	requests = append(requests, request{get, jobs + "/nobody", "", nil, nil}, request{post, jobs + "/nobody/cancel", "", nil, nil})
 	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations"} {
 		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}

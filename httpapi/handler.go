@@ -138,6 +138,10 @@ func routes() []route {
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
 		{http.MethodPost, "/v1/instances/{id}/activities/{activityId}/cancel", nil, (*handler).cancelActivity},
+		{http.MethodPost, "/v1/jobs", nil, (*handler).bulk},
+		{http.MethodGet, "/v1/jobs", nil, (*handler).jobs},
+		{http.MethodGet, "/v1/jobs/{jobId}", nil, (*handler).job},
+		{http.MethodPost, "/v1/jobs/{jobId}/cancel", nil, (*handler).cancelJob},
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
 	}

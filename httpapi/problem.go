@@ -20,6 +20,7 @@ const (
 	codeInstanceNotFound     = "instance_not_found"
 	codeExecutionNotFound    = "execution_not_found"
 	codeActivityNotFound     = "activity_not_found"
+	codeJobNotFound          = "job_not_found"
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
 	codeInstanceNotOver      = "instance_not_over"

@@ -17,6 +17,7 @@ type Provider interface {
 	WorkItems
 	Timers
 	Retentions
+	Jobs
 	Poison
 	Records
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type command struct {
 	in     io.Reader
 	out    io.Writer
 	err    io.Writer
+	now    func() time.Time
 
 	hub  string
 	json bool
@@ -79,7 +81,7 @@ func (c *command) root() *cobra.Command {
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "default"), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
 	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.watchVerb(), c.listVerb(), c.historyVerb(), c.whyVerb(), c.executionsVerb(), c.raiseVerb())
-	root.AddCommand(c.cancelVerb(), c.terminateVerb(), c.purgeVerb(), c.workerVerb())
+	root.AddCommand(c.cancelVerb(), c.terminateVerb(), c.purgeVerb(), c.jobsVerb(), c.workerVerb())
 	return root
 }
 

@@ -49,7 +49,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		h.openedHub = hub
 		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
-	c := &command{open: open, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err}
+	c := &command{open: open, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err, now: func() time.Time { return began }}
 	return c.run(ctx, args)
 }
 

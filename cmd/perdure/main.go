@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -20,7 +21,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &command{open: openHub, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	c := &command{open: openHub, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, now: time.Now}
 	return c.run(ctx, os.Args[1:])
 }
 

@@ -28,6 +28,13 @@ With --force it need not be over: it ends at once, without running its code. Its
 and children are cancelled, and its parent is told that it was terminated.`
 	cmd.Example = `  perdure purge order-7
   perdure purge order-7 --force`
+	cmd.Long += `
+
+With a filter instead of an ID the task hub purges many, in the background: perdure jobs shows how
+far it is. Only what is over, unless --force is given; only what was started before now.`
+	cmd.Example += `
+  perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
 	cmd.Flags().BoolVar(&force, "force", false, "end it first if it is not over")
+	c.bulk(cmd, client.OperationPurge, func(b *client.Bulk) { b.Force = force })
 	return cmd
 }

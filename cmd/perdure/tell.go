@@ -74,6 +74,11 @@ the event that scheduled it.`
 	cmd.Flags().Int64Var(&activity, "activity", 0, "cancel only this activity: the number of the event that scheduled it")
 	cmd.Flags().StringVar(&message, "message", "", "why, for the code and for those who find it cancelled")
 	completeWith[string](cmd, "activity")
+	cmd.Long += `
+
+With a filter instead of an ID the task hub cancels many, in the background: perdure jobs shows how
+far it is.`
+	c.bulk(cmd, client.OperationCancel, func(b *client.Bulk) { b.Message = message })
 	return cmd
 }
 
@@ -92,6 +97,11 @@ Nothing is compensated. Its activities, timers and children are cancelled. To le
 instead, there is perdure cancel.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")
+	cmd.Long += `
+
+With a filter instead of an ID the task hub terminates many, in the background: perdure jobs shows
+how far it is.`
+	c.bulk(cmd, client.OperationTerminate, func(b *client.Bulk) { b.Message = message })
 	return cmd
 }
 

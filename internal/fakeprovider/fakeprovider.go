@@ -32,6 +32,7 @@ type Provider struct {
 	failure    error
 	reads      int
 	sent       []provider.Message
+	jobs       []provider.Job
 }
 
 var _ provider.Provider = (*Provider)(nil)

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/days"
+	"github.com/perdure/perdure/provider"
+)
+
+// bulkFlags select instances, for verbs that take one by its id, too.
+type bulkFlags struct {
+	name, olderThan, startedAfter, startedBefore string
+	statuses, tags                               []string
+	all, dryRun, yes                             bool
+	now                                          func() time.Time
+}
+
+// bulkFlagNames are those that select.
+var bulkFlagNames = []string{"name", "status", "tag", "older-than", "started-after", "started-before", "all"}
+
+// bulk lets a verb take a filter instead of an id.
+func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.Bulk)) {
+	f := &bulkFlags{now: c.now}
+	flags := cmd.Flags()
+	age := "only instances started so long ago or longer, such as 30d or 12h"
+	if op == client.OperationPurge {
+		age = "only instances that ended so long ago or longer, such as 30d or 12h"
+	}
+	flags.StringVar(&f.name, "name", "", "instead of an ID: instances of this orchestration")
+	flags.StringSliceVar(&f.statuses, "status", nil, "only instances with one of these statuses")
+	flags.StringArrayVar(&f.tags, "tag", nil, "only instances with this tag, KEY=VALUE; may be repeated")
+	flags.StringVar(&f.olderThan, "older-than", "", age)
+	flags.StringVar(&f.startedAfter, "started-after", "", "only instances started then or later: RFC 3339, such as 2006-01-02T15:04:05Z")
+	flags.StringVar(&f.startedBefore, "started-before", "", "only instances started earlier")
+	flags.BoolVar(&f.all, "all", false, "every instance, where nothing else selects")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print how many match and some of them, and change nothing")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	one := cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if selected := f.selects(cmd); !selected {
+			return checkArgs(cmd, args, argID)
+		} else if len(args) > 0 {
+			return fmt.Errorf("an ID or a filter, not both: see %s --help", cmd.CommandPath())
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !f.selects(cmd) {
+			if f.dryRun || f.yes {
+				return errors.New("--dry-run and --yes are for a filter, such as --name")
+			}
+			return one(cmd, args)
+		}
+		cl, err := c.open(cmd.Context(), c.hub)
+		if err != nil {
+			return &openError{err}
+		}
+		b := client.Bulk{Operation: op, All: f.all}
+		complete(&b)
+		if err := f.fill(&b); err != nil {
+			return err
+		}
+		return c.runBulk(cmd.Context(), cl, b, f)
+	}
+}
+
+func (f *bulkFlags) selects(cmd *cobra.Command) bool {
+	for _, name := range bulkFlagNames {
+		if cmd.Flags().Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// fill reads the flags into a filter.
+func (f *bulkFlags) fill(b *client.Bulk) error {
+	b.Filter.Name = f.name
+	for _, s := range f.statuses {
+		b.Filter.Statuses = append(b.Filter.Statuses, client.RuntimeStatus(s))
+	}
+	for _, tag := range f.tags {
+		k, v, found := strings.Cut(tag, "=")
+		if !found {
+			return &provider.FieldError{Field: "tags", Problem: fmt.Sprintf("must be KEY=VALUE each, one is %q", tag)}
+		}
+		if b.Filter.Tags == nil {
+			b.Filter.Tags = map[string]string{}
+		}
+		b.Filter.Tags[k] = v
+	}
+	for _, at := range []struct {
+		flag, value string
+		into        *time.Time
+	}{{"--started-after", f.startedAfter, &b.Filter.StartedAfter}, {"--started-before", f.startedBefore, &b.Filter.StartedBefore}} {
+		if at.value == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339, at.value)
+		if err != nil {
+			return &provider.FieldError{Field: at.flag, Problem: "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"}
+		}
+		*at.into = t
+	}
+	return f.fillAge(b)
+}
+
+func (f *bulkFlags) fillAge(b *client.Bulk) error {
+	if f.olderThan == "" {
+		return nil
+	}
+	d, err := days.Parse(f.olderThan)
+	if err != nil {
+		return &provider.FieldError{Field: "--older-than", Problem: "is " + err.Error()}
+	}
+	before := f.now().Add(-d)
+	if b.Operation == client.OperationPurge {
+		b.Filter.UpdatedBefore = before
+	} else if b.Filter.StartedBefore.IsZero() || before.Before(b.Filter.StartedBefore) {
+		b.Filter.StartedBefore = before
+	}
+	return nil
+}
+
+// runBulk shows what matches, asks, and begins.
+func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk, f *bulkFlags) error {
+	if f.dryRun || !f.yes {
+		p, err := cl.BulkPreview(ctx, b)
+		if err != nil {
+			return err
+		}
+		if f.dryRun && c.json {
+			return c.printJSON(p)
+		}
+		if f.dryRun {
+			return c.print(previewText(b.Operation, p))
+		}
+		fmt.Fprintln(c.err, strings.TrimSuffix(previewText(b.Operation, p), "\n"))
+		if !c.confirmed(b.Operation) {
+			return &exit{exitError, "nothing was done: answer yes, or give --yes"}
+		}
+	}
+	j, err := cl.Bulk(ctx, b)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(httpapi.NewJob(j))
+	}
+	fmt.Fprintf(c.err, "the hub begins within minutes: perdure jobs shows how far it is, perdure jobs cancel %s stops it\n", j.ID)
+	return c.print(j.ID + "\n")
+}
+
+func previewText(op provider.Operation, p client.Preview) string {
+	var b strings.Builder
+	more := ""
+	if !p.Complete {
+		more = " or more"
+	}
+	fmt.Fprintf(&b, "%d%s instances to %s\n", p.Matched, more, op)
+	for _, id := range p.Sample {
+		fmt.Fprintf(&b, "  %s\n", clean(id))
+	}
+	if int64(len(p.Sample)) < p.Matched {
+		b.WriteString("  …\n")
+	}
+	return b.String()
+}
+
+// confirmed asks on the terminal.
+func (c *command) confirmed(op provider.Operation) bool {
+	fmt.Fprintf(c.err, "%s them? yes or no: ", op)
+	answer, _ := bufio.NewReader(c.in).ReadString('\n')
+	fmt.Fprintln(c.err)
+	return strings.TrimSpace(answer) == "yes"
+}
+
+func (c *command) jobsVerb() *cobra.Command {
+	cmd := c.verb("jobs", "List the work on many instances that runs, or ended in the last seven days", "", func(ctx context.Context, cl *client.Client, _ string) error {
+		jobs, err := cl.Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(httpapi.NewJobs(jobs))
+		}
+		return c.print(jobTable(jobs))
+	})
+	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
+  perdure jobs
+  perdure jobs cancel 01K0…`
+	cmd.AddCommand(c.verb("cancel JOB", "Stop a job; what it has done is done", "JOB", func(ctx context.Context, cl *client.Client, id string) error {
+		j, err := cl.CancelJob(ctx, id)
+		if errors.Is(err, client.ErrNotFound) {
+			return &exit{exitError, fmt.Sprintf("there is no job %s: perdure jobs lists those there are", clean(id))}
+		}
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(httpapi.NewJob(j))
+		}
+		return c.print(jobTable([]client.Job{j}))
+	}))
+	return cmd
+}
+
+func jobTable(jobs []client.Job) string {
+	t := table{header: []string{"JOB", "OPERATION", "STATE", "BEGUN", ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR"}}
+	for _, j := range jobs {
+		last := ""
+		if n := len(j.Errors); n > 0 {
+			last = excerpt(j.Errors[n-1], 2*longestName)
+		}
+		number := func(n int64) string { return strconv.FormatInt(n, 10) }
+		t.add(j.ID, string(j.Operation), string(j.State), moment(j.CreatedAt), number(j.Matched), number(j.Done), number(j.Skipped), number(j.Failed), last)
+	}
+	return t.String()
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	for _, id := range []string{"one", "two", "over"} {
+		h.mustRun("start", "hello", "--id", id)
+	}
+	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+	h.client = client.New(h.Provider, client.WithClock(func() time.Time { return began.Add(time.Hour) }))
+	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "1 instances to purge\n  over\n" {
+		t.Errorf("a dry run prints %q", got)
+	}
+	if got := h.mustRun("cancel", "--name", "hello", "--dry-run", "--json"); got != `{"matched":2,"sample":["one","two"],"complete":true}`+"\n" {
+		t.Errorf("a dry run prints %q", got)
+	}
+	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 1 {
+		t.Errorf("a dry run makes a job: %q", got)
+	}
+	h.in = "no\n"
+	if code := h.run(t.Context(), "purge", "--name", "hello"); code != exitError || !strings.Contains(h.err.String(), "nothing was done") {
+		t.Errorf("exit %d, %s", code, h.err.String())
+	}
+	h.in = "yes\n"
+	first := strings.TrimSpace(h.mustRun("purge", "--name", "hello"))
+	h.in = ""
+	second := strings.TrimSpace(h.mustRun("terminate", "--all", "--message", "closed", "--yes"))
+	if got := h.mustRun("jobs"); !strings.Contains(got, first+"  purge") || !strings.Contains(got, second+"  terminate") {
+		t.Errorf("jobs:\n%s", got)
+	}
+	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
+		t.Errorf("cancelled:\n%s", got)
+	}
+	h.wantError(exitError, "there is no job nobody", "jobs", "cancel", "nobody")
+	for want, args := range map[string][]string{
+		"an ID or a filter":    {"purge", "one", "--name", "hello"},
+		"for a filter":         {"purge", "one", "--dry-run"},
+		"without force":        {"purge", "--status", "Running", "--dry-run"},
+		"is not what a cancel": {"cancel", "--status", "Failed", "--dry-run"},
+		"all is to be given":   {"purge", "--all", "--name", "hello", "--dry-run"},
+		"--older-than is":      {"purge", "--older-than", "thirty", "--dry-run"},
+		"must be KEY=VALUE":    {"purge", "--tag", "a", "--dry-run"},
+		"ID is missing":        {"terminate"},
+	} {
+		h.wantError(exitError, want, args...)
+	}
+}

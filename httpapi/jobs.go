@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+// Job is how work on many instances stands.
+type Job struct {
+	JobID     string             `json:"jobId"`
+	Operation provider.Operation `json:"operation"`
+	Filter    client.Filter      `json:"filter"`
+	Force     bool               `json:"force"`
+	Message   string             `json:"message,omitempty"`
+	State     provider.JobState  `json:"state"`
+	CreatedAt time.Time          `json:"createdAt"`
+	UpdatedAt time.Time          `json:"updatedAt"`
+	Matched   int64              `json:"matched"`
+	Done      int64              `json:"done"`
+	Skipped   int64              `json:"skipped"`
+	Failed    int64              `json:"failed"`
+	Errors    []string           `json:"errors"`
+}
+
+// NewJob is the answer that a job makes.
+func NewJob(j client.Job) Job {
+	return Job{
+		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
+		Matched: j.Matched, Done: j.Done, Skipped: j.Skipped, Failed: j.Failed, Errors: append([]string{}, j.Errors...),
+	}
+}
+
+// Jobs are a hub's jobs.
+type Jobs struct {
+	Items []Job `json:"items"`
+}
+
+// NewJobs is the answer that jobs make.
+func NewJobs(jobs []client.Job) Jobs {
+	all := Jobs{Items: []Job{}}
+	for _, j := range jobs {
+		all.Items = append(all.Items, NewJob(j))
+	}
+	return all
+}
+
+// bulk begins a job, or says what it would match.
+func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	b, dryRun, err := readBulk(w, r)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		p, err := h.client.BulkPreview(r.Context(), b)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, p)
+	}
+	j, err := h.client.Bulk(r.Context(), b)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/jobs/"+j.ID)
+	return writeJSON(w, http.StatusAccepted, NewJob(j))
+}
+
+func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun bool, err error) {
+	var filter json.RawMessage
+	err = readBody(w, r, map[string]any{
+		"operation": &b.Operation, "filter": &filter, "all": &b.All, paramForce: &b.Force, "message": &b.Message, "dryRun": &dryRun,
+	})
+	if err != nil || len(filter) == 0 {
+		return b, dryRun, err
+	}
+	f := &b.Filter
+	return b, dryRun, readObject(filter, map[string]any{
+		"name": &f.Name, "statuses": &f.Statuses, "tags": &f.Tags, "startedAfter": &f.StartedAfter, "startedBefore": &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
+	})
+}
+
+// noJob is the problem of a job that is not there.
+func noJob(err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: "jobId", Detail: "there is no job of this id, or none any more"}
+	}
+	return err
+}
+
+func (h *handler) jobs(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	jobs, err := h.client.Jobs(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, NewJobs(jobs))
+}
+
+func (h *handler) job(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	j, err := h.client.Job(r.Context(), r.PathValue("jobId"))
+	if err != nil {
+		return noJob(err)
+	}
+	return writeJSON(w, http.StatusOK, NewJob(j))
+}
+
+func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	j, err := h.client.CancelJob(r.Context(), r.PathValue("jobId"))
+	if err != nil {
+		return noJob(err)
+	}
+	return writeJSON(w, http.StatusOK, NewJob(j))
+}

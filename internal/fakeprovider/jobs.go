@@ -1,0 +1,82 @@
+package fakeprovider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// PutJob implements provider.Jobs.
+func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.jobs, func(other provider.Job) bool { return other.ID == j.ID })
+	switch {
+	case i < 0 && j.Revision == 0:
+		j.Revision++
+		p.jobs = slices.Insert(p.jobs, 0, *j)
+	case i >= 0 && p.jobs[i].Revision == j.Revision:
+		j.Revision++
+		p.jobs[i] = *j
+	default:
+		return fmt.Errorf("fake: job %s: %w", j.ID, provider.ErrConflict)
+	}
+	return nil
+}
+
+// ReadJob implements provider.Jobs.
+func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
+	jobs, err := p.ListJobs(ctx)
+	if err != nil {
+		return provider.Job{}, err
+	}
+	for _, j := range jobs {
+		if j.ID == id {
+			return j, nil
+		}
+	}
+	return provider.Job{}, fmt.Errorf("fake: job %s: %w", id, provider.ErrNotFound)
+}
+
+// ListJobs implements provider.Jobs.
+func (p *Provider) ListJobs(ctx context.Context) ([]provider.Job, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	return slices.Clone(p.jobs), nil
+}
+
+// MatchInstances implements provider.Jobs. It goes by the position in the list of all.
+func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, "", err
+	}
+	defer p.mu.Unlock()
+	at, _ := strconv.Atoi(from)
+	all := p.selected(provider.Query{Name: f.Name, StartedAfter: f.StartedAfter})
+	for i := at; i < len(all); i++ {
+		in := &all[i]
+		if !selects(&f, in) {
+			continue
+		}
+		if found = append(found, provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}); len(found) == most {
+			return found, strconv.Itoa(i + 1), nil
+		}
+	}
+	return found, "", nil
+}
+
+func selects(f *provider.Filter, in *provider.Instance) bool {
+	for k, v := range f.Tags {
+		if in.Tags[k] != v {
+			return false
+		}
+	}
+	return in.CreatedAt.Before(f.StartedBefore) && slices.Contains(f.Statuses, in.Status) && (f.UpdatedBefore.IsZero() || in.UpdatedAt.Before(f.UpdatedBefore))
+}

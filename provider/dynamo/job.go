@@ -1,0 +1,198 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// skJobs begins the sort keys of jobs, beside the hub's other items.
+const skJobs = "job#"
+
+// Attributes of a job's item.
+const (
+	attrJob      = "job" // as JSON
+	attrRevision = "rev"
+)
+
+// jobLife is how long a job that has ended is shown.
+const jobLife = 7 * day
+
+func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs + id)} }
+
+// PutJob writes the whole item, on the condition that it is as it was read. Its own write, whose response was lost, is known by what it says.
+func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
+	doc, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
+	}
+	it := jobKey(j.ID)
+	it[attrJob], it[attrRevision] = str(string(doc)), num(j.Revision+1)
+	if j.Over() {
+		it[attrTTL] = unix(p.now().Add(jobLife))
+	}
+	in := &dynamodb.PutItemInput{
+		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if j.Revision > 0 {
+		in.ConditionExpression, in.ExpressionAttributeValues = aws.String("rev = :rev"), item{":rev": num(j.Revision)}
+	}
+	err = call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
+	if old, refused := refusedItem(err, 0); refused && (getNumber(old, attrRevision) != j.Revision+1 || getString(old, attrJob) != string(doc)) {
+		return fmt.Errorf("dynamo: job %s: %w", j.ID, provider.ErrConflict)
+	} else if err != nil && !refused {
+		return err
+	}
+	j.Revision++
+	return nil
+}
+
+// ReadJob reads a job.
+func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
+	var out *dynamodb.GetItemOutput
+	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: jobKey(id), ConsistentRead: aws.Bool(true)})
+		return err
+	})
+	if err != nil {
+		return provider.Job{}, err
+	}
+	if len(out.Item) == 0 {
+		return provider.Job{}, fmt.Errorf("dynamo: job %s: %w", id, provider.ErrNotFound)
+	}
+	return decodeJob(out.Item)
+}
+
+func decodeJob(it item) (j provider.Job, err error) {
+	if err := json.Unmarshal([]byte(getString(it, attrJob)), &j); err != nil {
+		return j, fmt.Errorf("dynamo: item %s: %w", getString(it, attrSK), err)
+	}
+	j.Revision = getNumber(it, attrRevision)
+	return j, nil
+}
+
+// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time.
+func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
+	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
+		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
+		KeyConditionExpression: aws.String("pk = :hub AND begins_with(sk, :jobs)"), ExpressionAttributeValues: item{":hub": str(pkHub), ":jobs": str(skJobs)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		j, err := decodeJob(it)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// pagesAMatch bounds what a match reads: each page is of filteredPage instances.
+const pagesAMatch = 20
+
+// MatchInstances goes through the index by creation, shard after shard, oldest first. Its cursor is a shard and the last key that was seen.
+func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+	shard, after, err := parseMatchCursor(from)
+	if err != nil {
+		return nil, "", err
+	}
+	for range pagesAMatch {
+		begin := formatTime(f.StartedAfter)
+		if after != "" {
+			begin = after + "!" // behind it, and before whatever follows: keys are of one length
+		}
+		in := p.shardQuery(shard, begin, formatTime(f.StartedBefore)) // what began then has a key that is behind that
+		in.Limit = aws.Int32(filteredPage)
+		items, err := p.queryPage(ctx, "", in)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, it := range items {
+			after = getString(it, attrCreated)
+			if found, err = appendMatch(found, &f, it); err != nil || len(found) == most {
+				return found, matchCursor(shard, after), err
+			}
+		}
+		if in.ExclusiveStartKey == nil {
+			if shard, after = shard+1, ""; shard == shards {
+				return found, "", nil
+			}
+		}
+	}
+	return found, matchCursor(shard, after), nil
+}
+
+// appendMatch adds an instance, if a filter selects it.
+func appendMatch(found []provider.Target, f *provider.Filter, it item) ([]provider.Target, error) {
+	if !selects(f, it) {
+		return found, nil
+	}
+	in, err := decodeInstance(it)
+	return append(found, provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}), err
+}
+
+func matchCursor(shard int, after string) string { return strconv.Itoa(shard) + " " + after }
+
+func parseMatchCursor(s string) (shard int, after string, err error) {
+	if s == "" {
+		return 0, "", nil
+	}
+	head, after, _ := strings.Cut(s, " ")
+	if shard, err = strconv.Atoi(head); err != nil || shard < 0 || shard >= shards {
+		return 0, "", &provider.FieldError{Field: "from", Problem: "was not given out by a match"}
+	}
+	return shard, after, nil
+}
+
+// selects reports whether a filter selects what an index's item says; the times of its start are the query's.
+func selects(f *provider.Filter, it item) bool {
+	if f.Name != "" && getString(it, "name") != f.Name ||
+		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
+		!f.UpdatedBefore.IsZero() && getString(it, attrUpdated) >= formatTime(f.UpdatedBefore) {
+		return false
+	}
+	if len(f.Tags) == 0 {
+		return true
+	}
+	tags := map[string]string{}
+	if err := json.Unmarshal([]byte(getString(it, "tags")), &tags); err != nil {
+		return false
+	}
+	for k, v := range f.Tags {
+		if got, there := tags[k]; !there || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// DeleteLife deletes the life of an id that a start began: at once where that is over and small.
+func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, force bool) error {
+	it, err := p.getInstance(ctx, instanceID, provider.Strong)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case getString(it, attrStartID) == startID && !isDeleting(it) && provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
+		return p.deleteOver(ctx, it)
+	}
+	return unlessNone(p.deleteLife(ctx, instanceID, startID, force))
+}

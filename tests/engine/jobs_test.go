@@ -1,0 +1,96 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// A job purges a hundred thousand of two hundred thousand instances, while the function that works on it dies at random calls, before them or
+// after them. It ends with exact counts, and what it was not for is there.
+func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *testing.T) {
+	t.Parallel()
+	const instances = 100_000
+	var left atomic.Int64
+	var dying atomic.Bool
+	random := rand.New(rand.NewPCG(1, 2))
+	withFault(t, nothing(), func(_ context.Context, c simaws.Call, next func() error) error {
+		if !dying.Load() || c.Service != "DynamoDB" {
+			return next()
+		}
+		switch n := left.Add(-1); {
+		case n < 0:
+			return simhub.ErrCrashed
+		case n == 0:
+			if err := next(); err != nil {
+				return err
+			}
+			return simhub.ErrCrashed
+		}
+		return next()
+	}, func(ctx context.Context, h *hub) {
+		in := h.finished(ctx)
+		h.copies(in, instances+instances/10, func(i int, it item) {
+			at := in.CreatedAt.Add(time.Duration(i) * time.Millisecond)
+			it["created"] = str(at.UTC().Format("2006-01-02T15:04:05.000Z") + fmt.Sprintf("#%08x", i))
+			if i >= instances {
+				it["name"] = str("other")
+			}
+		})
+		time.Sleep(24 * time.Hour)
+		b := client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "nothing", StartedBefore: time.Now()}}
+		before := h.Cloud.Capacity().Write
+		p, err := h.client.BulkPreview(ctx, b)
+		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 || h.Cloud.Capacity().Write != before {
+			t.Fatalf("a dry run: %+v, %v, and it wrote %v units", p, err, h.Cloud.Capacity().Write-before)
+		}
+		j, err := h.client.Bulk(ctx, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "late", Name: "nothing", Input: []byte("1"), StartID: "late"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(ctx, time.Minute)
+		looks := 0
+		for ; !j.Over(); looks++ {
+			if looks == 1000 {
+				t.Fatalf("after %d looks: %+v", looks, j)
+			}
+			left.Store(int64(random.IntN(20_000)))
+			dying.Store(true)
+			_, _ = h.Timekeeper.Watch(ctx)
+			dying.Store(false)
+			time.Sleep(2 * time.Minute)
+			if j, err = h.client.Job(ctx, j.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if j.State != provider.JobCompleted || j.Matched != instances+1 || j.Done != j.Matched || j.Skipped+j.Failed != 0 {
+			t.Errorf("it ended %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done, j.Skipped, j.Failed, j.Errors)
+		}
+		t.Logf("%d of %d instances, in %d looks of which nearly all died", j.Done, instances+instances/10+1, looks)
+		for i := 0; i < instances+instances/10; i += 97 {
+			_, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i))
+			if gone := errors.Is(err, provider.ErrNotFound); gone != (i < instances) {
+				t.Fatalf("copy %d: %v", i, err)
+			}
+		}
+		if _, err := h.Provider.ReadInstance(ctx, late.InstanceID); err != nil {
+			t.Errorf("one that was started after the job: %v", err)
+		}
+		if p, err := h.client.BulkPreview(ctx, b); err != nil || p.Matched != 0 {
+			t.Errorf("%d are left, %v", p.Matched, err)
+		}
+	})
+}
