@@ -70,6 +70,8 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
 			defer context.AfterFunc(h.life, stop)()
+			ctx, release := h.limited(ctx)
+			defer release()
 			ctx, inv := begin(ctx, *ms[0].ReceiptHandle, h.Scheduler)
 			if h.options.Mortal {
 				h.holders.take(inv, ms)
@@ -79,6 +81,14 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 			return failed, inv.err()
 		},
 	})
+}
+
+// limited is the context of an invocation, which ends with the function's timeout.
+func (h *Hub) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if h.options.InvocationLimit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, h.options.InvocationLimit)
 }
 
 // holders are the invocations that messages were handed to last, by their ids.
@@ -93,7 +103,7 @@ func (o *holders) take(inv *invocation, batch []sqstypes.Message) {
 	defer o.mu.Unlock()
 	for i := range batch {
 		id := *batch[i].MessageId
-		if before := o.by[id]; before != nil && !before.ended.Load() {
+		if before := o.by[id]; before != nil && before != inv && !before.ended.Load() { // a batch may have a message and its copy
 			before.crashed.Store(true)
 		}
 		o.by[id] = inv

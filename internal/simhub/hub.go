@@ -45,6 +45,10 @@ type Options struct {
 	InboxVisibility, WorkVisibility time.Duration
 	// LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval and CancellationGracePeriod are as in dispatch.Options.
 	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
+	// MaxReceiveCount is how often a queue delivers a message before it moves it to its dead letters. Default 100, as in the stack.
+	MaxReceiveCount int
+	// InvocationLimit is the timeout of every function: the deadline of its invocations' contexts. Default: none.
+	InvocationLimit time.Duration
 	// Timers is how long timers are held, as in dynamo.Hub. Default: dynamo.TimersSchedules, as in the stack.
 	Timers string
 }
@@ -61,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.WorkVisibility == 0 {
 		o.WorkVisibility = 15 * time.Minute
+	}
+	if o.MaxReceiveCount == 0 {
+		o.MaxReceiveCount = 100
 	}
 	if o.Timers == "" {
 		o.Timers = dynamo.TimersSchedules
@@ -143,7 +150,7 @@ func (h *Hub) createQueues() dynamo.Hub {
 	create := func(name, suffix string, visibility time.Duration) string {
 		where.DeadLetters[name] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
 		return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
-			VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: 100, PerGroupDeduplication: suffix != "",
+			VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
 		})
 	}
 	where.InboxURL = create(provider.QueueInbox, ".fifo", h.options.InboxVisibility)

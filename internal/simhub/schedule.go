@@ -30,6 +30,8 @@ type Schedule struct {
 	// Storm is after how many decisions there are no more faults, and time stands still while anything can be done: so
 	// that what should end does. Default 500.
 	Storm int
+	// StormFor is for how long, in virtual time, there are faults instead: an outage, however much happens in it.
+	StormFor time.Duration
 }
 
 // Scheduler lets one goroutine go at a time. Each AWS call of an invocation parks before it is done, and again before its result is
@@ -209,7 +211,7 @@ func (s *Scheduler) resting(due bool) bool {
 
 // decide makes one thing happen. due is when the next message is visible, or to look again.
 func (s *Scheduler) decide(due, now time.Time) {
-	stormy := len(s.decisions) < s.schedule.Storm
+	stormy := s.stormy(now)
 	deliver := 0
 	if !due.After(now) {
 		deliver = deliverWeight
@@ -232,6 +234,14 @@ func (s *Scheduler) decide(due, now time.Time) {
 	default: // what was due is a dead letter
 		s.note(decision{event: "nothing is delivered"})
 	}
+}
+
+// stormy reports whether faults may happen still.
+func (s *Scheduler) stormy(now time.Time) bool {
+	if s.schedule.StormFor > 0 {
+		return now.Sub(s.begun) < s.schedule.StormFor
+	}
+	return len(s.decisions) < s.schedule.Storm
 }
 
 // pick takes out one of those that are parked, or none: others is the weight of all else that may happen.
