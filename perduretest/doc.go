@@ -10,6 +10,7 @@
 //	}
 //
 // Time stands still but in Advance, and in Client().Wait, which advances as far as it must. Activities see virtual time too:
-// time.Sleep and timers in them end when the clock gets there. What runs, runs in an order that is the same in every run.
+// time.Sleep and timers in them end when the clock gets there. What runs, runs in an order that is the same in every run, also what ends at
+// one moment of that time; but code of several activities that runs on at one moment shares nothing safely, as elsewhere.
 // Retries come exactly when their policies say, without jitter.
 package perduretest

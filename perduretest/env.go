@@ -39,7 +39,7 @@ func WithJitter() Option { return func(o *simhub.Options) { o.Jitter = true } }
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
 	o := simhub.Options{
-		Registry: r, BatchSize: 1, // one at a time: so the order is the same in every run
+		Registry: r, BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
 		SendAnewAfter: -1, // no later build will know an activity that r does not: it is given up, and the hub comes to rest
 	}
 	for _, opt := range opts {
@@ -113,9 +113,9 @@ func (e *Env) Advance(d time.Duration) {
 	})
 }
 
-// settle delivers what can be delivered now, one batch after the other.
+// settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
 func (e *Env) settle() {
-	for synctest.Wait(); e.hub.Cloud.Step(); synctest.Wait() {
+	for synctest.Wait(); e.hub.Order.Next() || e.hub.Cloud.Step(); synctest.Wait() {
 	}
 }
 
@@ -128,6 +128,7 @@ func (e *Env) pass(d time.Duration) {
 	defer t.Stop()
 	select {
 	case <-e.hub.Cloud.Changed():
+	case <-e.hub.Order.Arrived():
 	case <-t.C:
 	}
 }

@@ -36,6 +36,8 @@ type Options struct {
 	Intercept simaws.Interceptor
 	// Schedule, if there is one, decides on the order of all that happens.
 	Schedule *Schedule
+	// Ordered is that what happens side by side is put in order by Hub.Order, for a hub without a schedule.
+	Ordered bool
 	// Mortal is that an invocation is over when one of its messages is delivered again, as a function's timeout sees to it. Otherwise
 	// it goes on, as one that was frozen.
 	Mortal bool
@@ -86,6 +88,8 @@ type Hub struct {
 	Workers map[string]*dispatch.Worker
 	// Scheduler drives a hub that has a schedule; nil on others.
 	Scheduler *Scheduler
+	// Order lets the calls of a hub go one by one that is Ordered; nil on others.
+	Order *Order
 
 	options Options
 	holders holders
@@ -102,6 +106,10 @@ func New(o Options) (*Hub, error) {
 	if o.Schedule != nil {
 		h.Scheduler = newScheduler(*o.Schedule)
 		intercept = h.Scheduler.interceptor(intercept)
+	}
+	if o.Ordered {
+		h.Order = newOrder()
+		intercept = h.Order.interceptor(intercept)
 	}
 	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(intercept))
 	if h.Scheduler != nil {
@@ -127,6 +135,9 @@ func (h *Hub) Close() {
 	h.end()
 	if h.Scheduler != nil {
 		h.Scheduler.end()
+	}
+	if h.Order != nil {
+		h.Order.end()
 	}
 	for _, o := range h.Orchestrators {
 		o.Close()

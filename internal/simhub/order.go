@@ -1,0 +1,90 @@
+package simhub
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// Order makes what goes on side by side on a hub happen one after the other: each AWS call of an invocation parks, and Next lets the first
+// go, by the name of its invocation and of what it is about. So what several do at one moment of virtual time, in whatever order their
+// goroutines run, comes out the same each time. The hub must live in a testing/synctest bubble, whose goroutines are all blocked when Next
+// is called.
+type Order struct {
+	mu      sync.Mutex
+	parked  []*turnstile // in order of their names
+	arrived chan struct{} // capacity 1
+	over    chan struct{} // closed by end
+}
+
+// turnstile is where a call is parked.
+type turnstile struct {
+	name string
+	let  chan struct{}
+}
+
+func newOrder() *Order {
+	return &Order{arrived: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// interceptor parks the calls of invocations. inner, if there is one, stands before the call itself.
+func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
+			o.park(inv.name + " " + c.Operation + " " + keyOf(c.Input))
+		}
+		if inner != nil {
+			return inner(ctx, c, next)
+		}
+		return next()
+	}
+}
+
+func (o *Order) park(name string) {
+	t := &turnstile{name: name, let: make(chan struct{})}
+	o.mu.Lock()
+	at, _ := slices.BinarySearchFunc(o.parked, t, func(a, b *turnstile) int { return cmp.Compare(a.name, b.name) })
+	o.parked = slices.Insert(o.parked, at, t)
+	o.mu.Unlock()
+	select {
+	case o.arrived <- struct{}{}:
+	default:
+	}
+	select {
+	case <-t.let:
+	case <-o.over:
+	}
+}
+
+// Next lets the first call go that is parked, and reports whether there was one.
+func (o *Order) Next() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-o.arrived:
+	default:
+	}
+	if len(o.parked) == 0 {
+		return false
+	}
+	close(o.parked[0].let)
+	o.parked = o.parked[1:]
+	return true
+}
+
+// Arrived tells that a call has parked since Next was last called.
+func (o *Order) Arrived() <-chan struct{} { return o.arrived }
+
+// end lets all go that are parked or will be. It may be called again.
+func (o *Order) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-o.over:
+	default:
+		close(o.over)
+	}
+}

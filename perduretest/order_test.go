@@ -1,0 +1,66 @@
+package perduretest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// photoFinish is a registry whose orchestration lets activities and timers end at one moment, and tells in which order it heard of them.
+func photoFinish() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "nap", nap)
+	perdure.AddOrchestration(r, "race", func(ctx *perdure.OrchestrationContext, runners int) (string, error) {
+		var order []string
+		for lap := range 2 {
+			var fs []perdure.Awaitable
+			for range runners {
+				fs = append(fs, perdure.CallActivity(ctx, nap, time.Second), perdure.CreateTimer(ctx, time.Second))
+			}
+			left := make([]int, len(fs))
+			for i := range left {
+				left[i] = i
+			}
+			for len(fs) > 0 {
+				i, err := perdure.WhenAny(ctx, fs...)
+				if err != nil {
+					return "", err
+				}
+				order = append(order, fmt.Sprintf("%d.%d", lap, left[i]))
+				fs, left = append(fs[:i:i], fs[i+1:]...), append(left[:i:i], left[i+1:]...)
+			}
+		}
+		return strings.Join(order, " "), nil
+	})
+	return r
+}
+
+// The same program gives the same order, in every run: also of what ends at one moment of virtual time.
+func TestTheOrderIsTheSameInAThousandRuns(t *testing.T) {
+	t.Parallel()
+	const runs = 1000
+	first := ""
+	for n := range runs {
+		t.Run("", func(t *testing.T) {
+			env := perduretest.New(t, photoFinish())
+			s, err := env.Client().Wait(t.Context(), start(t, env, "race", 3))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == "" {
+				first = string(s.Output)
+			}
+			if string(s.Output) != first {
+				t.Fatalf("run %d: %s, and %s in the first", n, s.Output, first)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d runs: %s", runs, first)
+}
