@@ -33,6 +33,7 @@ type shift struct {
 type task struct {
 	item  provider.LockedWorkItem
 	shift *shift
+	index int // in the shift
 	// reads and looks are what it shares with others of its execution that came with it.
 	reads *cancelRead
 	looks *look
@@ -81,7 +82,7 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 	s.base = activityContext{context.WithoutCancel(ctx), s.tellAt}
 	for i := range items {
 		t := &s.tasks[i]
-		t.item, t.shift, t.pushed = items[i], s, items[i].Record.Hold == nil
+		t.item, t.shift, t.index, t.pushed = items[i], s, i, items[i].Record.Hold == nil
 		t.reads, t.looks = readsFor(s.tasks[:i], items[i].ExecutionID)
 	}
 	s.line.busy = len(items)

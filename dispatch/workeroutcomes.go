@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -43,11 +44,13 @@ func (o *outcomes) look() (ends, running int) {
 	return len(o.ends), o.running
 }
 
+// take returns what has ended, in the order of the batch: those that end at one moment come in no order of their own.
 func (o *outcomes) take() []ended {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ends := o.ends
 	o.ends = nil
+	slices.SortStableFunc(ends, func(a, b ended) int { return a.task.index - b.task.index })
 	return ends
 }
 

@@ -15,7 +15,7 @@ import (
 // is called.
 type Order struct {
 	mu      sync.Mutex
-	parked  []*turnstile // in order of their names
+	parked  []*turnstile  // in order of their names
 	arrived chan struct{} // capacity 1
 	over    chan struct{} // closed by end
 }

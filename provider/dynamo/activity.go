@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -53,8 +52,8 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 	in.ReturnValues = types.ReturnValueUpdatedOld
 	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
 	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #ttl = :ttl")
-	was, err := p.updateOld(ctx, in)
-	if err == nil && was != nil && was[attrTTL] == nil {
+	was, written, err := p.updateOld(ctx, in)
+	if written && was[attrTTL] == nil {
 		err = p.takeBack(ctx, executionID, r.ActivityID)
 	}
 	if err != nil {
@@ -67,20 +66,20 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 // process that died could not take back.
 const recordLife = 400 * 24 * time.Hour
 
-// updateOld makes an update, and returns the old values of what it sets: nil where its condition fails, since what is there says more.
-func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, err error) {
+// updateOld makes an update, and returns the old values of what it sets. Nothing is written where its condition fails, since what is there
+// says more.
+func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, written bool, err error) {
 	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
 		out, err := p.table.UpdateItem(ctx, in)
 		if err == nil {
-			was = item{}
-			maps.Copy(was, out.Attributes)
+			was = out.Attributes
 		}
 		return err
 	})
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
-		return nil, nil
+		return nil, false, nil
 	}
-	return was, err
+	return was, err == nil, err
 }
 
 // takeBack deletes the item of an activity that has just come to be, where its instance is deleted. A deletion marks the cancel record before it
