@@ -17,7 +17,7 @@ type Orchestrator struct {
 	options  Options
 	provider provider.Provider
 	cache    *cache
-	alone    alone
+	alone    *alone
 }
 
 // NewOrchestrator makes an orchestrator. It calls nothing.
@@ -85,7 +85,7 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected)
 			continue
 		}
 		proven = proven || s.died >= diedAlone
-		if !o.hasTime(ctx) || !o.alone.take(ctx, time.After(reserve)) {
+		if !o.hasTime(ctx) || !o.alone.take(ctx, s.item.InstanceID, time.After(reserve)) {
 			failed = append(failed, o.giveBack(ctx, s.item.Messages)...)
 			continue
 		}

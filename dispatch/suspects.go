@@ -19,27 +19,60 @@ import (
 const longestWait = longestRetryDelay
 
 // alone is what a suspect holds while it runs: a process that polls has several batches in hand, and one suspect at a time.
-type alone chan struct{}
+type alone struct {
+	mu      sync.Mutex
+	taken   bool
+	waiting []*aloneWaiter // in the order of their keys, which does not depend on who came first
+}
 
-func newAlone() alone { return make(alone, 1) }
+type aloneWaiter struct {
+	key  string
+	turn chan struct{}
+}
+
+func newAlone() *alone { return &alone{} }
 
 // take waits until no other suspect runs in the process, or reports false when ctx ends or the time is up.
-func (a alone) take(ctx context.Context, up <-chan time.Time) bool {
-	select {
-	case a <- struct{}{}:
+func (a *alone) take(ctx context.Context, key string, up <-chan time.Time) bool {
+	a.mu.Lock()
+	if !a.taken {
+		a.taken = true
+		a.mu.Unlock()
 		return true
-	default:
 	}
+	w := &aloneWaiter{key: key, turn: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(a.waiting, w, func(x, y *aloneWaiter) int { return cmp.Compare(x.key, y.key) })
+	a.waiting = slices.Insert(a.waiting, at, w)
+	a.mu.Unlock()
+
 	select {
-	case a <- struct{}{}:
+	case <-w.turn:
 		return true
 	case <-up:
 	case <-ctx.Done():
 	}
-	return false
+	return !a.leave(w)
 }
 
-func (a alone) release() { <-a }
+// leave takes a waiter out, or reports false: it has got its turn meanwhile.
+func (a *alone) leave(w *aloneWaiter) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.Index(a.waiting, w)
+	if i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+func (a *alone) release() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.taken = len(a.waiting) > 0; a.taken {
+		close(a.waiting[0].turn)
+		a.waiting = a.waiting[1:]
+	}
+}
 
 // innocentFirst orders suspects: what has died least is most likely a neighbour of what kills, and the oldest has waited for longest.
 func innocentFirst(died, otherDied, deliveries, otherDeliveries int) int {
@@ -134,7 +167,7 @@ func (w *Worker) awaitTurn(ctx context.Context, t *task) bool {
 	defer up.Stop()
 	select {
 	case <-turn:
-		t.single = w.alone.take(ctx, up.C)
+		t.single = w.alone.take(ctx, t.item.Record.ID, up.C)
 	case <-up.C:
 		t.shift.line.leave(t)
 	case <-ctx.Done():

@@ -19,7 +19,7 @@ type Worker struct {
 	manager  *manager
 	// standings are what is known of the executions whose activities came again.
 	standings *standings
-	alone     alone
+	alone     *alone
 }
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
