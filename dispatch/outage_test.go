@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,12 +149,10 @@ func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 			h.startPending(ctx, fmt.Sprint("i-", n))
 		}
 		time.Sleep(3 * time.Minute)
-		sends := 0
+		var sends atomic.Int64
 		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
-			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
-				if sends++; sends == 1 {
-					return errors.New("refused")
-				}
+			if _, send := c.Input.(*sqs.SendMessageBatchInput); send && sends.Add(1) == 1 {
+				return errors.New("refused")
 			}
 			return next()
 		}

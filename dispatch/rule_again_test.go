@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -281,7 +280,7 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 			}
 			item = items[0]
 		}
-		if item.Anew != 2 || strings.Contains(item.Record.Body, "pickedUp") {
+		if item.Anew != 2 {
 			t.Errorf("%s", item.Record.Body)
 		}
 	})
