@@ -57,7 +57,7 @@ func (h *TaskHub) addIndexes() {
 	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByDue),
 		PartitionKey:   stringAttribute("due"),
-		SortKey:        stringAttribute("pk"),
+		SortKey:        stringAttribute("created"), // pk may be longer than an index's sort key, 1,024 bytes
 		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 	})
 }

@@ -151,7 +151,7 @@ func table() simaws.TableConfig {
 		Indexes: []simaws.Index{
 			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
-			{Name: "byDue", PartitionKey: "due", SortKey: "pk"},
+			{Name: "byDue", PartitionKey: "due", SortKey: "created"},
 		},
 	}
 }

@@ -38,9 +38,9 @@ const ran = 312
 // notApplicable are the tests of what neither DynamoDB Local nor real time has.
 var notApplicable = []string{
 	"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
-	"heads/AnInstanceIsReadStronglyConsistent",
+	"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 	"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
-	"activity records/RecordsAreReadStrongly", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
+	"activity records/RecordsAreReadStrongly",
 	"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 	"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
 	"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",

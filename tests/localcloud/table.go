@@ -27,7 +27,7 @@ func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 		}, {
 			IndexName:  aws.String("byDue"),
-			KeySchema:  []types.KeySchemaElement{key("due", types.KeyTypeHash), key("pk", types.KeyTypeRange)},
+			KeySchema:  []types.KeySchemaElement{key("due", types.KeyTypeHash), key("created", types.KeyTypeRange)},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}},
 	}
