@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,18 +214,18 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 	const many = 3000
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.putBlocked(ctx, many, "bad")
-		sends := 0
+		var sends atomic.Int64
 		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "SendMessageBatch" {
-				sends++
+				sends.Add(1)
 			}
 			return next()
 		}
 		h.orchestrator(registry(), "mended")
-		sends = 0
+		sends.Store(0)
 		h.wantWoken(many, "the first look after the deployment")
-		if sends > many/10+1 { // and one message asks the orchestrator to report
-			t.Errorf("%d wakes took %d calls", many, sends)
+		if sends.Load() > many/10+1 { // and one message asks the orchestrator to report
+			t.Errorf("%d wakes took %d calls", many, sends.Load())
 		}
 		for range 4 {
 			time.Sleep(2 * time.Minute)
