@@ -35,12 +35,19 @@ func custom(t *testing.T, props cdk.TaskHubProps, use func(awscdk.Stack, *cdk.Ta
 	return parsed
 }
 
+// days makes a duration, which is a call of jsii: one at a time.
+func days(n float64) awscdk.Duration {
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	return awscdk.Duration_Days(jsii.Number(n))
+}
+
 func TestPropsReachTheTemplate(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
 		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5),
-		Retention:                 awscdk.Duration_Days(jsii.Number(30)),
+		Retention:                 days(30),
 		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
 

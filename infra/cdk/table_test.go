@@ -36,7 +36,7 @@ func TestIndexes(t *testing.T) {
 		"":            {"pk", "sk"},
 		"byCreation":  {"gs", "created"},
 		"byAttention": {"attention", "updated"},
-		"byDue":       {"due", "pk"},
+		"byDue":       {"due", "created"},
 	}
 	got := map[string][]string{"": keysOf(table.properties)}
 	indexes, _ := table.get("GlobalSecondaryIndexes").([]any)
