@@ -11,28 +11,31 @@ import (
 
 // cancelRead is one read of an execution's cancel record, for all of a batch that are to begin.
 type cancelRead struct {
+	ctx     context.Context //nolint:containedctx // of all for whom it is, whoever comes first
 	begun   atomic.Bool
 	done    chan struct{}
 	cancels provider.Cancels
 	err     error
 }
 
-func newCancelRead() *cancelRead { return &cancelRead{done: make(chan struct{})} }
+func newCancelRead(ctx context.Context) *cancelRead {
+	return &cancelRead{ctx: ctx, done: make(chan struct{})}
+}
 
 // readsFor are the reads that a task shares with those before it: each is begun after the batch was received (R12).
-func readsFor(before []task, executionID string) (*cancelRead, *look) {
+func readsFor(ctx context.Context, before []task, executionID string) (*cancelRead, *look) {
 	for i := range before {
 		if before[i].item.ExecutionID == executionID {
 			return before[i].reads, before[i].looks
 		}
 	}
-	return newCancelRead(), newLook()
+	return newCancelRead(ctx), newLook(ctx)
 }
 
 // of reads, or waits for who does.
-func (r *cancelRead) of(ctx context.Context, p provider.Provider, it *provider.LockedWorkItem) (provider.CancelInfo, error) {
+func (r *cancelRead) of(p provider.Provider, it *provider.LockedWorkItem) (provider.CancelInfo, error) {
 	if r.begun.CompareAndSwap(false, true) {
-		r.cancels, r.err = p.ReadCancels(ctx, it.ExecutionID)
+		r.cancels, r.err = p.ReadCancels(r.ctx, it.ExecutionID)
 		close(r.done)
 	} else {
 		<-r.done

@@ -83,12 +83,13 @@ func (s *standings) of(executionID string) *standing {
 
 // look is one look at what an execution has settled, for all of a batch that are to begin.
 type look struct {
+	ctx   context.Context //nolint:containedctx // of all for whom it is, whoever comes first
 	begun atomic.Bool
 	done  chan struct{}
 	err   error
 }
 
-func newLook() *look { return &look{done: make(chan struct{})} }
+func newLook(ctx context.Context) *look { return &look{ctx: ctx, done: make(chan struct{})} }
 
 // of looks, or waits for who does, and reports whether an activity has ended, or is being ended.
 func (l *look) of(ctx context.Context, s *standings, p provider.Provider, it *provider.WorkItem) (over, deleted bool, err error) {
@@ -97,7 +98,7 @@ func (l *look) of(ctx context.Context, s *standings, p provider.Provider, it *pr
 		return over, deleted, nil // what is over is so for good
 	}
 	if l.begun.CompareAndSwap(false, true) {
-		l.err = x.read(ctx, p, it.Segment)
+		l.err = x.read(l.ctx, p, it.Segment) //nolint:contextcheck // of all for whom it is
 		close(l.done)
 	} else {
 		<-l.done

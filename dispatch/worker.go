@@ -152,6 +152,7 @@ type ending struct {
 // run executes an activity and collects how it ended, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	out := t.shift.out
+	ctx = perdure.ContextWithActivityInfo(ctx, info(&t.item))
 	run, hindered := w.ready(ctx, t)
 	if hindered != nil {
 		out.add(ended{t, *hindered})
@@ -202,10 +203,10 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
 				return nil, &ending{back: true}
 			}
-			reads, t.looks = newCancelRead(), newLook() // those of the others were before the wait
+			reads, t.looks = newCancelRead(ctx), newLook(ctx) // those of the others were before the wait
 		}
 	}
-	cancel, err := reads.of(ctx, w.provider, it)
+	cancel, err := reads.of(w.provider, it)
 	switch {
 	case err != nil:
 		w.options.Logger.ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue",

@@ -34,7 +34,7 @@ func newOrder() *Order {
 func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
-			o.park(inv.name + " " + c.Operation + " " + keyOf(c.Input))
+			o.park(inv.name + " " + c.Operation + " " + keyOf(c.Input) + onBehalf(ctx))
 		}
 		if inner != nil {
 			return inner(ctx, c, next)

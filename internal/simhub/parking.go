@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"runtime"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -30,7 +31,7 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 		inv, _ := ctx.Value(invocationKey{}).(*invocation)
 		switch {
 		case inv == nil && c.Service == lambda:
-			return s.call(&invocation{name: nameOf(c.Input)}, c, next)
+			return s.call(ctx, &invocation{name: nameOf(c.Input)}, c, next)
 		case inv == nil: // a test's own
 			return next()
 		case c.Operation == abandoning:
@@ -39,7 +40,7 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 			}
 			return next()
 		default:
-			return s.call(inv, c, next)
+			return s.call(ctx, inv, c, next)
 		}
 	}
 }
@@ -49,8 +50,8 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 const abandoning = "ChangeMessageVisibilityBatch"
 
 // call takes a call through its two points.
-func (s *Scheduler) call(inv *invocation, c simaws.Call, next func() error) error {
-	name := inv.name + " " + c.Operation + " " + keyOf(c.Input)
+func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, next func() error) error {
+	name := inv.name + " " + c.Operation + " " + keyOf(c.Input) + onBehalf(ctx)
 	at := func(after bool) error {
 		p := &point{who: inv.name, name: name, after: after}
 		switch {
@@ -85,6 +86,26 @@ func (s *Scheduler) call(inv *invocation, c simaws.Call, next func() error) erro
 
 // errRepeat: the response is lost, and the SDK tries again.
 var errRepeat = errors.New("simhub: the call is repeated")
+
+// onBehalf tells apart what makes the same call at one moment: the activity that it is for, if it is for one alone, and what of a
+// worker's manager, which asks beside those that begin.
+func onBehalf(ctx context.Context) string {
+	who := ""
+	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
+		who = fmt.Sprintf(" for #%d attempt %d", a.ActivityID, a.Attempt)
+	}
+	var pcs [callersLooked]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	for f, more := frames.Next(); more; f, more = frames.Next() {
+		if _, name, ok := strings.Cut(f.Function, "/perdure/dispatch.(*manager)."); ok {
+			return who + " by " + name
+		}
+	}
+	return who
+}
+
+// callersLooked is how deep the SDK's and a provider's frames may lie under a dispatcher's.
+const callersLooked = 64
 
 // stop parks an invocation, and says what becomes of it.
 func (s *Scheduler) stop(inv *invocation, p *point) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +110,8 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 		lost, err = p.RenewRecords(ctx, queue, lock, records...)
 		return err
 	}}
-	for executionID, into := range cancels {
+	for _, executionID := range slices.Sorted(maps.Keys(cancels)) {
+		into := cancels[executionID]
 		calls = append(calls, func() (err error) {
 			*into, err = p.ReadCancels(ctx, executionID)
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -69,18 +70,21 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	if err := p.canSchedule(); err != nil {
 		return fmt.Errorf("dynamo: hub %q: timers need schedules: %w", p.hub.Name, err)
 	}
-	creations := make([]func() error, len(timers))
-	byExecution := map[string][]provider.Timer{}
+	var creations []func() error
+	byExecution, made := map[string][]provider.Timer{}, map[string]bool{}
 	for i := range timers {
-		creations[i] = func() error { return p.createSchedule(ctx, &timers[i]) }
-		byExecution[timers[i].ExecutionID] = append(byExecution[timers[i].ExecutionID], timers[i])
+		if name := scheduleName(&timers[i]); !made[name] { // a queue may deliver a timer twice
+			made[name] = true
+			creations = append(creations, func() error { return p.createSchedule(ctx, &timers[i]) })
+			byExecution[timers[i].ExecutionID] = append(byExecution[timers[i].ExecutionID], timers[i])
+		}
 	}
 	if err := together(creations...); err != nil {
 		return err
 	}
 	var looks []func() error
-	for _, of := range byExecution {
-		looks = append(looks, func() error { return p.lookAgain(ctx, of) })
+	for _, executionID := range slices.Sorted(maps.Keys(byExecution)) {
+		looks = append(looks, func() error { return p.lookAgain(ctx, byExecution[executionID]) })
 	}
 	return together(looks...)
 }
