@@ -98,7 +98,7 @@ func simulate(t *testing.T, seed uint64, trace bool) {
 	}
 	w.limited(o.MaxAttempts)
 	var sim *simhub.Scheduler
-	spins := time.AfterFunc(20*time.Second, func() { // outside of the bubble: in real time
+	spins := time.AfterFunc(2*time.Minute, func() { // outside of the bubble: in real time, on a machine that may be busy
 		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))
 	})
 	defer spins.Stop()
