@@ -116,8 +116,8 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
-		ExactRetries: o.options.ExactRetries,
-		SegmentOf:    x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
+		ExactRetries: o.options.ExactRetries, BuildID: o.options.BuildID,
+		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
 	})
 	x.fetch = o.fetch(ctx, read.InstanceID)
 	if err := x.instance.Replay(events); err != nil {
@@ -126,6 +126,11 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 			return nil, err
 		}
 		x.broken = err
+		return x, nil
+	}
+	if d := x.instance.Differences(); d.Count > 0 {
+		o.options.Logger.WarnContext(ctx, "the code gives other inputs by now than the build did that decided them: those in history are kept",
+			"instance", read.InstanceID, "execution", read.Head.ExecutionID, "build", o.options.BuildID, "inputs", d.Count, "first", d.First)
 	}
 	return x, nil
 }

@@ -13,36 +13,64 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
+// ReplayOption is an option of Replay.
+type ReplayOption func(*replayOptions)
+
+type replayOptions struct{ otherInputs bool }
+
+// AllowOtherInputs is for code that gives activities and other orchestrations other inputs than it did, and is meant to. What was
+// recorded stands for running instances; Replay logs what differs and does not fail the test for it.
+func AllowOtherInputs() ReplayOption {
+	return func(o *replayOptions) { o.otherInputs = true }
+}
+
 // Replay runs the code in r against the history of a real instance, as `perdure history --json` wrote it, and fails the
 // test when the code would not have taken the same decisions. Keep a few histories in testdata: they find changes that
 // would block running instances before those are deployed.
-func Replay(tb testing.TB, r *perdure.Registry, document []byte) {
+//
+// The test fails as well when the code gives an activity or another orchestration another input than the one recorded. That blocks no
+// instance once it is deployed under another build id, but whoever has not meant it has code that depends on the order of a map, on
+// the clock or on chance; AllowOtherInputs is for whoever has.
+func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()
+	var o replayOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
 	doc, err := history.DecodeDocument(document)
 	if err != nil {
 		tb.Fatalf("perduretest: recorded history: %v", err)
 	}
 	for _, x := range doc.Executions {
-		if err := replayExecution(r, &doc, x.ExecutionID, x.Events); err != nil {
+		differences, err := replayExecution(r, &doc, x.ExecutionID, x.Events)
+		switch {
+		case err != nil:
 			tb.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
+		case differences.Count > 0 && o.otherInputs:
+			tb.Logf("perduretest: instance %q, execution %s: %d inputs differ from those recorded: %s",
+				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
+		case differences.Count > 0:
+			tb.Errorf("perduretest: instance %q, execution %s: %d inputs differ from those recorded (AllowOtherInputs, if they are meant to): %s",
+				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		}
 	}
 }
 
-func replayExecution(r *perdure.Registry, doc *history.Document, executionID string, events []history.Event) error {
+func replayExecution(r *perdure.Registry, doc *history.Document, executionID string, events []history.Event) (differences replay.Differences, err error) {
 	version := events[0].Version
 	if i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.TurnStarted }); i >= 0 {
 		version = events[i].Version
 	}
 	code, ok := r.Orchestration(events[0].Name, version)
 	if !ok {
-		return fmt.Errorf("orchestration %q version %q is not registered", events[0].Name, version)
+		return differences, fmt.Errorf("orchestration %q version %q is not registered", events[0].Name, version)
 	}
 	x := replay.New(code, replay.Options{
 		InstanceID: doc.InstanceID, ExecutionID: executionID, Logger: slog.New(slog.DiscardHandler), Fetch: within(doc),
 	})
 	defer x.Close()
-	return x.Replay(events)
+	err = x.Replay(events)
+	return x.Differences(), err
 }
 
 // within finds what an execution refers to among all those of the document.

@@ -64,7 +64,7 @@ func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *his
 	if id == "" {
 		id = x.childID(x.lastID + 1)
 	}
-	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id})
+	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id, input: s.Input})
 	if added {
 		ev.Version, ev.StartID, ev.Input = s.Version, x.startID(ev.ID), inline(s.Input)
 		if kind == history.SubOrchestrationScheduled {

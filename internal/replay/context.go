@@ -34,7 +34,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	if c.scope.cancelled != nil {
 		return c.tooLate(a.Name)
 	}
-	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name})
+	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name, input: a.Input})
 	if added {
 		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), c.x.recorded(a.Retry)
 		ev.StartToCloseMs, ev.HeartbeatMs, ev.ScheduleToCloseMs = milliseconds(a.StartToClose), milliseconds(a.Heartbeat), milliseconds(a.ScheduleToClose)

@@ -47,6 +47,8 @@ type execution struct {
 
 	replaying bool
 	past      []history.Event // the history being replayed
+	decidedBy string          // the build whose turn is being replayed
+	differing Differences     // what the code gives to others by now
 	next      int             // the first of past that is not applied
 	out       []history.Event // the events of this turn
 	consumed  int             // the messages of this turn that were used up

@@ -43,6 +43,8 @@ type Options struct {
 	TurnLimit time.Duration
 	// ExactRetries records retry policies without their jitter: for tests of exact times.
 	ExactRetries bool
+	// BuildID names the code; empty is no build's. Replay holds it to the inputs that the same build decided on, and tells Differences from those of others.
+	BuildID string
 	// SegmentOf tells in which segment of the execution an event lies, or will lie if it is of the turn under way. Nil: large data of
 	// external events is copied where it could be referred to.
 	SegmentOf func(eventID int64) int64
@@ -109,6 +111,9 @@ func (i *Instance) OpenActivity(id int64) bool {
 	}
 	return !slices.ContainsFunc(i.x.parked, func(ev history.Event) bool { return slices.Contains(ev.Settles(), id) })
 }
+
+// Differences are the inputs that code of another build decided on, and that this code would not. It must not be called while a turn runs.
+func (i *Instance) Differences() Differences { return i.x.differing }
 
 // Ended reports whether the execution is over.
 func (i *Instance) Ended() bool { return i.last.ended }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// decision is what replay compares: what the code asked for, but not what it said about it.
+// decision is what replay compares: what the code asked for and with what input, but not what else it said about it.
 type decision struct {
 	kind    history.Kind
 	name    string // of the activity, the external event or the other orchestration
@@ -17,6 +18,8 @@ type decision struct {
 	sources []history.Range
 	// instanceID is that of the other orchestration.
 	instanceID string
+	// input is what the activity or the other orchestration is given; nil where there is none to compare.
+	input json.RawMessage
 }
 
 // decide takes a decision of the code. Live it adds an event, which the caller completes: added is true. On replay it
@@ -56,6 +59,11 @@ func (x *execution) match(d *decision) (*history.Event, error) {
 		return nil, x.divergenceOf(d)
 	}
 	ev := &x.past[x.next]
+	if d.input != nil && !sameInput(ev.Input, d.input) {
+		if err := x.differ(d, ev); err != nil {
+			return nil, err
+		}
+	}
 	x.next++
 	x.lastID = ev.ID
 	return ev, nil

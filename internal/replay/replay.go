@@ -53,7 +53,7 @@ func (x *execution) relive(ev *history.Event) error {
 		x.keep(ev)
 		x.blocked = true
 	case history.TurnStarted:
-		x.now, x.blocked = ev.Time, false
+		x.now, x.blocked, x.decidedBy = ev.Time, false, ev.BuildID
 		if n := int(ev.Parked); n > 0 {
 			x.parked = x.parked[min(n, len(x.parked)):]
 		} else {

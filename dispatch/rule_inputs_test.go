@@ -1,0 +1,98 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// ranging is a registry whose orchestration calls an activity for each key, in an order: of a map it would be another each time.
+func ranging(keys ...string) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "echo", func(_ context.Context, key string) (string, error) { return key, nil })
+	perdure.AddOrchestration(r, "ranging", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		var all []*perdure.Future[string]
+		for _, k := range keys {
+			all = append(all, perdure.CallActivityByName[string](ctx, "echo", k))
+		}
+		said := ""
+		for _, f := range all {
+			v, err := f.Await(ctx)
+			if err != nil {
+				return "", err
+			}
+			said += v
+		}
+		return said, nil
+	})
+	return r
+}
+
+// work runs what waits in the queue of activities.
+func (h *hub) work(r *perdure.Registry) {
+	h.t.Helper()
+	if failed := h.activities(r).HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 {
+		h.t.Errorf("%d activities were not done", len(failed))
+	}
+}
+
+// A loop over a map gives the same calls other inputs each time it is replayed: some keys would be used twice, others never.
+func TestALoopOverAMapIsTold(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: ranging("a", "b", "c")}, func(ctx context.Context, h *hub) {
+		in := h.start("ranging", 0)
+		h.give(h.orchestrator(ranging("a", "b", "c"), "one"))
+		h.work(ranging())
+		for range 3 {
+			h.give(h.orchestrator(ranging("a", "c", "b"), "one")) // another process of the build, in which nothing is warm
+			time.Sleep(10 * time.Minute)
+		}
+		now := h.read(in)
+		if d := now.Diagnosis; now.Status != provider.StatusBlocked || d == nil || d.Type != history.TypeNondeterminism || d.EventID != 4 ||
+			d.Expected != `ActivityScheduled "echo" with the input "b"` || d.Got != `ActivityScheduled "echo" with the input "c"` {
+			t.Fatalf("the instance is %s: %+v", now.Status, d)
+		}
+		time.Sleep(time.Second)
+		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
+		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
+		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != `"abc"` {
+			t.Errorf("mended, it ended with %s, %v", end.Output, err)
+		}
+	})
+}
+
+// A deployment may change what an activity is given. What was decided before stands, and the log says so.
+func TestAnotherBuildMayChangeAnInput(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: ranging("a", "b")}, func(ctx context.Context, h *hub) {
+		in := h.start("ranging", 0)
+		h.give(h.orchestrator(ranging("a", "b"), "one"))
+		h.work(ranging())
+		var log bytes.Buffer
+		next := dispatch.NewOrchestrator(dispatch.Options{
+			Registry: ranging("a", "B"), Provider: h.Provider, BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		defer next.Close()
+		h.give(next)
+		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
+			t.Errorf("it ended with %s, %v, want what was decided before", end.Output, err)
+		}
+		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1", `history has ActivityScheduled \"echo\" with the input \"b\"`} {
+			if !strings.Contains(strings.ReplaceAll(log.String(), `\\\"`, `\"`), want) {
+				t.Errorf("the log lacks %s:\n%s", want, log.String())
+			}
+		}
+	})
+}
