@@ -45,6 +45,11 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	log := slog.DiscardHandler
+	if o.Logger != nil {
+		log = o.Logger.Handler()
+	}
+	o.Logger = slog.New(vigilant{log, t})
 	e := &Env{t: t, calls: make(chan func())}
 	over := make(chan struct{})
 	go func() {

@@ -78,11 +78,14 @@ func (x *execution) parkForGood() {
 // enter is the gate of every call that decides or waits.
 func (x *execution) enter() {
 	mode := x.mode.Load()
+	// Replay cannot have foreign calls, since the turn that made the history had none, and must be fast.
+	if mode == resting || mode != reliving && onForeignGoroutine() {
+		x.expel()
+	}
 	if mode == unwinding {
 		runtime.Goexit() // again, in each deferred call that gets here
 	}
-	// Replay cannot have foreign calls, since the turn that made the history had none, and must be fast.
-	if x.current == nil || !x.replaying && onForeignGoroutine() {
+	if x.current == nil {
 		x.expel()
 	}
 	if mode == abandoned || x.foreign.Load() != nil {
@@ -93,10 +96,20 @@ func (x *execution) enter() {
 	}
 }
 
-// expel ends the goroutine that has no business here, and voids the execution. A panic would end the process.
+// expel ends the goroutine that has no business here, and voids the execution. A panic would end the process. Where no turn is under way,
+// the last one may be committed and no other may follow: all that can be done is to say so.
 func (x *execution) expel() {
-	x.foreign.CompareAndSwap(nil, &ForeignGoroutineError{InstanceID: x.options.InstanceID, Stack: stack()})
-	runtime.Goexit()
+	defer runtime.Goexit()
+	e := &ForeignGoroutineError{InstanceID: x.options.InstanceID, Stack: stack()}
+	if first := x.foreign.CompareAndSwap(nil, e); !first {
+		return
+	}
+	if mode := x.mode.Load(); (mode == resting || mode == unwinding) && x.options.Logger != nil {
+		late := *e // e may be in a turn's hands by now
+		late.Late = true
+		x.options.Logger.Error("an orchestration's context was used on a goroutine that is not the orchestration's, after its turn was over: what it asked for is lost",
+			"instance", x.options.InstanceID, "execution", x.options.ExecutionID, "error", &late)
+	}
 }
 
 // await parks the running coroutine until one of the tasks is done, and returns the index of the first that is; -1 when the scope is

@@ -55,6 +55,8 @@ type ForeignGoroutineError struct {
 	InstanceID string
 	// Stack is where the call was made.
 	Stack string
+	// Late says that the call was made when no turn was under way: the last one may be committed, without what was asked for.
+	Late bool
 }
 
 func (e *ForeignGoroutineError) Error() string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,8 @@ type execution struct {
 	current    *coroutine
 	aside      bool // a side effect is being produced: the code may ask for nothing meanwhile
 
+	goroutines int // of the process, before the turn
+
 	replaying bool
 	past      []history.Event // the history being replayed
 	decidedBy string          // the build whose turn is being replayed
@@ -62,9 +65,11 @@ type execution struct {
 
 // The modes of an execution.
 const (
-	live      int32 = iota
-	abandoned       // the watchdog gave up: the code parks at its next call
-	unwinding       // the coroutines end at their next call
+	resting int32 = iota // no turn is under way: nothing of the code's own runs
+	live
+	reliving  // history
+	abandoned // the watchdog gave up: the code parks at its next call
+	unwinding // the coroutines end at their next call
 )
 
 func newExecution(o Orchestration, opts Options) *execution {
@@ -123,9 +128,29 @@ func (x *execution) run() {
 	x.ready, x.resumed = x.ready[:0], 0
 }
 
+// lastCalls is how often a turn gives way to goroutines that its code has left behind, at the end of the execution.
+const lastCalls = 50
+
+// yield lets goroutines that the code has left behind call at last, if they do so at once: then the turn is void. It costs nothing where
+// there are no more goroutines than before the turn.
+func (x *execution) yield() {
+	for range lastCalls {
+		if runtime.NumGoroutine() <= x.goroutines || x.foreign.Load() != nil {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 // leave ends a turn or a replay and tells what it came to. Code that ended by Goexit took the goroutine of the turn with it,
 // so this may not rely on anything that comes after run.
 func (x *execution) leave() result {
+	if x.ended && !x.replaying {
+		x.yield()
+	}
+	if !x.mode.CompareAndSwap(live, resting) { // before foreign is looked at: who comes later sees that
+		x.mode.CompareAndSwap(reliving, resting)
+	}
 	if x.replaying && x.ended && !x.stuck() && x.next < len(x.past) {
 		x.void = x.divergence(x.idle())
 	}

@@ -9,6 +9,7 @@ import (
 // replay applies committed events. What the code decides on the way moves x.next as well.
 func (x *execution) replay(events []history.Event) {
 	x.replaying, x.past, x.next = true, events, 0
+	x.mode.CompareAndSwap(live, reliving)
 	for x.next < len(x.past) && !x.stuck() {
 		ev := &x.past[x.next]
 		if ev.ID != x.lastID+1 {

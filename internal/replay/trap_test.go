@@ -403,3 +403,69 @@ func TestFailedBodyEndsFailed(t *testing.T) {
 		t.Errorf("%s: %+v", last.String(), last.Error)
 	}
 }
+
+// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing is committed. Should it
+// come too late after all, it is told of. It is never silent.
+func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
+	t.Parallel()
+	const turns = 200
+	voided := 0
+	for range turns {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			opts := options
+			opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			x := replay.New(body(func(c *replay.Context) { go activity(c, "a") }), opts)
+			if err := x.Replay([]history.Event{started}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b"})
+			x.Close()
+			synctest.Wait()
+			if err != nil {
+				as[*replay.ForeignGoroutineError](t, err)
+				voided++
+			} else if !strings.Contains(log.String(), "is lost") {
+				t.Error("nothing was told")
+			}
+		})
+	}
+	t.Logf("%d of %d turns were voided", voided, turns)
+	if voided < turns/2 {
+		t.Errorf("only %d of %d turns were voided", voided, turns)
+	}
+}
+
+// One that calls later, when the turn is committed, the instance over and gone, is told of in the log: what it asked for is lost.
+func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
+	t.Parallel()
+	for name, closed := range map[string]bool{"before the instance is dropped": false, "after it": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			past, opts := false, options
+			opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			x := replay.New(body(func(c *replay.Context) {
+				go func() {
+					time.Sleep(time.Minute)
+					activity(c, "a")
+					past = true
+				}()
+			}), opts)
+			if err := x.Replay([]history.Event{started}); err != nil {
+				t.Fatal(err)
+			}
+			wantKinds(t, turn(t, x)[1:], "OrchestrationCompleted #3")
+			if closed {
+				x.Close()
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			x.Close()
+			for _, want := range []string{"level=ERROR", "instance=order-17", "execution=01JEXECUTION", "is lost", "TestForeignGoroutineThatCallsTooLateIsTold"} {
+				if past || !strings.Contains(log.String(), want) {
+					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())
+				}
+			}
+		})
+	}
+}

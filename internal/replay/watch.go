@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -28,6 +29,7 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after it was given up", i.x.options.InstanceID)
 	}
 	go func() {
+		i.x.goroutines = runtime.NumGoroutine()
 		defer i.finish()
 		work()
 	}()
@@ -85,6 +87,7 @@ func (i *Instance) take() bool {
 		return false
 	}
 	i.running = true
+	i.x.mode.CompareAndSwap(resting, live)
 	return true
 }
 
