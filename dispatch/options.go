@@ -37,8 +37,8 @@ type Options struct {
 	// (perdure.WithRetention). Default: for ever.
 	Retention time.Duration
 	// SendAnewAfter is in which delivery a work item that its code had no part in failing (this build does not know it, its outcome
-	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 5;
-	// negative: never, it ends in the dead letters.
+	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 50, half of
+	// them: what is sent anew while its old record cannot be deleted is there twice. Negative: never, it ends in the dead letters.
 	SendAnewAfter int
 
 	// LockAfter is how long an activity runs on the lock that came with its pushed record; one that takes longer is leased.
@@ -62,7 +62,7 @@ const (
 	defaultTurnLimit  = 10 * time.Second
 
 	defaultMaxAttempts   = 10
-	defaultSendAnewAfter = 5
+	defaultSendAnewAfter = 50
 
 	defaultLockAfter          = 3 * time.Second
 	defaultLockTimeout        = 30 * time.Second

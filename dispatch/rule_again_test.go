@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -261,7 +262,7 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))
-		old := tr.worker(perdure.NewRegistry())
+		old := dispatch.NewWorker(dispatch.Options{Registry: perdure.NewRegistry(), Provider: tr.Provider, SendAnewAfter: 5})
 		item := tr.workItems()[0]
 		for _, want := range []time.Duration{32 * time.Second, 5 * time.Minute} {
 			if item.Attempt != 2 || item.NotBefore == nil {

@@ -50,7 +50,7 @@ func cursorOf(x provider.Origin, s provider.Segment) sendCursor {
 }
 
 func (c *sendCursor) key() item {
-	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(fmt.Sprintf("%s%010d", skCursors, c.sequence))}
+	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(cursorSK(c.sequence))}
 }
 
 // readCursor reads how far a segment was sent, strongly consistent: nothing, where none is there.

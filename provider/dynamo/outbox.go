@@ -65,17 +65,15 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 		}
 		executions = append(executions, x)
 	}
-	refused, err := out.flush(ctx)
-	if u := endOf(o); err == nil && o.Head.Segment > 0 { // else the instance was written together with its h#0
-		err = p.publish(ctx, &u)
-	}
-	if err != nil {
-		return refused, err
+	if u := endOf(o); o.Head.Segment > 0 { // else the instance was written together with its h#0
+		if err := p.publish(ctx, &u); err != nil {
+			return out.refused, err
+		}
 	}
 	for _, x := range executions {
 		p.dropSchedules(ctx, x.Head.ExecutionID, cancelledTimers(x.Segments, since(x, from)))
 	}
-	return refused, nil
+	return out.refused, nil
 }
 
 // since is the index of the first segment that has consumed the message at from; there may be none.

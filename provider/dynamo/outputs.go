@@ -15,7 +15,7 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	if err != nil {
 		return refused, err
 	}
-	never, err := p.sendAll(ctx, queues)
+	never, err := p.sendAll(ctx, queues, nil)
 	return append(refused, refusedBySQS(never)...), err
 }
 
@@ -49,6 +49,7 @@ func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]en
 			continue
 		}
 		e, err := newEntry(&w, w.ActivityID, mostOf(w.PickedUp))
+		e.event = w.ActivityID
 		if w.NotBefore != nil {
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
@@ -79,7 +80,9 @@ func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]ent
 			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
 			continue
 		}
-		e.id = id
+		if e.id = id; m.Kind == provider.MessageStart { // the others name events of other executions, or none
+			e.event = id
+		}
 		queues[p.hub.InboxURL] = append(queues[p.hub.InboxURL], e)
 	}
 	return refused

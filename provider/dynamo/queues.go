@@ -42,6 +42,7 @@ const parallelSends = 16
 // entry is a message to send.
 type entry struct {
 	id    int64
+	event int64 // the event of the execution's own that caused it; 0: not to be told from others
 	body  string
 	group string // FIFO only
 	dedup string // FIFO only
@@ -57,20 +58,24 @@ const (
 )
 
 // sendAll sends to several standard queues, in parallel, and checks every entry's result (R9). Entries that SQS refuses for
-// what they are, and always will, are returned apart from what may succeed another time.
-func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) (refused []refusedEntry, err error) {
+// what they are, and always will, are returned apart from what may succeed another time. What was taken is added to sent, if that is
+// asked for, whatever became of the rest.
+func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry, sent *[]sentBatch) (refused []refusedEntry, err error) {
 	var mu sync.Mutex
 	var sends []func() error
 	for url, entries := range queues {
 		for _, batch := range batches(entries) {
 			sends = append(sends, func() error {
-				err := p.sendBatch(ctx, url, batch)
+				taken, err := p.sendSome(ctx, url, batch)
+				mu.Lock()
+				defer mu.Unlock()
+				if sent != nil {
+					*sent = append(*sent, sentBatch{url, taken})
+				}
 				partial, ok := errors.AsType[*partialError](err)
 				if !ok || len(partial.refused) == 0 {
 					return err
 				}
-				mu.Lock()
-				defer mu.Unlock()
 				refused = append(refused, partial.refused...)
 				return nil
 			})
@@ -78,6 +83,23 @@ func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry) (refu
 	}
 	err = together(sends...)
 	return refused, err
+}
+
+// sentBatch is what a queue has taken of a batch.
+type sentBatch struct {
+	url     string
+	entries []entry
+}
+
+// without is a batch without what is left of it, and what was refused.
+func without(batch, left []entry, refused []refusedEntry) []entry {
+	if len(left)+len(refused) == 0 {
+		return batch
+	}
+	return slices.DeleteFunc(slices.Clone(batch), func(e entry) bool {
+		return slices.ContainsFunc(left, func(l entry) bool { return l.id == e.id }) ||
+			slices.ContainsFunc(refused, func(r refusedEntry) bool { return r.id == e.id })
+	})
 }
 
 // sendInOrder sends to a FIFO queue, one batch after the other.
@@ -131,17 +153,24 @@ func batches(entries []entry) [][]entry {
 // sendBatch sends one batch, and again those entries that SQS may take another time. What is left then is a partialError with the
 // entries that it refused for what they are.
 func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
+	_, err := p.sendSome(ctx, url, batch)
+	return err
+}
+
+// sendSome is sendBatch that returns what was taken.
+func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (taken []entry, err error) {
+	left := batch
 	var refused []refusedEntry
-	return call(ctx, "SQS.SendMessageBatch", "", func() error {
-		out, err := p.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries(batch)})
+	err = call(ctx, "SQS.SendMessageBatch", "", func() error {
+		out, err := p.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries(left)})
 		if err != nil {
 			return err
 		}
 		faults, again := blame(out.Failed)
-		refused = append(refused, refusals(batch, faults)...)
+		refused = append(refused, refusals(left, faults)...)
+		left = remaining(left, again, faults)
 		switch {
 		case len(again) > 0:
-			batch = remaining(batch, again, faults)
 			return notTaken(url, again)
 		case len(refused) > 0:
 			return &partialError{url: url, failed: len(refused), code: refused[0].code, message: refused[0].message, fault: true, refused: refused}
@@ -149,6 +178,7 @@ func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) err
 			return nil
 		}
 	})
+	return without(batch, left, refused), err
 }
 
 // refusedEntry is an entry that SQS will never take, and what it said.

@@ -25,29 +25,40 @@ const (
 type outbox struct {
 	p *Provider
 	// again: it was, or may have been, sent before, and cursors may be there.
-	again   bool
+	again bool
+	// taken is what SQS has taken of the execution that is being sent; nil where nobody keeps it.
+	taken   *takenOutputs
 	few     provider.Outputs
 	refused []provider.OutputFailure
 }
 
 // sendSegment sends what a segment caused that was just committed.
 func (p *Provider) sendSegment(ctx context.Context, x provider.Origin, s provider.Segment) ([]provider.OutputFailure, error) {
-	out := outbox{p: p}
-	if err := out.send(ctx, x, s, nil); err != nil {
-		return out.refused, err
+	out := outbox{p: p, taken: &takenOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
+	err := out.send(ctx, x, s, nil)
+	if err == nil {
+		_, err = out.flush(ctx)
 	}
-	return out.flush(ctx)
+	out.note(ctx)
+	return out.refused, err
 }
 
 // sendUnsettled sends what an execution caused since it consumed the message at from, and still waits for.
 func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, from provider.Position) error {
+	segments := o.Segments[since(o, from):]
+	if len(segments) == 0 {
+		return nil
+	}
+	b.taken = &takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
+	defer b.note(ctx)
 	settled := provider.Settled(o.Segments)
-	for _, s := range o.Segments[since(o, from):] {
+	for _, s := range segments {
 		if err := b.send(ctx, o.Origin(), s, func(id int64) bool { return settled[id] }); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := b.flush(ctx)
+	return err
 }
 
 // send takes what a segment caused, but for what is settled, and sends it at the latest with the next flush.
@@ -73,9 +84,14 @@ func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(e
 
 // flush sends what has gathered, and returns what of everything can never be sent.
 func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
-	refused, err := b.p.sendOutputs(ctx, &b.few)
+	queues, refused, err := b.p.entriesOf(&b.few)
 	b.few = provider.Outputs{}
 	b.refused = append(b.refused, refused...)
+	if err != nil {
+		return b.refused, err
+	}
+	never, err := b.offer(ctx, queues, b.again)
+	b.refused = append(b.refused, refusedBySQS(never)...)
 	return b.refused, err
 }
 
@@ -156,7 +172,7 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 	if err != nil {
 		return err
 	}
-	never, err := b.p.sendAll(ctx, queues)
+	never, err := b.offer(ctx, queues, false) // the cursor says what of it is sent
 	if err != nil {
 		return err
 	}
@@ -169,7 +185,7 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 
 // stopped keeps the cursor of a segment of which not all is sent, and tells so.
 func (b *outbox) stopped(ctx context.Context, c *sendCursor, why error) error {
-	b.p.keepCursor(ctx, c)
+	_ = together(func() error { b.p.keepCursor(ctx, c); return nil }, func() error { b.note(ctx); return nil })
 	if why == nil {
 		why = errNoTime
 	}

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -243,15 +244,16 @@ func foreignExecution(f *fixture) {
 
 // The message at 1 was consumed two executions ago: what each of them caused since, and what outlives it, is sent again.
 func redispatchAcross(f *fixture) {
-	e := f.start("a")
-	e.commit(turnStarted(), activity(Queue), detached("b"))
-	next := e.continueAs("x2", detached("c"), activity(Queue))
-	last := next.continueAs("x3", turnStarted(), detached("d"))
-	_, err := f.p.AckOrchestrationItem(f.ctx(), last.turn(turnStarted(), activity(Queue)))
-	f.must(err)
-	f.messages()
-	f.work(Queue)
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
+		id := fmt.Sprint("from-", from)
+		e := f.start(id)
+		e.commit(turnStarted(), activity(Queue), detached("b"))
+		next := e.continueAs(id+"-x2", detached("c"), activity(Queue))
+		last := next.continueAs(id+"-x3", turnStarted(), detached("d"))
+		_, err := f.p.AckOrchestrationItem(f.ctx(), last.turn(turnStarted(), activity(Queue)))
+		f.must(err)
+		f.messages()
+		f.work(Queue)
 		f.Pass(6 * time.Minute) // else a queue takes it for a repetition
 		f.redispatch(last, at(from))
 		var starts []string
@@ -262,7 +264,7 @@ func redispatchAcross(f *fixture) {
 		if got := strings.Join(starts, " "); got != want {
 			f.t.Errorf("from the message at %d: started %q, want %q", from, got, want)
 		}
-		if ws := f.work(Queue); len(ws) != 1 || ws[0].ExecutionID != "x3" {
+		if ws := f.work(Queue); len(ws) != 1 || ws[0].ExecutionID != id+"-x3" {
 			f.t.Errorf("from the message at %d: work items %s, want that of the current execution", from, text(ws))
 		}
 	}

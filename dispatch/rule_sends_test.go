@@ -1,0 +1,151 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// What is sent once is not sent again: a dispatch that is repeated leaves out what is known to be taken, and what workers send anew does
+// not multiply.
+
+// half makes half of all calls fail for an hour: which, is a matter of what they are about and how often it was tried.
+func (h *hub) half() {
+	began, tries := time.Now(), map[string]int{}
+	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		about := c.Operation
+		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
+			about = *in.Entries[0].MessageBody
+		}
+		if about == "ReceiveMessage" { // the test's own
+			return next()
+		}
+		h.mu.Lock()
+		tries[about]++
+		sum := fnv.New64a()
+		_, _ = fmt.Fprint(sum, about, tries[about])
+		fails := time.Since(began) < time.Hour && rand.New(rand.NewPCG(sum.Sum64(), 1)).Float64() < 0.5
+		if fails {
+			h.calls = slices.DeleteFunc(h.calls, func(made simaws.Call) bool { return made.Number == c.Number })
+		}
+		h.mu.Unlock()
+		if fails {
+			return simhub.ErrFailed
+		}
+		return next()
+	}
+}
+
+// In an hour in which half of all calls fail a turn's message comes again and again: of each turn, however small, all that SQS has taken
+// is left out the next time.
+func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 20, 300, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: broad(), Environments: 3}, func(_ context.Context, h *hub) {
+				h.start("wide", n)
+				h.half()
+				deliveries := 0
+				for end := time.Now().Add(2 * time.Hour); time.Now().Before(end); time.Sleep(time.Second) {
+					if records := h.receive("sim://inbox.fifo"); len(records) > 0 {
+						failed := h.Orchestrators[deliveries%3].HandleRecords(h.t.Context(), records)
+						if deliveries++; len(failed) == 0 {
+							_ = h.Provider.DeleteRecords(h.t.Context(), "inbox", records...)
+						}
+					}
+				}
+				sent, all := sentBy(h.made()), 0
+				maps.DeleteFunc(sent, func(about string, _ int) bool { return !strings.HasSuffix(about, " timer 0") }) // that of a refresh
+				for _, times := range sent {
+					all += times
+				}
+				most := slices.Max(slices.Collect(maps.Values(sent)))
+				t.Logf("%d activities, %d deliveries of their turn: sent %.2f times each, one of them %d times", n, deliveries, float64(all)/float64(n), most)
+				if len(sent) != n || float64(all) > 2.5*float64(n) || most > 5 {
+					t.Errorf("%d of %d were sent, by %d messages, one of them %d times", len(sent), n, all, most)
+				}
+			})
+		})
+	}
+}
+
+// What a repeated dispatch has sent, no later one sends again: the message of a turn may be delivered a hundred times. That costs a read
+// and a write once, and a read each time; nothing, where there is nothing left to send.
+func TestR9WhatARepeatedDispatchHasSentIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	inBubble(t, simhub.Options{Registry: broad(), Environments: 2}, func(ctx context.Context, h *hub) {
+		in := h.start("everything", n)
+		records := h.receive("sim://inbox.fifo")
+		for i := range 10 {
+			h.Orchestrators[i%2].HandleRecords(ctx, records)
+		}
+		for about, times := range sentBy(h.made()) {
+			if times != 2 { // by the first dispatch, of which nothing is known, and by the second
+				t.Errorf("%s was sent %d times", about, times)
+			}
+		}
+		notes := 0
+		for _, c := range h.made() {
+			if put, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(put.Item, "sk"), "o#") {
+				notes++
+			}
+		}
+		if note := h.item("x#"+in.ExecutionID, "o#0000000002#taken"); notes != 1 || note["ttl"] == nil {
+			t.Errorf("%d notes, the last is %v", notes, note)
+		}
+		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
+			t.Fatal(err)
+		}
+		if note := h.item("x#"+in.ExecutionID, "o#0000000002#taken"); note != nil {
+			t.Errorf("the purge has left %v", note)
+		}
+	})
+}
+
+// In an hour in which half of all calls fail a worker cannot tell most outcomes at once. That must not make copies of their work items,
+// of which each makes more.
+func TestR13AnHourInWhichHalfOfAllCallsFailMultipliesNoWork(t *testing.T) {
+	t.Parallel()
+	sent, ran, all := 0, 0, 0
+	const seeds, n = 20, 20
+	for seed := range uint64(seeds) {
+		p := &patient{w: newWitness(), sent: map[[2]int64]int{}, ran: map[[2]int64]int{}}
+		o := simhub.Options{
+			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5, StormFor: outage}, Mortal: true,
+			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				err := next()
+				if err == nil {
+					p.see(c)
+				}
+				return err
+			},
+		}
+		inBubble(t, o, func(ctx context.Context, h *hub) {
+			h.start("fan", n)
+			if err := h.Scheduler.Run(ctx, 48*time.Hour); err != nil {
+				t.Errorf("-seed=%d: %v", seed, err)
+			}
+		})
+		for activity, times := range p.sent {
+			sent, ran, all = max(sent, times), max(ran, p.ran[activity]), all+times
+		}
+	}
+	t.Logf("%d hubs of %d activities: work items were sent %.2f times each, one of them %d times; the code of one began %d times", seeds, n, float64(all)/seeds/n, sent, ran)
+	if sent > 5 || ran > 12 || all > 2*seeds*n {
+		t.Errorf("work items were sent up to %d times, and began up to %d times", sent, ran)
+	}
+}
