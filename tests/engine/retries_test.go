@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +22,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// retriedFor is for how long an activity is tried every five seconds: a year is 6.3 million attempts, and takes as many minutes as a day
-// takes tenths of a second.
+// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, half an hour of real time.
 var retriedFor = flag.Duration("retried", 24*time.Hour, "of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
 
 // A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and nothing grows.
@@ -41,6 +45,7 @@ func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 		policy := perdure.RetryPolicy{InitialInterval: every, MaxInterval: every, BackoffCoefficient: 1}
 		return perdure.CallActivityByName[int](ctx, "fail", n, perdure.WithRetry(policy)).Await(ctx)
 	})
+	began, used := time.Now(), processorTime(t)
 	synctest.Test(t, func(t *testing.T) {
 		h, err := simhub.New(simhub.Options{Registry: r})
 		if err != nil {
@@ -56,13 +61,50 @@ func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
 		}
 		h.ServeFor(t.Context(), sample)
 		items, bytes := stored(t, h, in.ExecutionID)
+		runtime.GC()
+		memory, before := heap(), attempts
+		h.Cloud.ResetCounts()
 		h.ServeFor(t.Context(), *retriedFor-sample)
+		logCosts(t, h, attempts-before)
+		runtime.GC()
+		memoryNow := heap()
 		itemsNow, bytesNow := stored(t, h, in.ExecutionID)
-		t.Logf("%d attempts in %v; the execution's items were %d of %d bytes after a minute, and are %d of %d", attempts, *retriedFor, items, bytes, itemsNow, bytesNow)
+		t.Logf("%d attempts in %v; the execution's items were %d of %d bytes after a minute, and are %d of %d; the heap was %d KB, and is %d KB", attempts,
+			*retriedFor, items, bytes, itemsNow, bytesNow, memory>>10, memoryNow>>10)
 		if want := int(*retriedFor / every); attempts < want*99/100 || itemsNow != items || bytesNow > bytes+10 { // the number of the attempt is longer
 			t.Errorf("%d attempts of %d, %d items of %d bytes where there were %d of %d", attempts, want, itemsNow, bytesNow, items, bytes)
 		}
+		if memoryNow > memory+8<<20 {
+			t.Errorf("the heap has grown by %d KB", (memoryNow-memory)>>10)
+		}
 	})
+	took, cpu := time.Since(began), processorTime(t)-used
+	t.Logf("it took %v, and %v of processor time: %v an attempt", took.Round(time.Second), cpu.Round(time.Second), cpu/time.Duration(attempts))
+}
+
+// logCosts logs what each attempt has cost: the calls of the engine, those of the mappings, and capacity of the table.
+func logCosts(t *testing.T, h *simhub.Hub, attempts int) {
+	t.Helper()
+	counts, units := h.Cloud.Counts(), h.Cloud.Capacity()
+	n, all := float64(attempts), 0.0
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		each := float64(counts[op]) / n
+		if !strings.HasPrefix(op, "Lambda.") { // the mappings' own
+			all += each
+		}
+		t.Logf("an attempt takes %.3f %s", each, op)
+	}
+	t.Logf("an attempt takes %.3f calls, %.2f write units and %.2f read units", all, units.Write/n, units.Read/n)
+}
+
+// processorTime is what the process has used so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // stored is what the table holds of an execution.
