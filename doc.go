@@ -32,8 +32,8 @@
 //	perdure.AddActivity(r, "charge", Charge)
 //
 // What is no longer wanted is cancelled: by [Select], with [WithTimeout], [WithCancel] or [Future.Cancel], from outside, or because
-// its orchestration is over. Whoever waits gets a [CancelledError]; [WithoutCancel] is for what is to be done all the same, as
-// compensation. An activity that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
+// its orchestration is over. Whoever waits gets a [CancelledError]; [WithoutCancel] is for what is to be done all the same, and
+// [Compensate] undoes what was done before a failure or a cancel. An activity that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
 //
 // Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
 // one's own ([Async]). [WithRetry] has what fails tried again. What nobody is to wait for is started with [StartOrchestration].

@@ -33,14 +33,11 @@ func WithTimeout(ctx *OrchestrationContext, d time.Duration) (*OrchestrationCont
 	return scoped(ctx, ctx.replay.WithTimeout(d))
 }
 
-// WithoutCancel returns a context that is not cancelled when ctx is, or the instance. It is for what must be done even so, as in
+// WithoutCancel returns a context that is not cancelled when ctx is, or the instance. It is for what must be done even so ([Compensate]
+// makes one for what is undone), as in
 //
-//	defer func() {
-//		if err != nil {
-//			_, refundErr := perdure.CallActivity(perdure.WithoutCancel(ctx), refund, order).Await(perdure.WithoutCancel(ctx))
-//			err = errors.Join(err, refundErr)
-//		}
-//	}()
+//	safe := perdure.WithoutCancel(ctx)
+//	_, err := perdure.CallActivity(safe, handIn, keys).Await(safe)
 //
 // and for waiting until coroutines that were started in a scope which is over have cleaned up: when the orchestration returns, what
 // they still do is given up. That is true of what was asked for through this context as well.

@@ -49,7 +49,7 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	tb.Helper()
 	return &world{
 		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
-		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true},
+		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test"},
 	}
 }
 

@@ -41,52 +41,73 @@ var stubbornly = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 36})
 // FulfilOrder brings an order to the customer's door. Whatever keeps it from getting there, what was done is undone: an order
 // ends with everything or with nothing.
 func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error) {
-	var done saga
-	f, err := fulfil(ctx, o, &done)
-	if f.Status == StatusDelivered {
-		return f, err
+	f, err := fulfil(ctx, o)
+	if e, ok := errors.AsType[*unfulfilledError](err); ok {
+		f = e.fulfilment
+		if err == error(e) { //nolint:errorlint // all was undone: nothing is joined to it
+			err = nil
+		}
 	}
-	ctx.SetCustomStatus(Undoing)
-	failed := done.undo(ctx)
-	if failed != nil && err == nil {
-		err = fmt.Errorf("the order is %s", f.Status)
-	}
-	return f, errors.Join(err, failed) // whoever looks needs both: why it was undone, and what could not be
+	return f, err // whoever looks needs both: why it was undone, and what could not be
 }
 
-// fulfil goes as far as it can, and leaves behind how each thing that it did is undone.
-func fulfil(ctx *perdure.OrchestrationContext, o Order, done *saga) (Fulfilment, error) {
+// fulfil goes as far as it can, and undoes what it did when that is not to the door.
+func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error) {
 	held, err := reserveAll(ctx, o.Lines)
-	done.add("release the stock", func(ctx *perdure.OrchestrationContext) error { return releaseAll(ctx, held) })
+	defer perdure.Compensate(ctx, &err, undo("release the stock", func(ctx *perdure.OrchestrationContext) error { return releaseAll(ctx, held) }))
 	if err != nil {
-		return Fulfilment{}, fmt.Errorf("reserve: %w", err)
+		return f, fmt.Errorf("reserve: %w", err)
 	}
 	if short := shortOf(held); len(short) > 0 {
-		return Fulfilment{Status: StatusBackOrder, Short: short}, nil
+		return f, &unfulfilledError{Fulfilment{Status: StatusBackOrder, Short: short}}
 	}
-	receipt, paid, err := charge(ctx, o, done)
+	p := Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}
+	receipt, paid, err := charge(ctx, o, p)
+	if !declined(err) { // after anything but a no the money may have moved, and only the answer was lost: then it goes back as well
+		defer perdure.Compensate(ctx, &err, undo("refund the card", func(ctx *perdure.OrchestrationContext) error { return refund(ctx, p) }))
+	}
 	switch {
 	case err != nil:
-		return Fulfilment{}, fmt.Errorf("charge %d cents: %w", o.Total(), err)
+		return f, fmt.Errorf("charge %d cents: %w", o.Total(), err)
 	case !paid:
-		return Fulfilment{Status: StatusUnpaid}, nil
+		return f, &unfulfilledError{Fulfilment{Status: StatusUnpaid}}
 	}
 	packed, err := waitUntilPacked(ctx, o)
-	if err != nil || !packed {
-		return Fulfilment{Status: StatusCancelled, Receipt: &receipt}, err
+	if err == nil && !packed {
+		err = &unfulfilledError{Fulfilment{Status: StatusCancelled, Receipt: &receipt}}
+	}
+	if err != nil {
+		return f, err
 	}
 	ctx.SetCustomStatus(Shipping)
 	ctx = perdure.WithoutCancel(ctx) // what is on its way cannot be called back
 	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
 	if err != nil {
-		return Fulfilment{}, fmt.Errorf("ship: %w", err)
+		return f, fmt.Errorf("ship: %w", err)
 	}
 	if shipment.Lost {
 		held = nil // it left with the parcel: the money is all that can be given back
-		return Fulfilment{Status: StatusLost, Receipt: &receipt, Shipment: &shipment}, nil
+		return f, &unfulfilledError{Fulfilment{Status: StatusLost, Receipt: &receipt, Shipment: &shipment}}
 	}
 	ctx.Logger().Info("order delivered", "order", o.ID, "tracking", shipment.Tracking)
 	return Fulfilment{Status: StatusDelivered, Receipt: &receipt, Shipment: &shipment}, nil
+}
+
+// unfulfilledError is an order that came to an end other than the door, with nothing wrong: what it did is to be undone all the same.
+type unfulfilledError struct{ fulfilment Fulfilment }
+
+// Error implements error.
+func (e *unfulfilledError) Error() string { return "the order is " + e.fulfilment.Status }
+
+// undo says what is undone, in the status and where it fails.
+func undo(what string, how func(*perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext) error {
+	return func(ctx *perdure.OrchestrationContext) error {
+		ctx.SetCustomStatus(Undoing)
+		if err := how(ctx); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	}
 }
 
 // reserveAll reserves every line at once and waits for all: an order of twenty lines takes as long as one of one. Where one
@@ -127,23 +148,19 @@ func shortOf(held []Reservation) []string {
 
 // charge charges the card once, however often it is tried: the key is the same each time. The processor and the clock race: a
 // customer does not look at a wheel for ever. The loser is cancelled, so that a try that still runs is stopped.
-func charge(ctx *perdure.OrchestrationContext, o Order, done *saga) (receipt Receipt, paid bool, err error) {
+func charge(ctx *perdure.OrchestrationContext, o Order, p Payment) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
-	p := Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}
 	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second))
 	first, err := perdure.Select(ctx, payment, perdure.CreateTimer(ctx, o.payWithin()))
 	if first == 0 {
 		receipt, err = payment.Await(ctx)
 	}
-	if declined(err) {
-		return receipt, false, err
-	}
-	// After anything but a no the money may have moved, and only the answer was lost: then it goes back as well.
-	done.add("refund the card", func(ctx *perdure.OrchestrationContext) error {
-		_, err := refundCard.Call(ctx, p, stubbornly).Await(ctx)
-		return err
-	})
 	return receipt, first == 0 && err == nil, err
+}
+
+func refund(ctx *perdure.OrchestrationContext, p Payment) error {
+	_, err := refundCard.Call(ctx, p, stubbornly).Await(ctx)
+	return err
 }
 
 func declined(err error) bool {

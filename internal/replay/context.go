@@ -163,6 +163,12 @@ func (c *Context) Now() time.Time { return c.x.now }
 // IsReplaying reports whether the code is only brought back to where it was; it is true as well while it is unwound.
 func (c *Context) IsReplaying() bool { return c.x.replaying || c.x.mode.Load() != live }
 
+// IsUnwinding reports whether the code is being dropped from memory: its deferred calls run, and nothing that they ask for is decided.
+func (c *Context) IsUnwinding() bool { return c.x.mode.Load() != live && c.x.mode.Load() != reliving }
+
+// IsInstanceCancelled reports whether somebody has cancelled the instance, whatever the scope is.
+func (c *Context) IsInstanceCancelled() bool { return c.x.root.cancelled != nil }
+
 // InstanceID is the instance's id.
 func (c *Context) InstanceID() string { return c.x.options.InstanceID }
 

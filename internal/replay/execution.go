@@ -101,7 +101,7 @@ func (x *execution) protect(code func()) {
 		}
 		f := exited()
 		if r := recover(); r != nil {
-			f = panicked(r)
+			f = Panicked(r)
 		}
 		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 	}()

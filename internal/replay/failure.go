@@ -10,8 +10,8 @@ import (
 // history.TypePanic.
 type Panic interface{ Failure() *history.Failure }
 
-// panicked is the failure of code that panicked with r. It is called while recovering, so that the stack is that of the panic.
-func panicked(r any) *history.Failure {
+// Panicked is the failure of code that panicked with r. It is called while recovering, so that the stack is that of the panic.
+func Panicked(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()
 	}

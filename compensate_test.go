@@ -1,0 +1,181 @@
+package perdure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+// booked is a registry whose orchestration "trip" books two things, each to be undone, and then ends as end says.
+func booked(t *testing.T, end func(ctx *perdure.OrchestrationContext, n int) (int, error)) *world {
+	t.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "undo", func(_ context.Context, what string) (string, error) { return what, nil })
+	perdure.AddOrchestration(r, "trip", func(ctx *perdure.OrchestrationContext, n int) (_ int, err error) {
+		for _, what := range []string{"flight", "hotel"} {
+			defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+				_, err := perdure.CallActivityByName[string](ctx, "undo", what).Await(ctx)
+				return err
+			})
+		}
+		return end(ctx, n)
+	})
+	return newWorld(t, r).start("trip", 1)
+}
+
+// undone are the inputs of the activity "undo", in order.
+func (w *world) undone() (all []string) {
+	for i := range w.history {
+		if e := &w.history[i]; e.Kind == history.ActivityScheduled && e.Name == "undo" {
+			all = append(all, strings.Trim(string(e.Input), `"`))
+		}
+	}
+	return all
+}
+
+var errLate = errors.New("too late")
+
+func TestWhatFailsIsUndoneLastFirst(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
+		"an error": func(*perdure.OrchestrationContext, int) (int, error) { return 0, errLate },
+		"a panic":  func(*perdure.OrchestrationContext, int) (int, error) { panic("too late") },
+		"continuing, and a failure": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return 0, errors.Join(errLate, continueWith(ctx, 2))
+		},
+		"continuing, two ways": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return 0, errors.Join(continueWith(ctx, 2), continueWith(ctx, 3))
+		},
+	} {
+		w := booked(t, end).run().replayed()
+		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) || w.failure().Message == "" {
+			t.Errorf("%s: undone %q", name, got)
+		}
+	}
+}
+
+func TestWhatSucceedsOrContinuesIsNotUndone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
+		"success": func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil },
+		"continuing": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			if n == 1 {
+				return 0, continueWith(ctx, 2)
+			}
+			return n, nil
+		},
+		"continuing, wrapped": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			if n == 1 {
+				return 0, fmt.Errorf("next: %w", errors.Join(nil, continueWith(ctx, 2)))
+			}
+			return n, nil
+		},
+	} {
+		w := booked(t, end).run().replayed()
+		if got := w.undone(); len(got) > 0 || w.output() == "" {
+			t.Errorf("%s: undone %q", name, got)
+		}
+	}
+}
+
+// The cancel of the instance is a reason to undo, and none to stop undoing. It refuses an order to continue, too.
+func TestWhatIsCancelledIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*perdure.OrchestrationContext) (int, error){
+		"its error":  func(ctx *perdure.OrchestrationContext) (int, error) { return 0, ctx.Err() },
+		"continuing": func(ctx *perdure.OrchestrationContext) (int, error) { return 0, continueWith(ctx, 2) },
+	} {
+		w := booked(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			_ = perdure.Sleep(ctx, time.Hour)
+			return end(ctx)
+		})
+		w.turn(history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "changed my mind", RequestedBy: "client"}).run().replayed()
+		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) || w.history[len(w.history)-1].Kind != history.OrchestrationCancelled {
+			t.Errorf("%s: undone %q, %s", name, got, kinds(w.history))
+		}
+	}
+}
+
+// What cannot be undone is in the error, beside why it was to be, and stops nothing else.
+func TestWhatCannotBeUndoneIsTold(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func() (int, error){
+		"an error": func() (int, error) { return 0, errLate },
+		"a panic":  func() (int, error) { panic(errLate) },
+	} {
+		undone := 0
+		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (_ int, err error) {
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { return errors.New("the hotel does not answer") })
+			return end()
+		}).run()
+		if f := w.failure(); undone != 1 || !strings.Contains(f.Message, "too late") || !strings.Contains(f.Message, "the hotel does not answer") {
+			t.Errorf("%s: undone %d, %+v", name, undone, f)
+		}
+	}
+}
+
+// A panic keeps the stack of where it began.
+func TestAPanicThatWasCompensatedTellsWhereItBegan(t *testing.T) {
+	t.Parallel()
+	f := booked(t, func(*perdure.OrchestrationContext, int) (int, error) { return outOfRange(nil), nil }).run().failure()
+	if f.Type != history.TypePanic || !strings.Contains(f.Message, "index out of range") || !strings.Contains(f.Message, "outOfRange") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func outOfRange(s []int) int { return s[3] }
+
+// An instance that is dropped from memory undoes nothing, whatever its variables hold at that moment.
+func TestWhatIsDroppedFromMemoryIsNotUndone(t *testing.T) {
+	t.Parallel()
+	undone := 0
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (_ int, err error) {
+		err = errLate
+		defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
+		return 0, perdure.Sleep(ctx, time.Hour)
+	})
+	if !w.instance.Close() || undone > 0 {
+		t.Errorf("undone %d times", undone)
+	}
+}
+
+func TestIsContinueAsNew(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		next := continueWith(ctx, 2)
+		said := ""
+		for _, err := range []error{next, fmt.Errorf("w: %w", next), errors.Join(next, next), errors.Join(next, errLate), errLate, nil} {
+			said += fmt.Sprint(perdure.IsContinueAsNew(err))[:1]
+		}
+		return said, nil
+	})
+	if got := w.run().output(); got != `"tttfff"` {
+		t.Error(got)
+	}
+}
+
+func TestCompensateNeedsWhatItIsFor(t *testing.T) {
+	t.Parallel()
+	for want, call := range map[string]func(*perdure.OrchestrationContext){
+		"perdure: Compensate without the address of the error": func(ctx *perdure.OrchestrationContext) {
+			perdure.Compensate(ctx, nil, func(*perdure.OrchestrationContext) error { return nil })
+		},
+		"perdure: Compensate with a nil function": func(ctx *perdure.OrchestrationContext) {
+			var err error
+			perdure.Compensate(ctx, &err, nil)
+		},
+	} {
+		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s", got)
+		}
+	}
+}
