@@ -152,6 +152,9 @@ func (b *Bulk) filter(now time.Time) (Filter, error) {
 	if f.StartedBefore.IsZero() || f.StartedBefore.After(now) {
 		f.StartedBefore = now
 	}
+	if !f.StartedAfter.Before(f.StartedBefore) {
+		return f, &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore, or before now: nothing is selected"}
+	}
 	return f, errors.Join(checkText("name", f.Name, 0, MaxOrchestrationBytes), provider.CheckTags(f.Tags))
 }
 

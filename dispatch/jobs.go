@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -15,12 +16,14 @@ import (
 const (
 	jobBatch     = 100 // instances that are matched, and then dealt with, before progress is noted
 	jobAtOnce    = 32  // of them
-	jobTries     = 5   // of what fails and may yet succeed
+	jobTries     = 5   // of an instance with which something fails that may yet succeed
+	jobSteps     = 3   // that a look has time for at the least
 	jobErrors    = 20  // kept
 	jobErrorText = 500 // bytes of each
 )
 
-// workOnJobs goes on with each job in turn, a batch at a time, until none is left or the time of the look is over (R22).
+// workOnJobs goes on with all jobs side by side, a batch at a time, until none is left or the time of the look is over (R22). Each has its share of
+// what is done at once, so that none waits for what another is at.
 func (k *Timekeeper) workOnJobs(ctx context.Context, t *tally) {
 	jobs, err := k.provider.ListJobs(ctx)
 	if err != nil {
@@ -28,43 +31,52 @@ func (k *Timekeeper) workOnJobs(ctx context.Context, t *tally) {
 		return
 	}
 	jobs = slices.DeleteFunc(jobs, func(j provider.Job) bool { return j.Over() })
-	for len(jobs) > 0 && ctx.Err() == nil {
-		var rest []provider.Job
-		for i := range jobs {
-			before := jobs[i].Done
-			err := k.stepJob(ctx, &jobs[i])
-			if errors.Is(err, provider.ErrConflict) {
-				continue // it was cancelled, or another look works on it
-			}
-			t.note(ctx, err)
-			if err == nil && !jobs[i].Over() && (jobs[i].Tries == 0 || jobs[i].Done > before) {
-				rest = append(rest, jobs[i])
-			}
+	share := jobShare{atOnce: max(jobAtOnce/max(len(jobs), 1), 1), time: k.timeToWatch(ctx) / jobSteps}
+	sideBySide(ctx, jobs, max(len(jobs), 1), func(j provider.Job) { k.workOnJob(ctx, t, &j, share) })
+}
+
+// jobShare is what a job has of a look: how many of its instances are dealt with at once, and how long a step may take. What takes longer goes on in
+// a later step: a deletion is where it was.
+type jobShare struct {
+	atOnce int
+	time   time.Duration
+}
+
+// workOnJob goes on with a job, until it is over, or the look is, or a step has got it nowhere: the next look tries again.
+func (k *Timekeeper) workOnJob(ctx context.Context, t *tally, j *provider.Job, share jobShare) {
+	for !j.Over() && ctx.Err() == nil {
+		before := len(j.Batch)
+		err := k.stepJob(ctx, j, share)
+		if errors.Is(err, provider.ErrConflict) {
+			return // it was cancelled, or another look works on it
 		}
-		jobs = rest
+		t.note(ctx, err)
+		if err != nil || before > 0 && len(j.Batch) == before && j.Batch[0].Tries > 0 {
+			return
+		}
 	}
-	if len(jobs) > 0 {
+	if !j.Over() {
 		t.note(ctx, context.Cause(ctx))
 	}
 }
 
 // stepJob deals with what was matched, matches more, and notes both with one write. What is matched is written down before it is dealt with,
-// so that each is counted once: dealing with it again comes to the same.
-func (k *Timekeeper) stepJob(ctx context.Context, j *provider.Job) error {
-	outcomes := k.dealWithAll(ctx, j)
+// so that each is counted once: dealing with it again comes to the same. Where no more can be matched, what was done is noted all the same, and why.
+func (k *Timekeeper) stepJob(ctx context.Context, j *provider.Job, share jobShare) error {
+	outcomes := k.dealWithAll(ctx, j, share)
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("dispatch: job %s: %w", j.ID, err) // it is not known what became of the batch
 	}
 	next := *j
 	next.Batch, next.Errors = nil, slices.Clone(j.Errors)
-	next.Tries++
 	for i, err := range outcomes {
 		countOutcome(&next, j.Batch[i], err)
 	}
+	slices.SortStableFunc(next.Batch, func(a, b provider.Target) int { return a.Tries - b.Tries }) // what had no turn is first
+	var unmatched error
 	if len(next.Batch) == 0 {
-		next.Tries = 0
-		if err := k.matchMore(ctx, &next); err != nil {
-			return err
+		if unmatched = k.matchMore(ctx, &next); unmatched != nil {
+			noteError(&next, unmatched)
 		}
 	}
 	next.UpdatedAt = k.options.Clock().UTC()
@@ -75,7 +87,7 @@ func (k *Timekeeper) stepJob(ctx context.Context, j *provider.Job) error {
 	if j.Over() {
 		k.options.Logger.InfoContext(ctx, "a job has ended", "job", j.ID, "operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed)
 	}
-	return nil
+	return unmatched
 }
 
 // matchMore fills the batch, or ends the job.
@@ -104,24 +116,48 @@ func countOutcome(j *provider.Job, of provider.Target, err error) {
 		j.Done++
 	case errors.Is(err, provider.ErrNotTerminal):
 		j.Skipped++
-	case known && failed.Retryable && j.Tries < jobTries:
+	case errors.Is(err, errNoTurn):
+		j.Batch = append(j.Batch, of)
+	case known && failed.Retryable && of.Tries < jobTries-1:
+		of.Tries++
 		j.Batch = append(j.Batch, of)
 	default:
-		if j.Failed++; len(j.Errors) < jobErrors {
-			text := err.Error()
-			j.Errors = append(j.Errors, strings.ToValidUTF8(text[:min(len(text), jobErrorText)], ""))
-		}
+		j.Failed++
+		noteError(j, err)
 	}
 }
 
-// dealWithAll deals with a batch, side by side, and returns what became of each.
-func (k *Timekeeper) dealWithAll(ctx context.Context, j *provider.Job) []error {
+// noteError keeps an error for people, of the first that are not as the last one.
+func noteError(j *provider.Job, err error) {
+	text := err.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), jobErrorText)], "")
+	if n := len(j.Errors); n < jobErrors && (n == 0 || j.Errors[n-1] != text) {
+		j.Errors = append(j.Errors, text)
+	}
+}
+
+// errNoTurn: the time of the step was over before this instance was dealt with.
+var errNoTurn = errors.New("dispatch: it had no turn")
+
+// errSlow: the time of the step was over before it was done.
+var errSlow = errors.New("it takes too long")
+
+// dealWithAll deals with a batch, side by side, until the time of the step is over, and returns what became of each.
+func (k *Timekeeper) dealWithAll(ctx context.Context, j *provider.Job, share jobShare) []error {
+	limited, stop := context.WithTimeout(ctx, share.time)
+	defer stop()
 	outcomes := make([]error, len(j.Batch))
 	places := make([]int, len(j.Batch))
 	for i := range places {
-		places[i] = i
+		places[i], outcomes[i] = i, errNoTurn
 	}
-	sideBySide(ctx, places, jobAtOnce, func(i int) { outcomes[i] = k.dealWith(ctx, j, j.Batch[i]) })
+	sideBySide(limited, places, share.atOnce, func(i int) {
+		err := k.dealWith(limited, j, j.Batch[i])
+		if err != nil && limited.Err() != nil {
+			err = &provider.Error{Op: string(j.Operation), InstanceID: j.Batch[i].InstanceID, Retryable: true, Err: errSlow}
+		}
+		outcomes[i] = err
+	})
 	return outcomes
 }
 
@@ -135,6 +171,8 @@ func (k *Timekeeper) dealWith(ctx context.Context, j *provider.Job, of provider.
 		return err
 	case !in.CreatedAt.Equal(of.CreatedAt):
 		return nil // another life of the id
+	case j.Operation == provider.OperationPurge && in.Status == provider.StatusDeleting && of.Tries == jobTries-1:
+		return nil // it is large: the watch finishes what was begun
 	case j.Operation == provider.OperationPurge:
 		return k.provider.DeleteLife(ctx, in.InstanceID, in.StartID, j.Force)
 	case in.Status.Terminal():

@@ -55,6 +55,8 @@ type Filter struct {
 type Target struct {
 	InstanceID string    `json:"instanceId"`
 	CreatedAt  time.Time `json:"createdAt"`
+	// Tries is how often it was dealt with in vain.
+	Tries int `json:"tries,omitempty"`
 }
 
 // Job is work on the instances that a filter selects, of those that were started before it.
@@ -68,16 +70,16 @@ type Job struct {
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	// Of what it Matched so many are Done, Skipped (a purge without force: not over) or have Failed, of which Errors says why of the first.
+	// Of what it Matched so many are Done, Skipped (a purge without force: not over) or have Failed. Errors says why of the first, and what
+	// has kept it from matching more.
 	Matched int64    `json:"matched"`
 	Done    int64    `json:"done"`
 	Skipped int64    `json:"skipped"`
 	Failed  int64    `json:"failed"`
 	Errors  []string `json:"errors,omitempty"`
 
-	// Batch is what was matched and is not yet known to be done, tried so often; Next is where matching goes on, AtEnd that there is no more.
+	// Batch is what was matched and is not yet known to be done; Next is where matching goes on, AtEnd that there is no more.
 	Batch    []Target `json:"batch,omitempty"`
-	Tries    int      `json:"tries,omitempty"`
 	Next     string   `json:"next,omitempty"`
 	AtEnd    bool     `json:"atEnd,omitempty"`
 	Revision int64    `json:"-"`

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs
 
 // PutJob writes the whole item, on the condition that it is as it was read. Its own write, whose response was lost, is known by what it says.
 func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
-	doc, err := json.Marshal(j)
+	doc, err := encodeJob(j)
 	if err != nil {
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
 	}
@@ -61,6 +62,17 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	return nil
 }
 
+// encodeJob leaves in ids what JSON need not escape: a batch of the longest then fits an item, whatever they are of.
+func encodeJob(j *provider.Job) ([]byte, error) {
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(j); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return bytes.TrimSpace(doc.Bytes()), nil
+}
+
 // ReadJob reads a job.
 func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error) {
 	var out *dynamodb.GetItemOutput
@@ -85,7 +97,7 @@ func decodeJob(it item) (j provider.Job, err error) {
 	return j, nil
 }
 
-// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time.
+// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time. One that cannot be read, as that of a later release, must not hold up the others.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
 		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
@@ -97,7 +109,8 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 	for _, it := range items {
 		j, err := decodeJob(it)
 		if err != nil {
-			return nil, err
+			p.log.WarnContext(ctx, "a job cannot be read: it is left alone", "item", getString(it, attrSK), "error", err)
+			continue
 		}
 		jobs = append(jobs, j)
 	}
@@ -118,7 +131,11 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 		if after != "" {
 			begin = after + "!" // behind it, and before whatever follows: keys are of one length
 		}
-		in := p.shardQuery(shard, begin, formatTime(f.StartedBefore)) // what began then has a key that is behind that
+		end := formatTime(f.StartedBefore) // what began then has a key that is behind that
+		if begin > end {
+			return found, "", nil // nothing is between them, and DynamoDB refuses to look
+		}
+		in := p.shardQuery(shard, begin, end)
 		in.Limit = aws.Int32(filteredPage)
 		items, err := p.queryPage(ctx, "", in)
 		if err != nil {
@@ -126,8 +143,11 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 		}
 		for _, it := range items {
 			after = getString(it, attrCreated)
-			if found, err = appendMatch(found, &f, it); err != nil || len(found) == most {
-				return found, matchCursor(shard, after), err
+			if !selects(&f, it) {
+				continue
+			}
+			if found = append(found, targetOf(it)); len(found) == most {
+				return found, matchCursor(shard, after), nil
 			}
 		}
 		if in.ExclusiveStartKey == nil {
@@ -139,13 +159,10 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 	return found, matchCursor(shard, after), nil
 }
 
-// appendMatch adds an instance, if a filter selects it.
-func appendMatch(found []provider.Target, f *provider.Filter, it item) ([]provider.Target, error) {
-	if !selects(f, it) {
-		return found, nil
-	}
-	in, err := decodeInstance(it)
-	return append(found, provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}), err
+// targetOf is what is matched. An instance that cannot be read is as well: whoever deals with it says what is wrong, of it alone.
+func targetOf(it item) provider.Target {
+	in, _ := decodeInstance(it)
+	return provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}
 }
 
 func matchCursor(shard int, after string) string { return strconv.Itoa(shard) + " " + after }
@@ -165,7 +182,7 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 func selects(f *provider.Filter, it item) bool {
 	if f.Name != "" && getString(it, "name") != f.Name ||
 		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
-		!f.UpdatedBefore.IsZero() && getString(it, attrUpdated) >= formatTime(f.UpdatedBefore) {
+		!f.UpdatedBefore.IsZero() && changed(it) >= formatTime(f.UpdatedBefore) {
 		return false
 	}
 	if len(f.Tags) == 0 {
@@ -181,6 +198,15 @@ func selects(f *provider.Filter, it item) bool {
 		}
 	}
 	return true
+}
+
+// changed is when an instance has changed: a pending one when it was started, whenever the watch is to look at it next.
+func changed(it item) string {
+	if getString(it, attrStatus) != string(provider.StatusPending) {
+		return getString(it, attrUpdated)
+	}
+	created, _, _ := strings.Cut(getString(it, attrCreated), "#")
+	return created
 }
 
 // DeleteLife deletes the life of an id that a start began: at once where that is over and small.

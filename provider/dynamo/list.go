@@ -81,16 +81,21 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c curso
 		return page, err
 	}
 	for _, it := range items {
-		in, err := decodeInstance(it)
-		if err != nil {
-			return provider.Page{}, err
-		}
-		page.Instances = append(page.Instances, in)
+		page.Instances = append(page.Instances, p.shown(ctx, it))
 	}
 	if before != "" {
 		page.NextCursor = cursor{Before: before, Query: queryDigest(q)}.String()
 	}
 	return page, nil
+}
+
+// shown is an instance as far as it can be read: one that is damaged must not keep a list from the others.
+func (p *Provider) shown(ctx context.Context, it item) provider.Instance {
+	in, err := decodeInstance(it)
+	if err != nil {
+		p.log.WarnContext(ctx, "an instance is listed as far as it can be read", "instance", in.InstanceID, "error", err)
+	}
+	return in
 }
 
 // looksAtShards bounds what one page reads: each shard so often, 500 instances at a time under a filter, some 5 MB together. A list
@@ -233,12 +238,15 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind s
 	if err != nil {
 		return page, err
 	}
-	found, errs := p.readAll(ctx, named, q.Status)
+	items, errs := p.getAll(ctx, named)
 	if len(errs) > 0 {
 		return page, errors.Join(errs...)
 	}
-	for _, one := range found {
-		if (q.Name == "" || one.Name == q.Name) && formatTime(one.CreatedAt) >= formatTime(q.StartedAfter) {
+	for _, it := range items {
+		if getString(it, attrStatus) != string(q.Status) {
+			continue
+		}
+		if one := p.shown(ctx, it); (q.Name == "" || one.Name == q.Name) && formatTime(one.CreatedAt) >= formatTime(q.StartedAfter) {
 			page.Instances = append(page.Instances, one)
 		}
 	}

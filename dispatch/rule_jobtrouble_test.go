@@ -1,0 +1,328 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// putItem writes an item as it is.
+func (h *hub) putItem(it map[string]ddbtypes.AttributeValue) {
+	h.t.Helper()
+	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func textValue(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
+
+// completed starts instances that are over a minute later.
+func (h *hub) completed(n int, id func(i int) string) {
+	h.t.Helper()
+	for i := range n {
+		h.begin(id(i), "nothing", 0)
+	}
+	h.serveFor(time.Minute)
+}
+
+// bulk begins a job.
+func (h *hub) bulk(b client.Bulk) client.Job {
+	h.t.Helper()
+	j, err := client.New(h.Provider).Bulk(h.t.Context(), b)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return j
+}
+
+// look lets the renewer look, whatever comes of it, and reads how a job stands two minutes later.
+func (h *hub) look(j client.Job) client.Job {
+	h.t.Helper()
+	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
+	defer stop()
+	_, _ = h.Timekeeper.Watch(ctx)
+	time.Sleep(2 * time.Minute)
+	now, err := client.New(h.Provider).Job(h.t.Context(), j.ID)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return now
+}
+
+// keyOf is the partition key of the item that a call is about.
+func keyOf(c simaws.Call) string {
+	switch in := c.Input.(type) {
+	case *dynamodb.GetItemInput:
+		return text(in.Key, "pk")
+	case *dynamodb.TransactWriteItemsInput:
+		if put := in.TransactItems[0].Put; put != nil {
+			return text(put.Item, "pk")
+		}
+	}
+	return ""
+}
+
+var purgeNothing = client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "nothing"}}
+
+// A time that nothing can have started at selects nothing: DynamoDB refuses to look there, so that the job would never end. It is refused at once; one
+// that was begun all the same ends.
+func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
+		cl := client.New(h.Provider)
+		b := purgeNothing
+		b.Filter.StartedAfter = time.Now().Add(24 * time.Hour)
+		_, err := cl.Bulk(ctx, b)
+		_, dry := cl.BulkPreview(ctx, b)
+		for _, err := range []error{err, dry} {
+			if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "startedAfter" {
+				t.Errorf("%v", err)
+			}
+		}
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		j := provider.Job{ID: "J", Operation: provider.OperationPurge, Filter: b.Filter, State: provider.JobRunning, CreatedAt: now, UpdatedAt: now}
+		j.Filter.StartedBefore = now
+		if err := h.Provider.PutJob(ctx, &j); err != nil {
+			t.Fatal(err)
+		}
+		if j = h.look(j); j.State != provider.JobCompleted || j.Matched != 0 {
+			t.Errorf("%+v", j)
+		}
+	})
+}
+
+// The edges of a filter: from a time on, up to a time, ended before a time.
+func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		cl := client.New(h.Provider)
+		begun := time.Now()
+		var instances []provider.Instance
+		for i := range 5 {
+			instances = append(instances, h.begin(fmt.Sprint("i-", i), "nothing", 0))
+			h.serveFor(time.Second)
+		}
+		time.Sleep(time.Minute)
+		for name, want := range map[string]struct {
+			f client.Filter
+			n int64
+		}{
+			"started after":         {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
+			"started before":        {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
+			"between":               {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[3].CreatedAt}, 2},
+			"a millisecond":         {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
+			"before all":            {client.Filter{StartedBefore: begun}, 0},
+			"ended before":          {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
+			"ended before, or then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
+		} {
+			p, err := cl.BulkPreview(ctx, client.Bulk{Operation: client.OperationPurge, Filter: want.f})
+			if err != nil || p.Matched != want.n || !p.Complete {
+				t.Errorf("%s: %+v, %v, want %d", name, p, err, want.n)
+			}
+		}
+	})
+}
+
+// When the watch looks next at an instance that is pending is nobody's business: it was last changed when it was started.
+func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startPending(ctx, "stuck")
+		time.Sleep(40 * days)
+		h.watch()
+		b := client.Bulk{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
+		if p, err := client.New(h.Provider).BulkPreview(ctx, b); err != nil || p.Matched != 1 {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// An instance whose item cannot be read is one that has failed, and the job goes on behind it. It is listed, too.
+func TestR22AJobGoesOnBehindAnInstanceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		const many = 250
+		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
+		for _, id := range []string{"i-0", "i-100"} {
+			it := h.item("i#"+id, "i")
+			it["tags"] = textValue("{")
+			h.putItem(it)
+		}
+		if page, err := h.Provider.ListInstances(ctx, provider.Query{Limit: 1000}); err != nil || len(page.Instances) != many {
+			t.Errorf("%d are listed, %v", len(page.Instances), err)
+		}
+		p, err := client.New(h.Provider).BulkPreview(ctx, purgeNothing)
+		if err != nil || p.Matched != many {
+			t.Errorf("a dry run: %+v, %v", p, err)
+		}
+		if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many || j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
+			t.Errorf("%+v", j)
+		}
+	})
+}
+
+// A job that cannot be read, as one of a later release, holds up no other, and nobody who lists them or begins one.
+func TestR22AJobThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
+		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZZ"), "job": textValue(`{"state":7}`)})
+		j := h.look(h.bulk(purgeNothing))
+		if j.State != provider.JobCompleted || j.Done != 3 {
+			t.Errorf("%+v", j)
+		}
+		if all, err := client.New(h.Provider).Jobs(ctx); err != nil || len(all) != 1 {
+			t.Errorf("%d jobs, %v", len(all), err)
+		}
+	})
+}
+
+// A batch of the longest ids there may be, of what JSON escapes at length, fits the job's item.
+func TestR22ABatchOfTheLongestIDsFitsTheJob(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"<", `"`, "\u2028"} {
+		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+			h.completed(250, func(i int) string {
+				tail := fmt.Sprintf("%04d", i)
+				return strings.Repeat(of, (provider.MaxInstanceIDBytes-len(tail))/len(of)) + tail
+			})
+			if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Done != 250 {
+				t.Errorf("%q: %s, matched %d, done %d, %.300v", of, j.State, j.Matched, j.Done, j.Errors)
+			}
+		})
+	}
+}
+
+// An instance with which each call takes longer than there is time ends as failed, and holds up neither the others of its batch, nor its job, nor another.
+func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		const slow = 150
+		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
+		h.begin("alive", "sums", 0)
+		h.serveFor(time.Minute)
+		other := h.bulk(client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "sums"}})
+		time.Sleep(time.Second)
+		j := h.bulk(purgeNothing) // the newest is the first
+		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "TransactWriteItems" && strings.HasPrefix(keyOf(c), "i#slow-") {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return next()
+		}
+		if other = h.look(other); other.State != provider.JobCompleted || other.Done != 1 {
+			t.Errorf("the other: %+v", other)
+		}
+		looks := 1
+		for ; !j.Over() && looks < 60; looks++ {
+			j = h.look(j)
+		}
+		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "too long") {
+			t.Errorf("%s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+		}
+		t.Logf("it ended after %d looks", looks)
+	})
+}
+
+// What was done counts though nothing more can be matched for an hour: an index that was not there, say, or a right. The job says what is wrong, and goes on.
+func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
+		j := h.bulk(purgeNothing)
+		var matches atomic.Int64
+		var writes atomic.Int64
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			q, ok := c.Input.(*dynamodb.QueryInput)
+			if ok && aws.ToString(q.IndexName) == "byCreation" && aws.ToInt32(q.Limit) == 500 {
+				if matches.Add(1) > 10 {
+					return simhub.ErrFailed
+				}
+			}
+			if c.Operation == "TransactWriteItems" {
+				writes.Add(1)
+			}
+			return next()
+		}
+		for range 30 {
+			j = h.look(j)
+		}
+		if j.Over() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
+			t.Errorf("%s, matched %d, done %d with %d deletions, %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
+		}
+		h.fault = nil
+		if j = h.look(j); j.State != provider.JobCompleted || j.Done != 250 {
+			t.Errorf("%s, matched %d, done %d", j.State, j.Matched, j.Done)
+		}
+	})
+}
+
+// Without the right to delete, each instance fails, once, and the job ends and says so.
+func TestR22AJobWithoutTheRightEndsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "TransactWriteItems" {
+				return errors.New("AccessDeniedException: not authorized to perform dynamodb:PutItem")
+			}
+			return next()
+		}
+		j := h.bulk(purgeNothing)
+		for range 3 {
+			j = h.look(j)
+		}
+		if j.State != provider.JobCompleted || j.Failed != 250 || j.Done != 0 || len(j.Errors) == 0 || len(j.Errors) > 20 {
+			t.Errorf("%+v", j)
+		}
+	})
+}
+
+// Two jobs that match the same, two renewers that look at once, and each call that may fail: each job counts each instance once.
+func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		const many = 450
+		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
+		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.Bulk{Operation: client.OperationPurge, All: true})}
+		var calls atomic.Int64
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			time.Sleep(time.Duration(calls.Add(1)%7) * time.Millisecond)
+			if calls.Load()%23 == 0 {
+				return &ddbtypes.ProvisionedThroughputExceededException{Message: aws.String("throttled")}
+			}
+			return next()
+		}
+		for range 20 {
+			second := make(chan struct{})
+			go func() {
+				defer close(second)
+				_, _ = h.Timekeeper.Watch(h.t.Context())
+			}()
+			jobs[0] = h.look(jobs[0])
+			<-second
+		}
+		jobs[1] = h.look(jobs[1])
+		for _, j := range jobs {
+			if j.State != provider.JobCompleted || j.Done != j.Matched || j.Matched > many || j.Failed+j.Skipped > 0 {
+				t.Errorf("%s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+			}
+		}
+		h.wantInstances(0)
+	})
+}
