@@ -126,7 +126,7 @@ type blockedMark struct {
 // round is the mark for a look: this round's, or the first of a new round.
 func (m blockedMark) round(build string, now time.Time) blockedMark {
 	switch {
-	case m.Build != build || m.Next.IsZero():
+	case m.Build != build || m.Next.IsZero() || m.Next.After(now.Add(longestRound+aheadBy)): // by a clock that was wrong
 		return blockedMark{Build: build, Next: now.Add(blockedRound)}
 	case now.Before(m.Next):
 		return m

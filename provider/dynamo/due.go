@@ -58,35 +58,47 @@ const (
 func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		today := p.now().UTC().Truncate(day)
-		known, err := p.dueFrom(ctx, today.Add(-dueFirst))
+		known, err := p.dueFrom(ctx, today, today.Add(-dueFirst))
 		if err != nil {
 			yield("", err)
 			return
 		}
-		from, more, err := p.dueSince(ctx, known, today, yield)
-		if from.After(known) {
-			err = errors.Join(err, p.putMark(ctx, dutyRetention, from.Format(dayFormat)))
-		}
+		more, err := p.dueSince(ctx, known, today, yield)
 		if err != nil && more {
 			yield("", err)
 		}
 	}
 }
 
-// dueSince goes through what is due from a day on up to today. It returns the first day that need be looked at again, and whether more
-// is wanted.
-func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (from time.Time, more bool, err error) {
+// dueNoted is after how many days in which nothing was due that is noted: the first look of all, which goes back for a year, may be cut short.
+const dueNoted = 30 * day
+
+// dueSince goes through what is due from a day on up to today, and notes the first day that need be looked at again. It returns whether
+// more is wanted.
+func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (more bool, err error) {
 	from, empty := known, true
+	note := func() error {
+		if !from.After(known) {
+			return nil
+		}
+		known = from
+		return p.putMark(ctx, dutyRetention, from.Format(dayFormat))
+	}
 	for at := known; !at.After(today); at = at.Add(day) {
 		found, more, err := p.dueOn(ctx, at, yield)
 		if !more || err != nil {
-			return from, more, err
+			return more, errors.Join(err, note())
 		}
 		if empty = empty && found == 0; empty && at.Before(today.Add(-lookedAtAgain)) {
 			from = at.Add(day)
 		}
+		if from.Sub(known) >= dueNoted {
+			if err := note(); err != nil {
+				return true, err
+			}
+		}
 	}
-	return from, true, nil
+	return true, note()
 }
 
 // dueOn goes through what is due on a day, and says how much that was, and whether more is wanted.
@@ -127,14 +139,14 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 	return found, true, nil
 }
 
-// dueFrom is the first day on which something may be left.
-func (p *Provider) dueFrom(ctx context.Context, otherwise time.Time) (time.Time, error) {
+// dueFrom is the first day on which something may be left: by a clock that was wrong it may have been put where no look would come for long.
+func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
 	if err := p.readMark(ctx, dutyRetention, &mark); err != nil {
 		return otherwise, err
 	}
 	at, err := time.Parse(dayFormat, mark)
-	if err != nil {
+	if err != nil || at.After(today) {
 		return otherwise, nil //nolint:nilerr // the first look
 	}
 	return at, nil

@@ -230,12 +230,26 @@ func (s *scan) begin(ctx context.Context) error {
 	for i := range s.lists {
 		s.at[i] = first
 		if len(kept) == shards {
-			s.at[i] = kept[i]
+			s.at[i] = s.p.notAhead(kept[i], s.to)
 		}
 		s.lists[i] = s.p.newScan(i, s.at[i], s.to)
 	}
 	s.kept = s.at
 	return nil
+}
+
+// aheadBy is by how much the clocks of two functions may differ.
+const aheadBy = time.Minute
+
+// notAhead is a mark, unless it is of a time that has not come: then a clock was wrong that has moved it there, and what was started since
+// then would never be looked at. The look begins an hour back.
+func (p *Provider) notAhead(mark, to string) string {
+	at, err := time.Parse(timeFormat, to)
+	if err != nil || mark <= formatTime(at.Add(aheadBy)) {
+		return mark
+	}
+	p.log.Warn("the watch has looked ahead of time, as by a clock that was wrong: it looks once more", "upTo", mark, "now", to)
+	return formatTime(at.Add(-lateBy))
 }
 
 // newScan reads what is pending in a shard behind a key.
