@@ -20,6 +20,7 @@ type deathbed struct {
 	outstanding history.Outstanding // what is not settled
 	cancelled   []provider.TimerSpan
 	over        bool
+	untold      bool   // what is outstanding was not looked for: there was no time
 	previous    string // known of damaged histories alone
 }
 
@@ -29,18 +30,29 @@ const unsent = 2
 // lookAtEnd reads what a deletion has to know of the current execution: its end, where it is over, and else all of it, bit by bit, for what is
 // outstanding. That it is over its history says, where it can be read: its instance says so later.
 func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	d, err := p.lookAtLast(ctx, in)
-	if err != nil || d.over {
+	last, err := p.lookAtLast(ctx, in)
+	if err != nil || last.over {
+		return last, err
+	}
+	d, whole, err := p.lookAtMost(ctx, in, condemnLook)
+	if err != nil || whole {
 		return d, err
 	}
-	return p.lookAtAll(ctx, in)
+	last.untold, last.outstanding, last.previous = true, history.Outstanding{}, ""
+	return last, nil
 }
 
 // lookAtAll reads the current execution, however large it is.
 func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	d := &deathbed{}
 	waiting := provider.TimerSpans{}
-	for s, err := range p.streamSegments(ctx, in.InstanceID, in.ExecutionID) {
+	giveBack := func() {}
+	defer func() { giveBack() }()
+	large := func() (err error) {
+		giveBack, err = p.takeLarge(ctx)
+		return err
+	}
+	for s, err := range p.streamFrom(ctx, segmentStream{provider: p, instanceID: in.InstanceID, executionID: in.ExecutionID, large: large}) {
 		if errors.Is(err, provider.ErrCorrupt) || errors.Is(err, provider.ErrNotFound) {
 			return p.salvage(ctx, in)
 		}
@@ -214,14 +226,8 @@ func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) 
 	if p.hub.Timers != TimersSchedules || p.schedules == nil {
 		return nil
 	}
-	limit := schedulesLook
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
-	}
-	look, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	d, err := p.lookAtAll(look, in)
-	if err != nil && look.Err() == nil {
+	d, _, err := p.lookAtMost(ctx, in, schedulesLook)
+	if err != nil {
 		return err
 	}
 	if d != nil {

@@ -36,7 +36,9 @@ func unlessNone(err error) error {
 // execution, of few items; of any other, and of one that has changed since it was read, it does nothing.
 func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
 	executionID := getString(it, attrExecution)
-	all := everything(p.hub.Table, executionID)
+	all := keysOf(everything(p.hub.Table, executionID))
+	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
+	all.ExpressionAttributeNames["#cancels"], all.ExpressionAttributeNames["#parts"] = attrCancels, attrParts
 	all.Limit = aws.Int32(mostErased + 1)
 	items, err := p.queryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {

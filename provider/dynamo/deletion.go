@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -102,7 +103,16 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	if !d.over {
 		create(writes[0].Put)
 	}
-	return append(writes, types.TransactWriteItem{Update: p.mark(in, d.head.Watermark, now)}), nil
+	mark := p.mark(in, d.head.Watermark, now)
+	if d.untold {
+		at, err := encodeUntold(d.head.Segment+1, nil)
+		if err != nil {
+			return nil, err
+		}
+		mark.UpdateExpression = aws.String("SET untold = :untold, " + strings.TrimPrefix(*mark.UpdateExpression, "SET "))
+		mark.ExpressionAttributeValues[":untold"] = str(at)
+	}
+	return append(writes, types.TransactWriteItem{Update: mark}), nil
 }
 
 // deletedCancels makes the items of a deleted execution's cancel record. One that is beyond reading gives way.
@@ -140,6 +150,9 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 	at := getString(it, attrErasing)
 	if at == "" {
 		if err := p.sendEnd(ctx, &in); err != nil {
+			return err
+		}
+		if err := p.tellChildren(ctx, &in, it); err != nil {
 			return err
 		}
 		at = in.ExecutionID

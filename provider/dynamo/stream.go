@@ -14,8 +14,12 @@ import (
 // streamSegments goes through the segments of an execution, strongly consistent, and holds no more than a page and a segment of them.
 // It ends with the first error. What it finds torn it reads again from there: that may be a transaction that was seen by half.
 func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
+	return p.streamFrom(ctx, segmentStream{provider: p, instanceID: instanceID, executionID: executionID})
+}
+
+func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[provider.Segment, error] {
 	return func(yield func(provider.Segment, error) bool) {
-		s := segmentStream{provider: p, instanceID: instanceID, executionID: executionID}
+		s := s
 		for try := 1; ; {
 			before := s.next
 			err := s.read(ctx, yield)
@@ -34,7 +38,7 @@ func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID s
 			case err == nil: // there is nothing
 				err = provider.ErrNotFound
 			}
-			yield(provider.Segment{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err))
+			yield(provider.Segment{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err))
 			return
 		}
 	}
@@ -44,8 +48,9 @@ func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID s
 type segmentStream struct {
 	provider                *Provider
 	instanceID, executionID string
-	next                    int64 // the segment that is due
-	stopped                 bool  // nobody wants more
+	next                    int64        // the segment that is due
+	stopped                 bool         // nobody wants more
+	large                   func() error // is called once, before the second page; may be nil
 }
 
 // read yields the segments from the next one on.
@@ -62,6 +67,12 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 		}
 		if rest, err = s.take(append(rest, page...), yield); err != nil || s.stopped {
 			return err
+		}
+		if large := s.large; large != nil && in.ExclusiveStartKey != nil {
+			s.large = nil
+			if err := large(); err != nil {
+				return err
+			}
 		}
 	}
 	if len(rest) > 0 {

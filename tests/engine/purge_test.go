@@ -8,7 +8,9 @@ import (
 	"maps"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -37,38 +39,61 @@ type heavyTable struct {
 	*simaws.Table
 
 	t         *testing.T
+	mu        sync.Mutex
 	packer    *zstd.Encoder
 	execution string
 	heavy     []byte // a segment's events
 	reads     int
 	read      int64 // bytes
 	base      uint64
-	most      uint64 // of the heap, beyond base
+	most      uint64        // of the heap, beyond base
+	page      time.Duration // what a page of 1 MB takes, where it is read; its keys alone take a tenth
 }
 
 // Query implements what the provider asks of a table.
 func (h *heavyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	const pageItems = 3 // of a segment's size
 	limited := *in
-	if in.IndexName == nil && in.Limit == nil {
+	if in.IndexName == nil && in.Limit == nil && (in.ProjectionExpression == nil || h.page == 0) {
 		limited.Limit = aws.Int32(pageItems)
 	}
 	out, err := h.Table.Query(ctx, &limited, opts...)
+	if err == nil && h.page > 0 {
+		err = h.wait(ctx, in, len(out.Items))
+	}
 	if err != nil {
 		return nil, err
 	}
+	read := int64(0)
 	for i, it := range out.Items {
 		if it["zstd"] != nil {
 			it = maps.Clone(it)
 			it["zstd"] = &types.AttributeValueMemberB{Value: h.segment(text(it["sk"]))}
 			out.Items[i] = it
-			h.read += segmentBytes
+			read += segmentBytes
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read += read
 	if h.reads++; h.reads%50 == 0 {
 		h.measure()
 	}
 	return out, nil
+}
+
+// wait takes as long as it takes to read so many items.
+func (h *heavyTable) wait(ctx context.Context, in *dynamodb.QueryInput, items int) error {
+	took := 10*time.Millisecond + h.page*time.Duration(items)/3
+	if in.ProjectionExpression != nil {
+		took /= 10
+	}
+	select {
+	case <-time.After(took):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func text(v types.AttributeValue) string {
@@ -106,8 +131,8 @@ func (h *heavyTable) segment(sk string) []byte {
 	return h.packer.EncodeAll([]byte(doc), nil)
 }
 
-// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not.
-func newHeavy(t *testing.T, over bool) (*dynamo.Provider, *heavyTable, *simaws.Cloud) {
+// newHeavy is a hub with one instance that has a gigabyte of history, and is over or not. What its segments hold may be less than they weigh.
+func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
@@ -118,7 +143,7 @@ func newHeavy(t *testing.T, over bool) (*dynamo.Provider, *heavyTable, *simaws.C
 	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 		t.Fatal(err)
 	}
-	noise := make([]byte, segmentBytes-2<<10)
+	noise := make([]byte, bytes-2<<10)
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
 	}
@@ -133,15 +158,7 @@ func newHeavy(t *testing.T, over bool) (*dynamo.Provider, *heavyTable, *simaws.C
 		t.Fatal(err)
 	}
 	h.execution = in.ExecutionID
-	for n := 1; n <= gigabyte/segmentBytes; n++ {
-		it := map[string]types.AttributeValue{
-			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"), "parts": &types.AttributeValueMemberN{Value: "1"},
-			"wm": textValue(fmt.Sprint(n)), "inbox": textValue(where.InboxURL), "zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
-		}
-		if _, err := cloud.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.putSegments(in, where.InboxURL, gigabyte/segmentBytes)
 	if over {
 		last := int64(gigabyte / segmentBytes)
 		end := &provider.Turn{
@@ -164,7 +181,7 @@ func newHeavy(t *testing.T, over bool) (*dynamo.Provider, *heavyTable, *simaws.C
 func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 	for name, over := range map[string]bool{"over": true, "running": false} {
 		t.Run(name, func(t *testing.T) {
-			p, table, cloud := newHeavy(t, over)
+			p, table, cloud := newHeavy(t, over, segmentBytes)
 			began := time.Now()
 			if err := p.DeleteInstance(t.Context(), "large", true); err != nil {
 				t.Fatal(err)
@@ -186,6 +203,83 @@ func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
 			}
 		})
 	}
+}
+
+// putSegments gives an instance a history of so many segments.
+func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments int) {
+	h.t.Helper()
+	for n := 1; n <= segments; n++ {
+		it := map[string]types.AttributeValue{
+			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"), "parts": &types.AttributeValueMemberN{Value: "1"},
+			"wm": textValue(fmt.Sprint(n)), "inbox": textValue(inbox), "zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
+		}
+		if _, err := h.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// A job deals with 32 instances at once, in the same function of 256 MB; so does a retention.
+func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
+	const instances, segments = 32, 24
+	p, table, _ := newHeavy(t, true, segmentBytes)
+	for i := range instances {
+		in, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: fmt.Sprint("large-", i), Name: "order", StartID: "s", Input: history.Payload("1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.putSegments(in, p.Hub().InboxURL, segments)
+	}
+	table.base = 0
+	table.most = 0
+	table.measure()
+	table.base, table.most = table.most, 0
+	var deleting sync.WaitGroup
+	for i := range instances {
+		deleting.Go(func() {
+			if err := p.DeleteInstance(t.Context(), fmt.Sprint("large-", i), true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deleting.Wait()
+	t.Logf("%d instances of %d MB at once: the heap grew by up to %d MB", instances, segments*segmentBytes>>20, table.most>>20)
+	if table.most > functionMemory/2 {
+		t.Errorf("the heap grew by %d MB", table.most>>20)
+	}
+}
+
+// A page of 1 MB takes a function of 256 MB, a seventh of a processor, some 100 ms: a gigabyte takes minutes, and a call to the API 29 seconds. So a deletion
+// that is called again and again, and dies in between, gets there all the same, and cancels the child that was started at the other end of the gigabyte; and no child that is settled.
+func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, table, cloud := newHeavy(t, false, 3<<10)
+		table.page = 100 * time.Millisecond
+		began := time.Now()
+		for calls := 1; ; calls++ {
+			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			err := p.DeleteInstance(ctx, "large", true)
+			stop()
+			if err == nil {
+				t.Logf("%d MB of history in %d calls of 20 s, %v together", gigabyte>>20, calls, time.Since(began).Round(time.Second))
+				break
+			}
+			if in, err := p.ReadInstance(t.Context(), "large"); err != nil || in.Status != provider.StatusDeleting {
+				t.Fatalf("after a call it is %s, %v: its code goes on", in.Status, err)
+			}
+			if calls == 20 {
+				t.Fatalf("after %d calls: %v", calls, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if !table.childIsCancelled(cloud) {
+			t.Error("its child was not cancelled")
+		}
+		if n := table.stubs(); n < gigabyte/segmentBytes {
+			t.Errorf("%d stubs: a place is free", n)
+		}
+	})
 }
 
 // childIsCancelled looks for the message that a child gets.
