@@ -127,21 +127,11 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 		return nil, "", err
 	}
 	for range pagesAMatch {
-		begin := formatTime(f.StartedAfter)
-		if after != "" {
-			begin = after + "!" // behind it, and before whatever follows: keys are of one length
-		}
-		end := formatTime(f.StartedBefore) // what began then has a key that is behind that
-		if begin > end {
-			return found, "", nil // nothing is between them, and DynamoDB refuses to look
-		}
-		in := p.shardQuery(shard, begin, end)
-		in.Limit = aws.Int32(filteredPage)
-		items, err := p.queryPage(ctx, "", in)
+		page, more, err := p.matchPage(ctx, &f, shard, after)
 		if err != nil {
 			return nil, "", err
 		}
-		for _, it := range items {
+		for _, it := range page {
 			after = getString(it, attrCreated)
 			if !selects(&f, it) {
 				continue
@@ -150,13 +140,29 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 				return found, matchCursor(shard, after), nil
 			}
 		}
-		if in.ExclusiveStartKey == nil {
-			if shard, after = shard+1, ""; shard == shards {
-				return found, "", nil
-			}
+		if more {
+			continue
+		}
+		if shard, after = shard+1, ""; shard == shards {
+			return found, "", nil
 		}
 	}
 	return found, matchCursor(shard, after), nil
+}
+
+// matchPage reads on in a shard, from behind a key.
+func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []item, more bool, err error) {
+	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore) // what began then has a key that is behind that
+	if after != "" {
+		begin = after + "!" // behind it, and before whatever follows: keys are of one length
+	}
+	if begin > end {
+		return nil, false, nil // nothing is between them, and DynamoDB refuses to look
+	}
+	in := p.shardQuery(shard, begin, end)
+	in.Limit = aws.Int32(filteredPage)
+	page, err = p.queryPage(ctx, "", in)
+	return page, in.ExclusiveStartKey != nil, err
 }
 
 // targetOf is what is matched. An instance that cannot be read is as well: whoever deals with it says what is wrong, of it alone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -150,44 +151,48 @@ func encodeUntold(before int64, settled map[int64]bool) (string, error) {
 
 // segmentsBefore goes back through the segments of an instance's execution, strongly consistent, and holds no more than a page and a segment of them. One that
 // cannot be read is left out: what it says nobody knows.
-func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, before int64) func(yield func(provider.Segment, error) bool) {
+func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, before int64) iter.Seq2[provider.Segment, error] {
+	query := segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong)
+	query.ScanIndexForward = aws.Bool(false)
+	query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
+	query.ExpressionAttributeValues[":first"], query.ExpressionAttributeValues[":sk"] = str(skSegments), str(segmentSK(before, 0))
 	return func(yield func(provider.Segment, error) bool) {
-		query := segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong)
-		query.ScanIndexForward = aws.Bool(false)
-		query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
-		query.ExpressionAttributeValues[":first"], query.ExpressionAttributeValues[":sk"] = str(skSegments), str(segmentSK(before, 0))
-		var parts []item // the last one first
+		var parts []item // of a segment, the last one first
 		for page, err := range p.query(ctx, in.InstanceID, query) {
 			if err != nil {
 				yield(provider.Segment{}, err)
 				return
 			}
 			for _, it := range page {
-				if isStub(it) {
-					yield(provider.Segment{}, errGoOn) // somebody else has told them, and erases
-					return
-				}
-				if parts = append(parts, it); getNumber(it, attrParts) == 0 {
+				if parts = append(parts, it); getNumber(it, attrParts) == 0 && !isStub(it) {
 					continue
 				}
-				slices.Reverse(parts)
-				sequence, _, err := parseSegmentSK(getString(it, attrSK))
-				s := wholeSegment(sequence, parts)
+				s, err := p.segmentOf(ctx, in, parts)
 				parts = nil
-				if sequence == before && err == nil { // it was passed
-					continue
-				}
-				if err != nil || len(s.Events) == 0 {
-					p.log.WarnContext(ctx, "a segment of a deleted instance cannot be read: children that it started are not cancelled", "instance", in.InstanceID,
-						"segment", getString(it, attrSK))
-					continue
-				}
-				if !yield(s, nil) {
+				if (err != nil || len(s.Events) > 0 && s.Sequence != before) && (!yield(s, err) || err != nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// segmentOf decodes a segment, of parts the last of which comes first. It is empty where it cannot be read, and errGoOn where it is erased: then somebody else
+// has told the children.
+func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts []item) (s provider.Segment, err error) {
+	slices.Reverse(parts)
+	if isStub(parts[0]) {
+		return s, errGoOn
+	}
+	sk := getString(parts[0], attrSK)
+	sequence, _, err := parseSegmentSK(sk)
+	if err == nil {
+		s = wholeSegment(sequence, parts)
+	}
+	if len(s.Events) == 0 {
+		p.log.WarnContext(ctx, "a segment of a deleted instance cannot be read: children that it started are not cancelled", "instance", in.InstanceID, "segment", sk)
+	}
+	return s, nil
 }
 
 // lookAtMost is lookAtAll within a time. What is not whole was all that there was time for.

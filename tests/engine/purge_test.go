@@ -213,7 +213,7 @@ func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments in
 			"pk": textValue("x#" + in.ExecutionID), "sk": textValue(fmt.Sprintf("h#%010d", n)), "nonce": textValue("n"), "parts": &types.AttributeValueMemberN{Value: "1"},
 			"wm": textValue(fmt.Sprint(n)), "inbox": textValue(inbox), "zstd": &types.AttributeValueMemberB{Value: []byte("heavy")},
 		}
-		if _, err := h.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		if _, err := h.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 			h.t.Fatal(err)
 		}
 	}
