@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -90,8 +91,8 @@ func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID 
 	if err != nil {
 		return page, fmt.Errorf("client: cancellations: %w", err)
 	}
-	if page.Cancellations, err = c.Cancellations(ctx, instanceID, executionID); err != nil {
-		return page, err
+	if page.Cancellations, err = c.cancellations(ctx, instanceID, executionID); err != nil {
+		return page, fmt.Errorf("client: cancellations: %w", err)
 	}
 	from = min(from, len(page.Items))
 	to := min(from+cmp.Or(limit, defaultPage), len(page.Items))
@@ -99,6 +100,9 @@ func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID 
 		page.NextCursor = strconv.Itoa(to) // what is added comes last, so that places stay
 	}
 	page.Items = page.Items[from:to]
+	if err := c.askChildren(ctx, page.ExecutionID, page.Items); err != nil {
+		return page, fmt.Errorf("client: cancellations: %w", err)
+	}
 	return page, nil
 }
 
@@ -116,9 +120,13 @@ func placeOf(cursor string) (int, error) {
 
 // Cancellations reads what was cancelled in an execution of an instance, the current one when executionID is empty, strongly
 // consistent: who asked for it, when and why it was decided, when the worker saw it, and how it ended. It reads the execution's
-// whole history. ErrNotFound when there is no such instance, it has no such execution, or is being purged.
+// whole history, and of the sub-orchestrations of whose end that does not tell, as where their parent was over before, the instances: of the first
+// MaxPage. ErrNotFound when there is no such instance, it has no such execution, or is being purged.
 func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) (Cancellations, error) {
 	found, err := c.cancellations(ctx, instanceID, executionID)
+	if err == nil {
+		err = c.askChildren(ctx, found.ExecutionID, found.Items)
+	}
 	if err != nil {
 		return found, fmt.Errorf("client: cancellations: %w", err)
 	}
@@ -151,6 +159,39 @@ func (c *Client) cancellations(ctx context.Context, instanceID, executionID stri
 	}
 	found.Items = l.items
 	return found, nil
+}
+
+// askChildren adds how those sub-orchestrations ended of which history does not tell: the instances know.
+func (c *Client) askChildren(ctx context.Context, executionID string, items []Cancellation) error {
+	var open []*Cancellation
+	for i := range items {
+		if x := &items[i]; x.Target == TargetSubOrchestration && x.End == "" && len(open) < MaxPage {
+			open = append(open, x)
+		}
+	}
+	return sideBySide(open, func(x *Cancellation) error {
+		in, err := c.provider.ReadInstance(ctx, x.ChildID)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+			return nil // never begun, or purged
+		case err != nil:
+			return err
+		case in.Parent == nil || in.Parent.ExecutionID != executionID:
+			return nil // another instance has the id by now
+		}
+		switch in.Status {
+		case provider.StatusCompleted:
+			x.End = EndFinished
+		case provider.StatusCancelled:
+			x.End = EndCancelled
+		case provider.StatusFailed, provider.StatusTerminated:
+			x.End = EndFailed
+		default:
+			return nil // it is not over
+		}
+		x.EndedAt = in.UpdatedAt
+		return nil
+	})
 }
 
 // cancelLog collects the cancellations of a history that is given to it event by event.

@@ -97,6 +97,45 @@ func TestCancellations(t *testing.T) {
 	}
 }
 
+// A child that ended after its parent did is in no history of the parent's: the instance tells.
+func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one",
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "cancelled"}), // #2
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "completed"}), // #3
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "running"}),   // #4
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "another's"}), // #5
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "nobody"}),    // #6
+		at(20, history.Event{
+			Kind: history.SubOrchestrationCancelRequested, SourceEventIDs: []history.Range{{First: 2, Last: 6}},
+			Reason: "orchestration_terminal_completed", RequestedBy: "engine",
+		}),
+		at(20, history.Event{Kind: history.OrchestrationCompleted}),
+	)
+	for id, end := range map[string]history.Event{
+		"cancelled": at(90, history.Event{Kind: history.OrchestrationCancelled}),
+		"completed": at(80, history.Event{Kind: history.OrchestrationCompleted}),
+		"running":   at(30, history.Event{Kind: history.TurnStarted}),
+		"another's": at(80, history.Event{Kind: history.OrchestrationCompleted}),
+	} {
+		mustStart(t, c, id)
+		p.SetParent(id, history.Parent{InstanceID: "one", ExecutionID: map[bool]string{true: "x77", false: "x1"}[id == "another's"]})
+		p.Append(id, end)
+	}
+	got, err := c.Cancellations(t.Context(), "one", "")
+	page, pageErr := c.CancellationsPage(t.Context(), "one", "", 0, "")
+	if err = errors.Join(err, pageErr); err != nil || len(got.Items) != 5 || !cmp.Equal(got.Items, page.Items) {
+		t.Fatalf("%+v, %+v, %v", got, page, err)
+	}
+	for i, want := range []client.CancelEnd{client.EndCancelled, client.EndFinished, "", "", ""} {
+		if x := got.Items[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
+			t.Errorf("%s: %q at %v", x.ChildID, x.End, x.EndedAt)
+		}
+	}
+}
+
 // The cancellations of an execution are its own.
 func TestCancellationsOfAPastExecution(t *testing.T) {
 	t.Parallel()

@@ -138,24 +138,35 @@ func (c *Client) retriesOf(ctx context.Context, executionID string, l *pendingLo
 	return found, nil
 }
 
-// witnessesAtOnce is how many records of activities are read side by side.
-const witnessesAtOnce = 16
+// readsAtOnce is how many items are read side by side.
+const readsAtOnce = 16
 
 // witnesses adds what workers have left of the activities among items.
 func (c *Client) witnesses(ctx context.Context, executionID string, items []PendingItem) error {
-	var reads sync.WaitGroup
-	slots, errs := make(chan struct{}, witnessesAtOnce), make([]error, len(items))
+	var activities []*PendingItem
 	for i := range items {
-		if items[i].What != PendingActivity {
-			continue
+		if items[i].What == PendingActivity {
+			activities = append(activities, &items[i])
 		}
+	}
+	return sideBySide(activities, func(p *PendingItem) error {
+		r, err := c.provider.ReadActivityRecord(ctx, executionID, p.ID)
+		if err == nil {
+			p.witness(&r)
+		}
+		return err
+	})
+}
+
+// sideBySide reads something about each item, a few at once.
+func sideBySide[T any](items []T, read func(T) error) error {
+	var reads sync.WaitGroup
+	slots, errs := make(chan struct{}, readsAtOnce), make([]error, len(items))
+	for i := range items {
 		slots <- struct{}{}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			var r provider.ActivityRecord
-			if r, errs[i] = c.provider.ReadActivityRecord(ctx, executionID, items[i].ID); errs[i] == nil {
-				items[i].witness(&r)
-			}
+			errs[i] = read(items[i])
 		})
 	}
 	reads.Wait()

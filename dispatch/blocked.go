@@ -129,18 +129,22 @@ func diagnosis(err error) *history.Failure {
 		return &history.Failure{Type: history.TypeCorrupt, Message: e.Error()} // any other is the store's, and is tried again
 	}
 	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
-		return &history.Failure{Type: history.TypeBlockedOutside, Message: firstLine(e)}
+		return &history.Failure{Type: history.TypeBlockedOutside, Message: at(e, e.Stack)}
 	}
 	if e, ok := errors.AsType[*replay.ForeignGoroutineError](err); ok {
-		return &history.Failure{Type: history.TypeForeignGoroutine, Message: firstLine(e)}
+		return &history.Failure{Type: history.TypeForeignGoroutine, Message: at(e, e.Stack)}
 	}
 	return nil
 }
 
-// firstLine leaves the stack to the log.
-func firstLine(err error) string {
+// at is an error without its stack, which is left to the log, but for where in it the code was.
+func at(err error, stack string) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	where := replay.Where(stack)
+	if where == "" {
+		return strings.TrimSuffix(line, ":")
+	}
+	return line + " " + where
 }
 
 // endBlocked is the end of an instance whose code is not needed for it: it is terminated, or its code wants to fail.

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,6 +272,8 @@ func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeBlockedOutside {
 			t.Errorf("the instance is %s: %+v", now.Status, now.Diagnosis)
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") || !strings.Contains(m, "(dispatch/blocked_test.go:") {
+			t.Errorf("the diagnosis does not say where: %s", m)
 		}
 		time.Sleep(2 * time.Hour) // the bubble waits for the body
 	})

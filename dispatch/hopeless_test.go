@@ -316,7 +316,8 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine ||
+			!strings.Contains(now.Diagnosis.Message, "TestAWakeInTheSameBuildRunsNothing") {
 			t.Fatalf("the instance is %s: %+v", now.Status, now.Diagnosis)
 		}
 		before := count.Load()

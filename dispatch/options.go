@@ -22,6 +22,9 @@ type Options struct {
 	Clock func() time.Time
 	// Logger is where the engine logs, and the orchestrations' replay-safe loggers write. Default slog.Default().
 	Logger *slog.Logger
+	// OmitErrorTexts keeps what activities fail with out of the log: of an error that is tried again a Worker logs its type alone. Errors may
+	// hold what logs must not. History has them whole.
+	OmitErrorTexts bool
 	// CacheBytes bounds the warm orchestrations that are kept. Default 64 MiB; negative keeps none.
 	CacheBytes int
 	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.

@@ -27,8 +27,12 @@ func (w *Worker) retried(ctx context.Context, t *task, e ending) ending {
 	}
 	w.manager.flush(ctx, t)
 	e.outcome.RetryAt = &at
+	text := e.outcome.Error.Message
+	if w.options.OmitErrorTexts {
+		text = "of type " + e.outcome.Error.Type
+	}
 	w.options.Logger.InfoContext(ctx, "activity failed and is to be tried again", "activity", it.Name, "instance", it.InstanceID,
-		"activityId", it.ActivityID, "attempt", it.Attempt, "delay", delay, "error", e.outcome.Error.Message)
+		"activityId", it.ActivityID, "attempt", it.Attempt, "delay", delay, "error", text)
 	return e
 }
 

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -95,4 +96,33 @@ func TestAnotherBuildMayChangeAnInput(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What an activity fails with may hold what logs must not: a setting keeps it out, and history has it all the same.
+func TestErrorTextsAreKeptOutOfTheLog(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) { return 0, errors.New("card 4242 was refused") })
+	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "charge", n, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2})).Await(ctx)
+	})
+	for omit, want := range map[bool]string{true: `error="of type error"`, false: `error="card 4242 was refused"`} {
+		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+			in := h.start("order", 0)
+			h.turn(0)
+			var log bytes.Buffer
+			w := dispatch.NewWorker(dispatch.Options{
+				Registry: r, Provider: h.Provider, OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			if failed := w.HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 || !strings.Contains(log.String(), want) {
+				t.Errorf("omitted %v: %d failed, the log lacks %s:\n%s", omit, len(failed), want, log.String())
+			}
+			if strings.Contains(log.String(), "4242") == omit {
+				t.Errorf("omitted %v:\n%s", omit, log.String())
+			}
+			if end := h.finish(in); end.Error == nil || !strings.Contains(end.Error.Message, "4242") {
+				t.Errorf("history has %+v", end.Error)
+			}
+		})
+	}
 }

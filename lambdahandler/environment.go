@@ -97,6 +97,18 @@ func (e *environment) maxAttempts() int {
 	return e.count("PERDURE_MAX_ATTEMPTS", defaultMaxAttempts, 1, mostAttempts)
 }
 
+// logsErrorTexts reads whether what activities fail with may be logged.
+func (e *environment) logsErrorTexts() bool {
+	const name = "PERDURE_LOG_ERROR_TEXTS"
+	switch v := e.optional(name, "true"); v {
+	case "true", "false":
+		return v == "true"
+	default:
+		e.failf(name, "is %q: neither true nor false", v)
+		return false
+	}
+}
+
 // retention reads how long instances are kept after their end; 0, which is also nothing, is for ever.
 func (e *environment) retention() time.Duration {
 	const name = "PERDURE_RETENTION"

@@ -5,6 +5,21 @@ import (
 	"testing"
 )
 
+func TestWhatTheEnvironmentSaysOfErrorTexts(t *testing.T) {
+	t.Parallel()
+	const name = "PERDURE_LOG_ERROR_TEXTS"
+	for value, want := range map[string]bool{"": true, "true": true, "false": false} {
+		e := environmentWith(map[string]string{name: value})
+		if got, err := e.logsErrorTexts(), e.err(); got != want || err != nil {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+	e := environmentWith(map[string]string{name: "no"})
+	if e.logsErrorTexts() || e.err() == nil || !strings.Contains(e.err().Error(), name) {
+		t.Errorf("%s is not named: %v", name, e.err())
+	}
+}
+
 func TestWhatTheEnvironmentSaysOfAttempts(t *testing.T) {
 	t.Parallel()
 	const name = "PERDURE_MAX_ATTEMPTS"

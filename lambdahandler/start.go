@@ -53,7 +53,7 @@ func StartWorker(r *perdure.Registry) {
 	opts := f.options(r)
 	opts.Queue = f.env.optional("PERDURE_QUEUE", perdure.DefaultQueue)
 	f.env.activities(&opts)
-	opts.MaxAttempts = f.env.maxAttempts()
+	opts.MaxAttempts, opts.OmitErrorTexts = f.env.maxAttempts(), !f.env.logsErrorTexts()
 	if f.polled != nil {
 		f.checkQueue(opts.Queue)
 	}

@@ -67,7 +67,7 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
 		clean(page.ExecutionID), moment(page.StartedAt))
 	if len(page.Items) == 0 {
-		return head + "\nnothing was cancelled\n"
+		return head + "\nnothing was cancelled" + instead(s) + "\n"
 	}
 	t := table{header: []string{">#", "WHAT", columnName, ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
 	for i := range page.Items {
@@ -76,6 +76,24 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 			excerpt(dash(x.RequestedBy), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
 	}
 	return head + "\n" + t.String()
+}
+
+// instead is what is wrong with an instance in which nothing was cancelled, and where that is shown.
+func instead(s client.Status) string {
+	var what string
+	switch {
+	case s.Failure == nil:
+		return ""
+	case s.Status == client.StatusBlocked:
+		what = "it is blocked"
+	case s.Status == client.StatusFailed:
+		what = "it has failed"
+	default:
+		return ""
+	}
+	text, _, _ := strings.Cut(failureText(s.Failure), "\n")
+	return fmt.Sprintf(", %s: %s\nperdure status %s shows all of it, and perdure history %[3]s how it came to that",
+		what, excerpt(text, longestDetail), clean(s.InstanceID))
 }
 
 func cancelledName(x *client.Cancellation) string {

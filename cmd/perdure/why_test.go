@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,26 @@ func TestWhy(t *testing.T) {
 	h.Leave("x1", left(3, 12*ms, provider.EndStopped), left(4, 3*time.Second, provider.EndFinished), left(5, 10*time.Second, provider.EndLeaked), left(6, 0, provider.EndNeverStarted))
 	h.mustRun("why", "order-7")
 	h.wantGolden("why.golden")
+}
+
+// Where nothing was cancelled, and something is wrong all the same, it says what, and where that is shown.
+func TestWhyOfWhatWasNotCancelled(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	why := &history.Failure{Type: "CardDeclined", Message: "the card has expired\nand more"}
+	for id, end := range map[string]history.Event{
+		"failed":  {Kind: history.OrchestrationFailed, Error: why},
+		"blocked": {Kind: history.InputsParked, BuildID: "b", Error: why},
+	} {
+		h.mustRun("start", "fulfil", "--id", id, "--input", "7")
+		h.Append(id, at(time.Second, end))
+		got := h.mustRun("why", id)
+		for _, want := range []string{"nothing was cancelled, it ", id + ": CardDeclined: the card has expired\n", "perdure status " + id + " shows"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("it lacks %q:\n%s", want, got)
+			}
+		}
+	}
 }
 
 func TestWhyOfAnExecution(t *testing.T) {

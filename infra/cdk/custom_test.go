@@ -46,7 +46,7 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
-		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5),
+		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5), OmitErrorTexts: true,
 		Retention:                 days(30),
 		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
@@ -64,6 +64,9 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	}
 	if n := payments.text("Environment", "Variables", "PERDURE_MAX_ATTEMPTS"); n != "5" {
 		t.Errorf("the payments worker watches code after %q attempts", n)
+	}
+	if b := payments.text("Environment", "Variables", "PERDURE_LOG_ERROR_TEXTS"); b != "false" {
+		t.Errorf("the payments worker logs what its activities fail with: %q", b)
 	}
 	orchestrator := got.find(t, "AWS::Lambda::Function", "TaskHubOrchestrator")
 	if d := orchestrator.text("Environment", "Variables", "PERDURE_RETENTION"); d != "2592000s" {

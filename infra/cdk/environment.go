@@ -84,7 +84,11 @@ func (h *TaskHub) poisonEnvironment() environment {
 }
 
 func (h *TaskHub) workerEnvironment(queue string) environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), environment{
+	var texts environment
+	if h.props.OmitErrorTexts {
+		texts = environment{"PERDURE_LOG_ERROR_TEXTS": "false"}
+	}
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, environment{
 		"PERDURE_QUEUE":                     queue,
 		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
 		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),

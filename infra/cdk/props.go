@@ -60,6 +60,9 @@ type TaskHubProps struct {
 	// MaxAttempts is how often the code that a message leads to may take its process
 	// down, alone and in a row, before the message is poison (R13). Default: 10.
 	MaxAttempts *float64
+	// OmitErrorTexts keeps what activities fail with out of the workers' logs: of an
+	// error that is tried again its type alone is logged. History has it whole.
+	OmitErrorTexts bool
 	// Retention is how long an instance is kept after its end, and a past execution
 	// of one that continues as new: then the renewer deletes it (R21), within a day.
 	// At least an hour; past executions are kept for 30 days at least. An orchestration

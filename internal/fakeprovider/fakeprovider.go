@@ -79,7 +79,10 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 	in := p.instance(instanceID)
 	for _, e := range events {
 		e.ID = int64(len(p.events[in.ExecutionID])) + 1
-		in.UpdatedAt, in.Status = e.Time, statusAfter(in.Status, e.Kind)
+		in.UpdatedAt, in.Status, in.Diagnosis = e.Time, statusAfter(in.Status, e.Kind), nil
+		if in.Status == provider.StatusBlocked {
+			in.Diagnosis = e.Error
+		}
 		if e.Kind == history.TurnStarted {
 			in.Version = e.Version
 		}
@@ -101,6 +104,8 @@ func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.Runtime
 	switch {
 	case ended:
 		return s
+	case k == history.InputsParked:
+		return provider.StatusBlocked
 	case k == history.CancelRequested, before == provider.StatusCancelling && !k.Terminal():
 		return provider.StatusCancelling
 	default:

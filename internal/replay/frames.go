@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// framesShown is how many frames of the code's own a diagnosis has.
+const framesShown = 3
+
+// Where says in which functions of the code's own, and in which lines, a stack is, the innermost first: "shop.Fulfil (shop/fulfil.go:44), …".
+// It is empty when the stack has none.
+func Where(stack string) string {
+	var shown []string
+	for _, f := range framesOf(stack) {
+		if len(shown) == framesShown {
+			break
+		}
+		if !isOwn(f.function) {
+			continue
+		}
+		if s := f.String(); !slices.Contains(shown, s) {
+			shown = append(shown, s)
+		}
+	}
+	return strings.Join(shown, ", ")
+}
+
+type frame struct{ function, place string }
+
+// String is the function without the path of its package, and the last two parts of the file's.
+func (f frame) String() string {
+	dir, file := filepath.Split(f.place)
+	return f.function[strings.LastIndexByte(f.function, '/')+1:] + " (" + filepath.Base(dir) + "/" + file + ")"
+}
+
+// The two forms in which the runtime prints a frame: that of profiles, in a line, and that of debug.Stack, in two.
+var (
+	profileFrame = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(\S+)\+0x[0-9a-f]+\t(\S+:\d+)$`)
+	stackPlace   = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)
+)
+
+func framesOf(stack string) []frame {
+	var all []frame
+	before := ""
+	for line := range strings.Lines(stack) {
+		line = strings.TrimRight(line, "\n")
+		if m := profileFrame.FindStringSubmatch(strings.ReplaceAll(line, "\t\t", "\t")); m != nil {
+			all = append(all, frame{m[1], m[2]})
+		} else if m := stackPlace.FindStringSubmatch(line); m != nil && !strings.HasPrefix(before, "created by ") {
+			function := before
+			if i := strings.LastIndexByte(function, '('); i > 0 {
+				function = function[:i]
+			}
+			all = append(all, frame{function, m[1]})
+		}
+		before = line
+	}
+	return all
+}
+
+// engine are the packages of this module that run the code: their frames say nothing of it.
+var engine = []string{"github.com/perdure/perdure.", "github.com/perdure/perdure/internal/replay."}
+
+// standard are the first parts of the import paths of Go's own packages.
+var standard = strings.Fields("archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image " +
+	"index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode " +
+	"unique unsafe vendor weak")
+
+func isOwn(function string) bool {
+	first := function
+	if i := strings.IndexAny(function, "/."); i >= 0 {
+		first = function[:i]
+	}
+	return !slices.Contains(standard, first) && !slices.ContainsFunc(engine, func(p string) bool { return strings.HasPrefix(function, p) })
+}

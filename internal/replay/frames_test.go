@@ -1,0 +1,48 @@
+package replay_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// A diagnosis says where the code is, not where the runtime or the engine are.
+func TestWhereTheCodeIs(t *testing.T) {
+	t.Parallel()
+	x := replay.New(body(func(c *replay.Context) {
+		done := make(chan struct{})
+		go func() {
+			activity(c, "a")
+			close(done)
+		}()
+		<-done
+	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", TurnLimit: 50 * time.Millisecond})
+	defer x.Close()
+	if err := x.Replay([]history.Event{started}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := x.Turn(replay.Turn{Now: epoch})
+	e := as[*replay.ForeignGoroutineError](t, err)
+	if got := replay.Where(e.Stack); !strings.Contains(got, "TestWhereTheCodeIs") || !strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
+		t.Errorf("%s\n%s", got, e.Stack)
+	}
+
+	never := make(chan struct{})
+	defer close(never)
+	y := replay.New(body(func(*replay.Context) { <-never }), replay.Options{InstanceID: "order-17", ExecutionID: "01JBLOCKED", TurnLimit: 50 * time.Millisecond})
+	defer y.Close()
+	if err := y.Replay([]history.Event{started}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = y.Turn(replay.Turn{Now: epoch})
+	b := as[*replay.BlockedOutsideError](t, err)
+	if got := replay.Where(b.Stack); !strings.Contains(got, "TestWhereTheCodeIs") || !strings.Contains(got, "(replay/frames_test.go:") {
+		t.Errorf("%s\n%s", got, b.Stack)
+	}
+	if got := replay.Where("its stack was not found: did it change its pprof labels?"); got != "" {
+		t.Error(got)
+	}
+}
