@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -54,10 +55,28 @@ class Ministack(Cloud):
 
     process: subprocess.Popen
     data: Path
+    stopping: bool = False
 
     def stop(self) -> None:
+        self.stopping = True
         end_group(self.process)
         shutil.rmtree(self.data, ignore_errors=True)
+
+
+    def die_with(self) -> None:
+        """Has this process fail when the server ends by itself: nothing that it serves is there any more."""
+        def died(_number: int, _frame: object) -> None:
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+            raise Failed(f"ministack (pid {self.pid}) has ended by itself, with {self.process.returncode}; "
+                         f"the end of its log:\n{tail(self.log_dir / 'ministack.log')}")
+
+        def watch() -> None:
+            self.process.wait()
+            if not self.stopping:
+                os.kill(os.getpid(), signal.SIGUSR1)  # the main thread waits for something else
+
+        signal.signal(signal.SIGUSR1, died)
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def architecture() -> str:

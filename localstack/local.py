@@ -107,6 +107,7 @@ def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> clou
     log_dir = args.log_dir.resolve() if args.log_dir else None
     place = cloud.ministack(log_dir, args.enforce_iam)
     cleanup.callback(place.stop)
+    place.die_with()
     say(f"ministack (pid {place.pid}) answers at {place.endpoint}")
     return place
 

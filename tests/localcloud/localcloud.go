@@ -102,6 +102,9 @@ func (c *Cloud) decode(b []byte) error {
 	return nil
 }
 
+// Ended is closed when the cloud has ended, by Stop or by itself.
+func (c *Cloud) Ended() <-chan struct{} { return c.ended }
+
 // Stop ends the cloud and everything on it, and waits until it is gone. Calling it again does nothing.
 func (c *Cloud) Stop() error {
 	_ = c.stdin.Close() // closed already: it is ending

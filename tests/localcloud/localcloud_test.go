@@ -2,6 +2,7 @@ package localcloud_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -25,6 +26,29 @@ func TestACloudAnswersUntilItIsStopped(t *testing.T) {
 	}
 	if status := get(t, url); status != 0 {
 		t.Errorf("HTTP %d after Stop", status)
+	}
+}
+
+// When the emulator dies nothing is left to serve: the script ends, and says so.
+func TestACloudEndsWithItsEmulator(t *testing.T) {
+	t.Parallel()
+	c, err := localcloud.Start(t.Context(), "cloud")
+	if err != nil {
+		t.Fatal(err)
+	}
+	emulator, err := os.FindProcess(c.PID)
+	if err == nil {
+		err = emulator.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-c.Ended():
+	case <-t.Context().Done():
+	}
+	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "has ended by itself, with -9") || !strings.Contains(err.Error(), "exit status 1") {
+		t.Errorf("the script ended with %v", err)
 	}
 }
 
