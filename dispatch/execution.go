@@ -94,7 +94,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	x.blocked.apply(events)
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
-	x.parked.apply(events)
+	x.parked.applyAll(read.Segments)
 	x.due = x.due || x.parked.due
 	x.cancels, x.cancelling, x.custom = provider.CancelsOf(events), provider.IsCancelling(events), provider.CustomStatusOf(events)
 	name, version := bound(events)

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -129,10 +130,25 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		}
 		return perdure.ContinueAsNew[int](ctx, left-1)
 	})
+	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen)}, func(ctx context.Context, h *hub) {
+		in := h.start("continues", executions)
+		h.raise(in, "e", 7)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
+			t.Errorf("crash at call %d: ended with %s %s, want 7", n, end.String(), end.Output)
+		}
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
+		}
+		h.wantInstances(1 + 9)
+	})
+}
+
+// crashSeen kills the function that makes the n-th call of all functions, and tells of each call how many executions had been begun.
+func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.Interceptor {
 	intercept, _ := simhub.CrashAt(n, after)
 	var mu sync.Mutex
 	var number, begun int64
-	counting := func(ctx context.Context, c simaws.Call, next func() error) error {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if name, _ := simhub.Process(ctx); name != "" {
 			mu.Lock()
 			number++
@@ -144,15 +160,65 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		}
 		return intercept(ctx, c, next)
 	}
-	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: counting}, func(ctx context.Context, h *hub) {
+}
+
+// The same, with letters that nobody has observed yet: they are handed on by reference through all these executions. One more comes when
+// the invocation has gone along with a hundred.
+func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
+	t.Parallel()
+	var calls []int64 // about the hundredth execution
+	lettersBehindAHundred(t, 0, false, func(number, executions int64) {
+		if executions > 98 && executions < 103 {
+			calls = append(calls, number)
+		}
+	})
+	if len(calls) < 5 || len(calls) > 100 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	for _, after := range []bool{false, true} {
+		t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
+			t.Parallel()
+			for _, n := range calls {
+				lettersBehindAHundred(t, n, after, func(int64, int64) {})
+			}
+		})
+	}
+}
+
+func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
+	t.Helper()
+	const letters, executions = 4, 104
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "continues", func(ctx *perdure.OrchestrationContext, left int) (int, error) {
+		if left == executions {
+			if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if left > 0 {
+			return perdure.ContinueAsNew[int](ctx, left-1)
+		}
+		for i := range letters {
+			got, err := perdure.WaitForExternalEvent[letter](ctx, "add").Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if got != newLetter(i) {
+				return 0, fmt.Errorf("letter %d came where %d was due, or not as it was sent", got.N, i)
+			}
+		}
+		return letters, nil
+	})
+	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen)}, func(ctx context.Context, h *hub) {
 		in := h.start("continues", executions)
-		h.raise(in, "e", 7)
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
-			t.Errorf("crash at call %d: ended with %s %s, want 7", n, end.String(), end.Output)
-		}
-		if err := h.CheckRest(ctx); err != nil {
-			t.Errorf("crash at call %d: %v", n, err)
-		}
-		h.wantInstances(1 + 9)
+		h.post(in, letters-1)
+		h.turn(0)
+		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "go", Data: encoded(t, 1)})
+		h.send(provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "the last", Data: encoded(t, newLetter(letters-1)),
+		})
+		h.serveFor(2 * time.Hour)
+		h.wantAll(ctx, in, letters)
+		h.wantStoredOnce(in, letters+1) // and what made it go
 	})
 }

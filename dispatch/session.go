@@ -24,10 +24,11 @@ type session struct {
 	// acked counts the item's messages that are done with: all they caused is sent, or recorded as failed (I3).
 	acked int
 	// refused are outputs that can never be sent: the next turn records their failure (R9).
-	refused      []provider.OutputFailure
-	x            *execution
-	redispatched bool
-	absent       bool // there is no such instance: looked at, strongly consistent
+	refused []provider.OutputFailure
+	x       *execution
+	// sent is the head up to which this session knows everything to be sent: it has done so, or has repeated it.
+	sent   provider.Head
+	absent bool // there is no such instance: looked at, strongly consistent
 	// most bounds how many messages a turn takes, once a larger one was too large for a commit; 0 does not.
 	most int
 	// mostParked bounds so how many of the parked inputs it takes.
@@ -56,8 +57,7 @@ func (s *session) run(ctx context.Context) error {
 			s.rewind()
 			err = s.load(ctx, provider.Strong)
 		case errors.Is(err, errUnverified), errors.Is(err, errTooMany):
-			s.discard()
-			err = s.load(ctx, provider.Strong)
+			err = s.reload(ctx)
 		}
 		if errors.Is(err, provider.ErrCorrupt) {
 			err = s.terminateDamaged(ctx, err)
@@ -88,8 +88,27 @@ var errUnverified = errors.New("dispatch: the state is not verified")
 // was passed or redispatched before, and perhaps died before sending: only the head, read again, tells (R4).
 func (s *session) rewind() {
 	s.discard()
-	s.rest, s.refused, s.redispatched, s.absent = s.item.Messages[s.acked:], nil, false, false
+	s.forget()
+}
+
+// forget takes up again all that is not acked.
+func (s *session) forget() {
+	s.rest, s.refused, s.sent, s.absent = s.item.Messages[s.acked:], nil, provider.Head{}, false
 	s.rejudge()
+}
+
+// reload reads the head anew. It may be another than the one that this session has seen, as after a conflict.
+func (s *session) reload(ctx context.Context) error {
+	seen := provider.Head{}
+	if s.x != nil && s.x.verified {
+		seen = s.x.head
+	}
+	s.discard()
+	err := s.load(ctx, provider.Strong)
+	if err == nil && seen != (provider.Head{}) && s.x.head != seen {
+		s.forget()
+	}
+	return err
 }
 
 // advance makes one step: a start, a look, a dispatch that is repeated, an answer, or a turn.
@@ -165,7 +184,7 @@ func (s *session) startsFirst() bool {
 	if len(s.rest) == 0 || s.rest[0].Kind != provider.MessageStart {
 		return false
 	}
-	if s.rest[0].PickedUp != nil && !s.absent && !s.redispatched {
+	if s.rest[0].PickedUp != nil && !s.absent && !s.isSent() {
 		return false
 	}
 	return s.x == nil && (s.absent || s.rest[0].Record.ReceiveCount <= 1) || s.x != nil && !s.x.head.Watermark.Covers(s.rest[0].Position)
@@ -189,7 +208,7 @@ func (s *session) start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.rest, s.absent, s.redispatched = s.rest[1:], false, false // what is there may have consumed what comes behind, and more
+	s.rest, s.absent, s.sent = s.rest[1:], false, provider.Head{} // what is there may have consumed what comes behind, and more
 	s.settle()
 	return nil
 }
@@ -204,17 +223,25 @@ func (s *session) ahead() bool {
 	return false
 }
 
-// redelivered finds the first message that a committed turn has consumed before (R4).
+// isSent reports whether this session knows all that the view holds to be sent.
+func (s *session) isSent() bool { return s.x != nil && s.sent == s.x.head }
+
+// redelivered finds the first message that a committed turn has consumed before, or else one that stands for the turn which no message
+// leads to: the head's, where it took parked inputs alone (R4).
 func (s *session) redelivered() (provider.Position, bool) {
-	if i := slices.IndexFunc(s.rest, func(m provider.InboxMessage) bool { return m.PickedUp != nil }); i >= 0 && !s.redispatched {
+	if s.isSent() {
+		return provider.Position{}, false
+	}
+	if i := slices.IndexFunc(s.rest, func(m provider.InboxMessage) bool { return m.PickedUp != nil }); i >= 0 {
 		return s.before(s.rest[i].Position), true
 	}
 	for i := range s.rest {
-		if s.x.head.Watermark.Covers(s.rest[i].Position) && !s.redispatched {
+		if s.x.head.Watermark.Covers(s.rest[i].Position) {
 			return s.rest[i].Position, true
 		}
 	}
-	return provider.Position{}, false
+	// What is warm was sent before it was kept.
+	return s.x.head.Watermark, s.x.read != nil && s.x.parked.alone
 }
 
 // before is the place of a message that was picked up from the dead letters: its number is new, and nothing tells the old one. A turn
@@ -238,7 +265,7 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) error 
 	if err != nil {
 		return fmt.Errorf("dispatch: instance %q: redispatch: %w", s.item.InstanceID, err)
 	}
-	s.redispatched = true
+	s.sent = s.x.head
 	s.refused = append(s.refused, refused...)
 	for len(s.rest) > 0 && s.x.head.Watermark.Covers(s.rest[0].Position) {
 		s.rest = s.rest[1:]
@@ -264,7 +291,7 @@ func (s *session) turn(ctx context.Context) error {
 	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
 	out, err := s.x.instance.Turn(replay.Turn{
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
-		Commits: s.x.blocked.is, // its status goes on
+		Commits: s.x.blocked.is || s.x.parked.alone, // its status goes on, or something leads back to what it has caused
 	})
 	if err != nil {
 		return s.cannot(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))

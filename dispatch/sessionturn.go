@@ -30,7 +30,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	}
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
 	if errors.Is(err, provider.ErrTooLarge) {
-		refused, err = s.tooLarge(ctx, t, consumed, err)
+		refused, consumed, err = s.tooLarge(ctx, t, consumed, err)
 		out.Ended = true
 	}
 	if err != nil {
@@ -50,18 +50,22 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 
 // tooLarge deals with a turn that no commit can hold. Outcomes that came together, each of a legal size, may fit when fewer are
 // taken (R2); what is too large by itself is replaced by an end that says why.
-func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, why error) ([]provider.OutputFailure, error) {
+func (s *session) tooLarge(ctx context.Context, t *provider.Turn, consumed int, why error) ([]provider.OutputFailure, int, error) {
 	if s.fewer(consumed) {
-		return nil, errTooMany
+		return nil, 0, errTooMany
 	}
 	if s.x.read == nil {
-		return nil, errUnverified // what is outstanding stands in history alone
+		return nil, 0, errUnverified // what is outstanding stands in history alone
+	}
+	if consumed == 0 && len(s.rest) > 0 {
+		consumed, t.Watermark = 1, s.rest[0].Position // what leads to an end has to lead back to it (R4)
 	}
 	end := history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: why.Error(), NonRetryable: true}}
 	locked, watermark := t.LockedUntil, t.Watermark
 	*t = *s.newTurn(s.events(append([]history.Event{t.Events[0]}, s.given(end)...)...))
 	t.LockedUntil, t.Watermark = locked, watermark
-	return s.o.provider.AckOrchestrationItem(ctx, t)
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	return refused, consumed, err
 }
 
 // fewer bounds what a turn takes, first of what was parked and then of messages, if it has taken more than one.
@@ -97,6 +101,7 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 // moved: t is committed, and its messages are consumed.
 func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, consumed int) {
 	s.x.head, s.x.verified, s.x.due, s.x.read = t.After(), true, false, nil
+	s.sent = s.x.head
 	s.x.lastID, s.x.cancelling = t.Events[len(t.Events)-1].ID, t.Cancelling
 	s.x.firsts = append(s.x.firsts, t.Events[0].ID)
 	s.x.blocked.apply(t.Events)
@@ -106,7 +111,7 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 	s.x.custom = t.CustomStatus
 	s.x.timers.Apply(t.Events)
 	s.x.activities.apply(t.Events)
-	s.x.parked.apply(t.Events)
+	s.x.parked.apply(t.Events, consumed > 0)
 	s.x.due = s.x.parked.due
 	if t.Events[0].Parked > 0 {
 		refused = append(s.refused, refused...) // the turn took parked inputs alone
@@ -120,15 +125,13 @@ func (s *session) isLedBy() bool {
 	return slices.ContainsFunc(consumed, func(m provider.InboxMessage) bool { return s.x.head.Watermark.Covers(m.Position) })
 }
 
-// handOn gives an event, or a cancel of the instance, that the code had no chance to see to the next execution.
+// handOn gives what a message says about the instance to the next execution, behind what was parked: the code had no chance to see it.
 func (s *session) handOn(out *replay.Outcome, m *provider.InboxMessage) {
-	switch {
-	case out.Continued == nil:
-	case m.Kind == provider.MessageEventRaised && out.Continued.Knows(m.EventID):
-	case m.Kind == provider.MessageEventRaised:
-		out.Continued.Events = append(out.Continued.Events, history.CarriedEvent{Name: m.Name, EventID: m.EventID, Data: dataOf(m)})
-	case m.Kind == provider.MessageCancel:
-		for _, in := range s.inputsOf(m) {
+	if out.Continued == nil {
+		return
+	}
+	for _, in := range s.inputsOf(m) {
+		if !in.Kind.Sourced() { // what is for this execution's own tasks is over
 			in.Time = out.Events[0].Time
 			out.Continued.Inputs = append(out.Continued.Inputs, in)
 		}

@@ -51,12 +51,6 @@ type Continuation struct {
 	Inputs []history.Event
 }
 
-// Knows reports whether an external event of that id is among those that were seen. One without an id never is.
-func (c *Continuation) Knows(eventID string) bool {
-	carried := func(e history.CarriedEvent) bool { return e.EventID == eventID }
-	return eventID != "" && (slices.Contains(c.EventIDs, eventID) || slices.ContainsFunc(c.Events, carried))
-}
-
 // errNoStart is a caller's mistake: there is no turn without the start event.
 var errNoStart = errors.New("no OrchestrationStarted was replayed")
 
