@@ -28,7 +28,8 @@ type narrow struct {
 }
 
 func (n *narrow) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
-	if len(t.Events) > n.most && !t.Events[len(t.Events)-1].Kind.Terminal() {
+	end := t.Events[len(t.Events)-1].Error
+	if len(t.Events) > n.most && (end == nil || end.Type != history.TypePayloadTooLarge) {
 		return nil, fmt.Errorf("%d events: %w", len(t.Events), provider.ErrTooLarge)
 	}
 	refused, err := n.Provider.AckOrchestrationItem(ctx, t)
@@ -97,12 +98,11 @@ func partings() []parted {
 	return []parted{
 		{"a wake", plan{All: 7}, 7, false, 1 + 14, 25, history.OrchestrationCompleted},
 		{"an event", plan{All: 8}, 7, true, 1 + 16, 25, history.OrchestrationCompleted},
-		{"an event that it does not need", plan{All: 7}, 7, true, 1 + 14, 25, history.OrchestrationCompleted},
 		{"outputs are refused", plan{All: 7, Leaves: true, Fails: true}, 7, true, 1 + 7, 6, history.OrchestrationCompleted},
-		{"ends in a part", plan{All: 5, Leaves: true}, 7, true, 1 + 5, 25, history.OrchestrationCompleted},
+		{"ends in a part", plan{All: 5, Leaves: true}, 7, true, 1 + 5, 10, history.OrchestrationCompleted},
 		{"is too large by itself", plan{All: 7}, 7, true, 1, 3, history.OrchestrationFailed},
-		{"continues as new in a part", plan{All: 8, Each: 2, Leaves: true}, 7, true, 1 + 8, 25, history.OrchestrationCompleted},
-		{"continues as new in a part, by a wake", plan{All: 7, Each: 2, Leaves: true}, 7, false, 1 + 7, 25, history.OrchestrationCompleted},
+		{"continues as new in a part", plan{All: 8, Each: 2, Leaves: true}, 7, true, 1 + 8, 5, history.OrchestrationCompleted},
+		{"continues as new in a part, by a wake", plan{All: 7, Each: 2, Leaves: true}, 7, false, 1 + 7, 5, history.OrchestrationCompleted},
 	}
 }
 
@@ -243,11 +243,11 @@ func TestAnOrderBehindParkedInputsReachesTheNextExecution(t *testing.T) {
 		history.OrchestrationTerminated: {Kind: provider.MessageTerminate},
 		history.OrchestrationCancelled:  {Kind: provider.MessageCancel, Reason: "requested", RequestedBy: history.RequestedByClient},
 	} {
-		for _, events := range []int{25, 1000} { // in parts, and in one turn
+		for _, events := range []int{5, 1000} { // in parts, and in one turn
 			t.Run(fmt.Sprint(want, events), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, simhub.Options{Registry: planned("plus")}, func(_ context.Context, h *hub) {
-					in := h.parkedFor(plan{All: 100, Each: 5, Leaves: true}, 7)
+					in := h.parkedFor(plan{All: 100, Each: 2, Leaves: true}, 7)
 					h.Orchestrators[0].Close()
 					h.Orchestrators[0] = h.narrowed(planned("add"), "mended", events)
 					order.InstanceID = in.InstanceID
@@ -256,7 +256,7 @@ func TestAnOrderBehindParkedInputsReachesTheNextExecution(t *testing.T) {
 					if end := h.end(in); end.Kind != want {
 						t.Errorf("ended with %s", end.String())
 					}
-					if now := h.read(in); now.ExecutionNumber != 2 {
+					if now := h.read(in); now.ExecutionNumber < 2 {
 						t.Errorf("in execution %d", now.ExecutionNumber)
 					}
 				})
