@@ -8,12 +8,16 @@ import (
 
 // TimerSpan is a timer that waits: from when, and until when.
 type TimerSpan struct {
-	TimerID           int64
+	TimerID int64
+	// FireAt is zero of an activity that has no timer but those of its attempts.
 	CreatedAt, FireAt time.Time
+	// Retries: the timer's id is that of an activity with a retry policy, and an attempt of it may wait by a timer of its own (Timer.Attempt).
+	// Until when history does not say.
+	Retries bool
 }
 
 // TimerSpans are the timers of an execution that wait, by id: its own, those that end the schedule-to-close times of activities,
-// and that of a delayed start.
+// those that attempts of activities may wait by, and that of a delayed start.
 type TimerSpans map[int64]TimerSpan
 
 // startTimer is the timer of a delayed start: the event that every execution begins with.
@@ -40,12 +44,18 @@ func (s TimerSpans) Cancelled(events []history.Event) (cancelled []TimerSpan) {
 			continue
 		}
 		for _, id := range e.Sources() {
-			if span, ok := s[id]; ok {
+			span, ok := s[id]
+			if span.Retries = span.Retries && givesUp(e); ok && (span.Retries || !span.FireAt.IsZero()) {
 				cancelled = append(cancelled, span)
 			}
 		}
 	}
 	return cancelled
+}
+
+// givesUp reports whether an event ends an activity while an attempt of it may wait: what comes of an attempt came after the wait.
+func givesUp(e *history.Event) bool {
+	return e.Kind == history.ActivityCancelRequested || e.Kind == history.ActivityFailed && e.Attempt == 0 // its schedule-to-close time is over
 }
 
 // settlesTimer reports whether an event of that kind ends the wait for a timer, or for the activity that it is for.
@@ -67,8 +77,13 @@ func (s TimerSpans) Apply(events []history.Event) {
 		case e.Kind == history.TimerCreated:
 			s[e.ID] = TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: *e.FireAt}
 		case e.Kind == history.ActivityScheduled:
-			if by, limited := closeBy(e); limited {
-				s[e.ID] = TimerSpan{TimerID: e.ID, CreatedAt: e.Time, FireAt: by.Add(closeLeeway)}
+			by, limited := closeBy(e)
+			if limited || e.Retry != nil {
+				span := TimerSpan{TimerID: e.ID, CreatedAt: e.Time, Retries: e.Retry != nil}
+				if limited {
+					span.FireAt = by.Add(closeLeeway)
+				}
+				s[e.ID] = span
 			}
 		case len(s) > 0 && settlesTimer(e.Kind):
 			for _, id := range e.Sources() {

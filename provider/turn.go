@@ -19,7 +19,8 @@ type Turn struct {
 	Parent *history.Parent
 	// Cancels is the execution's whole cancel record, when this turn adds to it: committed with the segment. Nil when it does not.
 	Cancels Cancels
-	// CancelledTimers are the timers that this turn cancels, which may be somewhere outside.
+	// CancelledTimers are the timers that this turn cancels, which may be somewhere outside, and the activities that it gives up of which an
+	// attempt may wait by one.
 	CancelledTimers []TimerSpan
 	// Cancelling: the instance has been asked to end, in this turn or before.
 	Cancelling bool

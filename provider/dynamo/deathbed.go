@@ -60,7 +60,7 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 			return d, err
 		}
 		for _, span := range waiting.Cancelled(s.Events) {
-			if len(d.cancelled) <= mostDropped && p.mayHaveSchedule(span) {
+			if len(d.cancelled) <= mostDropped && (p.mayHaveSchedule(span) || p.mayWaitByTimer(span)) {
 				d.cancelled = append(d.cancelled, span)
 			}
 		}

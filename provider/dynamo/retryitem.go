@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -61,9 +63,18 @@ func encodeFailure(f *history.Failure) (string, error) {
 
 // ReadRetries queries the items of an execution, page by page.
 func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	return p.retriesBetween(ctx, executionID, 0, lastActivity)
+}
+
+// lastActivity is the greatest id that keys take.
+const lastActivity = 9_999_999_999
+
+// retriesBetween reads the items of an execution's activities from one id to another, page by page.
+func (p *Provider) retriesBetween(ctx context.Context, executionID string, first, last int64) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
-		in.ExpressionAttributeValues[":sk"] = str(skRetries)
+		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
+		in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":last"] = str(retrySK(first)), str(retrySK(last))
 		for page, err := range p.query(ctx, "", in) {
 			if err != nil {
 				yield(provider.ActivityRetry{}, err)

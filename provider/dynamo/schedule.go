@@ -159,46 +159,79 @@ const (
 	dropTime    = 2 * time.Second // or a quarter of what the invocation has left, if that is less
 )
 
-// dropSchedules deletes those of cancelled timers that may have one, at best: after the commit, so that a timer is never lost that
-// was not cancelled, and after all else that the turn causes, for which others wait (R15). What is left fires, and the turn drops it.
+// dropSchedules deletes those of cancelled timers that may have one, and of the attempts that activities which are given up wait for, at
+// best: after the commit, so that a timer is never lost that was not cancelled, and after all else that the turn causes, for which others
+// wait (R15). What is left fires, and the turn drops it.
 func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []provider.TimerSpan) {
-	var held []int64
+	var held []provider.Timer
+	retried := map[int64]bool{}
 	for _, span := range cancelled {
 		if p.mayHaveSchedule(span) {
-			held = append(held, span.TimerID)
+			held = append(held, provider.Timer{ExecutionID: executionID, TimerID: span.TimerID})
+		}
+		if p.mayWaitByTimer(span) {
+			retried[span.TimerID] = true
 		}
 	}
-	if len(held) == 0 {
+	if len(held)+len(retried) == 0 {
 		return
 	}
-	failed := p.deleteInTime(ctx, executionID, held[:min(len(held), mostDropped)])
+	ctx, stop := p.timeToDrop(ctx)
+	defer stop()
+	waiting, err := p.waitingRetries(ctx, executionID, retried)
+	held = append(held, waiting...)
+	failed := p.deleteSchedules(ctx, held[:min(len(held), mostDropped)])
 	left := len(failed) + max(0, len(held)-mostDropped)
-	if left > 0 {
+	if left > 0 || err != nil {
 		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing",
-			"execution", executionID, "deleted", len(held)-left, "left", left, "error", errors.Join(failed[:min(len(failed), 1)]...))
+			"execution", executionID, "deleted", len(held)-left, "left", left, "error", errors.Join(append(failed[:min(len(failed), 1)], err)...))
 	}
 }
 
-// deleteInTime deletes schedules for as long as a turn has for them, and returns an error for each that may be left.
-func (p *Provider) deleteInTime(ctx context.Context, executionID string, timerIDs []int64) (failed []error) {
+// timeToDrop bounds what a turn gives to schedules.
+func (p *Provider) timeToDrop(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := dropTime
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
 	}
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	errs := make([]error, len(timerIDs))
-	deletions := make([]func() error, len(timerIDs))
-	for i, id := range timerIDs {
+	return context.WithTimeout(ctx, limit)
+}
+
+// deleteSchedules deletes those of timers, for as long as there is time, and returns an error for each that may be left.
+func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer) (failed []error) {
+	errs := make([]error, len(timers))
+	deletions := make([]func() error, len(timers))
+	for i := range timers {
 		deletions[i] = func() error {
 			if errs[i] = context.Cause(ctx); errs[i] == nil {
-				errs[i] = p.deleteSchedule(ctx, executionID, id)
+				errs[i] = p.deleteScheduleOf(ctx, &timers[i])
 			}
 			return nil
 		}
 	}
 	_ = together(deletions...) // errs tells
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// waitingRetries are the timers of the attempts that activities wait for, of those that may have a schedule: which attempt an activity is
+// at the item says that is written for each.
+func (p *Provider) waitingRetries(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
+	if len(activities) == 0 {
+		return nil, nil
+	}
+	ids := slices.Collect(maps.Keys(activities))
+	for r, err := range p.retriesBetween(ctx, executionID, slices.Min(ids), slices.Max(ids)) {
+		if err != nil {
+			return waiting, err
+		}
+		if activities[r.ActivityID] && p.mayHaveSchedule(provider.TimerSpan{CreatedAt: r.FailedAt, FireAt: r.At}) {
+			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
+		}
+		if len(waiting) > mostDropped {
+			break
+		}
+	}
+	return waiting, nil
 }
 
 // lookAgain deletes the schedules of an execution's timers that nobody waits for any more, since they were cancelled, or it ended,
@@ -230,16 +263,22 @@ func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error 
 	return err
 }
 
+// clockSkew is what the clocks of two functions may differ by.
+const clockSkew = 2 * time.Second
+
 // mayHaveSchedule: a timer waits out the longest delay in the queue before it gets a schedule, which is gone when it has fired.
 func (p *Provider) mayHaveSchedule(span provider.TimerSpan) bool {
-	const skew = 2 * time.Second // between the clocks of two functions
-	now := p.now()
-	return p.hub.Timers == TimersSchedules && p.schedules != nil && span.FireAt.Sub(span.CreatedAt) > 2*p.longestDelay-skew &&
-		now.Sub(span.CreatedAt) > p.longestDelay-skew && span.FireAt.After(now)
+	return p.mayBeOutside(span.CreatedAt) && span.FireAt.Sub(span.CreatedAt) > 2*p.longestDelay-clockSkew && span.FireAt.After(p.now())
 }
 
-func (p *Provider) deleteSchedule(ctx context.Context, executionID string, timerID int64) error {
-	return p.deleteScheduleOf(ctx, &provider.Timer{ExecutionID: executionID, TimerID: timerID})
+// mayWaitByTimer: an attempt of the activity may wait for one, with a schedule.
+func (p *Provider) mayWaitByTimer(span provider.TimerSpan) bool {
+	return span.Retries && p.mayBeOutside(span.CreatedAt)
+}
+
+// mayBeOutside reports whether what was sent at a time may be out of the timers queue by now.
+func (p *Provider) mayBeOutside(sentAt time.Time) bool {
+	return p.hub.Timers == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
 }
 
 func (p *Provider) deleteScheduleOf(ctx context.Context, t *provider.Timer) error {

@@ -1,0 +1,137 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// An attempt that waits for hours has a schedule. When its activity is given up, in whatever way, that goes, and what is cold knows of
+// it as well as what is warm.
+func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(tr *trial, in provider.Instance){
+		"a cancelled activity": func(tr *trial, in provider.Instance) {
+			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
+		},
+		"a lost race": func(tr *trial, in provider.Instance) { tr.raise(in, "", 1) },
+		"a cancelled instance": func(tr *trial, in provider.Instance) {
+			tr.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+		},
+		"a terminated instance": func(tr *trial, in provider.Instance) {
+			tr.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+		},
+		"a purged instance": func(tr *trial, in provider.Instance) {
+			if err := tr.Provider.DeleteInstance(tr.t.Context(), in.InstanceID, true); err != nil {
+				tr.t.Error(err)
+			}
+		},
+	}
+	for name, end := range ends {
+		for _, cold := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
+				t.Parallel()
+				o := simhub.Options{}
+				if cold {
+					o.CacheBytes = 1
+				}
+				trying(t, o, func(_ context.Context, tr *trial) {
+					in := tr.startAs("a", "tries-until", stubbornness{Every: 5 * time.Hour})
+					tr.serveFor(6 * time.Hour)
+					if n := tr.Cloud.Schedules.Count(); n != 1 {
+						t.Fatalf("%d schedules", n)
+					}
+					end(tr, in)
+					tr.serveFor(time.Minute)
+					if n := tr.Cloud.Schedules.Count(); n != 0 {
+						t.Errorf("%d schedules are left", n)
+					}
+					tr.serveFor(24 * time.Hour)
+					tr.wantRuns("a#3.1", "a#3.2")
+					tr.checkRest()
+				})
+			})
+		}
+	}
+}
+
+// The same where the activity's schedule-to-close time is over while it waits for its next attempt. A worker of a release before sends
+// such attempts.
+func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
+	t.Parallel()
+	trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+		in := tr.startAs("a", "tries-in-time", stubbornness{Every: 5 * time.Hour}) // 17.5 hours
+		tr.serveFor(11 * time.Hour)
+		tr.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Activity: true})
+		tr.serveFor(time.Minute)
+		if n := tr.Cloud.Schedules.Count(); n != 0 {
+			t.Errorf("%d schedules are left", n)
+		}
+		if end, err := tr.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
+			t.Errorf("ended with %s, %v", end.String(), err)
+		}
+	})
+}
+
+// What has no retries, or has not been there for long, costs no look for them when it is given up.
+func TestR15NoRetryIsLookedForWhereThereCanBeNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy bool
+		after  time.Duration
+		looks  int
+	}{
+		"no policy":   {false, 5 * time.Hour, 0},
+		"moments ago": {true, 10 * time.Minute, 0},
+		"it may have": {true, 5 * time.Hour, 1},
+		"of all, one": {true, 6 * time.Hour, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := perdure.NewRegistry()
+			perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+				for i := range n {
+					if c.policy {
+						perdure.CallActivityByName[int](ctx, "nobody's", i, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour}))
+					} else {
+						perdure.CallActivityByName[int](ctx, "nobody's", i)
+					}
+				}
+				return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+			})
+			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+				in := h.start("patient", 10)
+				h.turn(0)
+				time.Sleep(c.after)
+				h.raise(in, "e", 7)
+				before := len(h.made())
+				h.turn(0)
+				looks := 0
+				for _, call := range h.made()[before:] {
+					if q, ok := call.Input.(*dynamodb.QueryInput); ok {
+						sk, _ := q.ExpressionAttributeValues[":sk"].(*ddbtypes.AttributeValueMemberS)
+						if sk != nil && sk.Value[:2] == "r#" {
+							looks++
+						}
+					}
+				}
+				if looks != c.looks {
+					t.Errorf("%d looks, want %d: %v", looks, c.looks, h.operations(before))
+				}
+				if deletes := slices.Contains(h.operations(before), "DeleteSchedule"); deletes {
+					t.Error("a schedule was deleted that never was")
+				}
+			})
+		})
+	}
+}
