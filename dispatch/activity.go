@@ -83,7 +83,10 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 	for i := range items {
 		t := &s.tasks[i]
 		t.item, t.shift, t.index, t.pushed = items[i], s, i, items[i].Record.Hold == nil
-		t.reads, t.looks = readsFor(ctx, s.tasks[:i], items[i].ExecutionID)
+		t.reads = readsFor(ctx, s.tasks[:i], items[i].ExecutionID)
+		if mayBeOver(&t.item) {
+			t.looks = looksFor(ctx, s.tasks[:i], items[i].ExecutionID)
+		}
 	}
 	s.line.busy = len(items)
 	return s

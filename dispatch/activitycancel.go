@@ -22,14 +22,14 @@ func newCancelRead(ctx context.Context) *cancelRead {
 	return &cancelRead{ctx: ctx, done: make(chan struct{})}
 }
 
-// readsFor are the reads that a task shares with those before it: each is begun after the batch was received (R12).
-func readsFor(ctx context.Context, before []task, executionID string) (*cancelRead, *look) {
+// readsFor is the read that a task shares with those before it: it is begun after the batch was received (R12).
+func readsFor(ctx context.Context, before []task, executionID string) *cancelRead {
 	for i := range before {
 		if before[i].item.ExecutionID == executionID {
-			return before[i].reads, before[i].looks
+			return before[i].reads
 		}
 	}
-	return newCancelRead(ctx), newLook(ctx)
+	return newCancelRead(ctx)
 }
 
 // of reads, or waits for who does.

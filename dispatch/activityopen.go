@@ -89,6 +89,16 @@ type look struct {
 	err   error
 }
 
+// looksFor is the look that a task shares with those before it that may be over, too.
+func looksFor(ctx context.Context, before []task, executionID string) *look {
+	for i := range before {
+		if before[i].looks != nil && before[i].item.ExecutionID == executionID {
+			return before[i].looks
+		}
+	}
+	return newLook(ctx)
+}
+
 func newLook(ctx context.Context) *look { return &look{ctx: ctx, done: make(chan struct{})} }
 
 // of looks, or waits for who does, and reports whether an activity has ended, or is being ended.

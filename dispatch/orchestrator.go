@@ -241,6 +241,9 @@ func abandon(ctx context.Context, o Options, queue string, records []provider.Re
 
 // abandonAfter makes records visible again, each after a delay of its own, and returns their ids.
 func abandonAfter(ctx context.Context, o Options, queue string, records []provider.Record, delay func(*provider.Record) time.Duration) (failed []string) {
+	if len(records) == 0 {
+		return nil
+	}
 	for _, r := range records {
 		failed = append(failed, r.ID)
 	}

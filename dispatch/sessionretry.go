@@ -29,8 +29,9 @@ const (
 
 // retry drives the activities on that the messages of the next turn tell failed attempts of, or that attempts are due of.
 func (s *session) retry(ctx context.Context) error {
-	r := provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head}
 	var failed, due []told
+	var outcomes []provider.ActivityOutcome
+	var attempts []provider.DueAttempt
 	taken := s.taken()
 	for i := range taken {
 		m := &taken[i]
@@ -42,25 +43,26 @@ func (s *session) retry(ctx context.Context) error {
 			if retries, err := s.retries(of, o.ActivityID, o.Run != "" && o.Error != nil); err != nil {
 				return err
 			} else if retries {
-				r.Failed, failed = append(r.Failed, *o), append(failed, of)
+				outcomes, failed = append(outcomes, *o), append(failed, of)
 			}
 		}
 		of := told{m.Record.ID, 0}
 		if retries, err := s.retries(of, m.TimerID, m.Kind == provider.MessageTimerFired && !m.Activity); err != nil {
 			return err
 		} else if retries {
-			r.Due, due = append(r.Due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, Segment: m.Segment}), append(due, of)
+			attempts, due = append(attempts, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, Segment: m.Segment}), append(due, of)
 		}
 	}
 	if len(failed)+len(due) == 0 {
 		return nil
 	}
-	done, err := s.o.provider.RetryActivities(ctx, &r)
+	r := &provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: outcomes, Due: attempts}
+	done, err := s.o.provider.RetryActivities(ctx, r)
 	if err != nil {
 		return err
 	}
 	s.x.verified = s.x.verified || done.Verified
-	s.judged(&r, done, failed, due)
+	s.judged(r, done, failed, due)
 	return nil
 }
 

@@ -22,6 +22,10 @@ func (o *Outputs) Empty() bool {
 
 // Add adds what more causes.
 func (o *Outputs) Add(more Outputs) {
+	if o.Empty() {
+		*o = more
+		return
+	}
 	o.WorkItems = append(o.WorkItems, more.WorkItems...)
 	o.Timers = append(o.Timers, more.Timers...)
 	o.Messages = append(o.Messages, more.Messages...)
@@ -31,6 +35,9 @@ func (o *Outputs) Add(more Outputs) {
 // answers true are left out: a repeated dispatch does not start again what is over (R4). settled may be nil.
 func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 	var out Outputs
+	if !x.Ended {
+		out.WorkItems = room(s.Events)
+	}
 	for i := range s.Events {
 		e := &s.Events[i]
 		if settled != nil && settled(e.ID) {
@@ -52,6 +59,20 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		}
 	}
 	return out
+}
+
+// room is for the work items that events cause, at the most: to let it grow would copy those of a large turn several times.
+func room(events []history.Event) []WorkItem {
+	n := 0
+	for i := range events {
+		if events[i].Kind == history.ActivityScheduled {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return make([]WorkItem, 0, n)
 }
 
 // await adds what the execution waits for.

@@ -25,8 +25,8 @@ const (
 	cursorRefusals = 300 << 10
 	// cursorLife is longer than a message can lead back to its segment: 14 days in the queue and as many in the dead letters.
 	cursorLife = tombstoneLife
-	// keepTime is what a cursor's write gets where the context of the sends has ended: less than an invocation keeps back.
-	keepTime = time.Second
+	// keepTime is what a write gets of how far it is sent where the context of the sends has ended: two are less than an invocation keeps back.
+	keepTime = 800 * time.Millisecond
 )
 
 // sendCursor says how far a large segment's outputs are sent.

@@ -133,11 +133,14 @@ func groupID(instanceID string) string { return digest("group", instanceID) }
 
 // digest is a name made of ids: the same ids, the same name.
 func digest(parts ...string) string {
-	h := sha256.New()
+	var room [512]byte
+	all := room[:0]
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		all = append(strconv.AppendInt(all, int64(len(p)), 10), ':')
+		all = append(all, p...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:20])
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:20])
 }
 
 func shardOf(instanceID string) string {

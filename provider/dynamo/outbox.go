@@ -12,14 +12,25 @@ import (
 // accepted: only then may the id be used again (R9). What is left then is at best.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	u := projectionOf(t, s)
-	var refused []provider.OutputFailure
-	send := func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err }
-	var err error
 	if u.changed() && !u.status.Terminal() {
-		err = together(func() error { return p.publish(ctx, &u) }, send) // neither waits for the other
-	} else if err = send(); err == nil {
+		return p.alongside(ctx, t, s, u)
+	}
+	refused, err := p.sendSegment(ctx, t.Origin(), s)
+	if err == nil && u.changed() {
 		err = p.publish(ctx, &u)
 	}
+	if err == nil {
+		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
+	}
+	return refused, err
+}
+
+// alongside sends while the instance is written: neither waits for the other.
+func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection) (refused []provider.OutputFailure, err error) {
+	err = together(
+		func() error { return p.publish(ctx, &u) },
+		func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err },
+	)
 	if err == nil {
 		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -15,18 +16,17 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	if err != nil {
 		return refused, err
 	}
-	never, err := p.sendAll(ctx, queues, nil)
-	return append(refused, refusedBySQS(never)...), err
+	sent, err := p.sendAll(ctx, queues)
+	return append(refused, refusedBySQS(sent.refused)...), err
 }
 
 // entriesOf are outputs as their queues take them, by URL; and those that no queue ever will, which is known without asking.
-func (p *Provider) entriesOf(out *provider.Outputs) (queues map[string][]entry, refused []provider.OutputFailure, err error) {
-	queues = map[string][]entry{}
-	refused = p.workEntries(out.WorkItems, queues)
-	refused = append(refused, p.messageEntries(out.Messages, queues)...)
+func (p *Provider) entriesOf(out *provider.Outputs) (queues outgoing, refused []provider.OutputFailure, err error) {
+	refused = p.workEntries(out.WorkItems, &queues)
+	refused = append(refused, p.messageEntries(out.Messages, &queues)...)
 	timers, err := p.timerEntries(out.Timers)
 	if err == nil && len(timers) > 0 {
-		queues[p.hub.TimersURL] = timers
+		queues = append(queues, sentBatch{p.hub.TimersURL, timers})
 	}
 	return queues, refused, err
 }
@@ -38,18 +38,18 @@ func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
 	return refused
 }
 
-// workEntries puts work items to those of their queues.
-func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]entry) (refused []provider.OutputFailure) {
+// workEntries puts work items to those of their queues. It names their hub in them.
+func (p *Provider) workEntries(items []provider.WorkItem, queues *outgoing) (refused []provider.OutputFailure) {
 	for i := range items {
-		w := items[i]
+		w := &items[i]
 		w.Hub = p.hub.Name
 		url, known := p.hub.WorkQueues[w.Queue]
 		if !known {
 			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
 			continue
 		}
-		e, err := newEntry(&w, w.ActivityID, mostOf(w.PickedUp))
-		e.event = w.ActivityID
+		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+		e.known = true
 		if w.NotBefore != nil {
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
@@ -57,13 +57,13 @@ func (p *Provider) workEntries(items []provider.WorkItem, queues map[string][]en
 			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
 			continue
 		}
-		queues[url] = append(queues[url], e)
+		queues.add(url, e)
 	}
 	return refused
 }
 
 // messageEntries puts messages for other instances to those of the inbox.
-func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]entry) (refused []provider.OutputFailure) {
+func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refused []provider.OutputFailure) {
 	for i := range ms {
 		m := ms[i]
 		id := m.SourceEventID
@@ -80,10 +80,8 @@ func (p *Provider) messageEntries(ms []provider.Message, queues map[string][]ent
 			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
 			continue
 		}
-		if e.id = id; m.Kind == provider.MessageStart { // the others name events of other executions, or none
-			e.event = id
-		}
-		queues[p.hub.InboxURL] = append(queues[p.hub.InboxURL], e)
+		e.id, e.known = id, m.Kind == provider.MessageStart // the others name events of other executions, or none
+		queues.add(p.hub.InboxURL, e)
 	}
 	return refused
 }
@@ -94,7 +92,7 @@ func refuse(id int64, errorType, format string, args ...any) provider.OutputFail
 
 // PutWorkItems sends work items with the delay they have left.
 func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
-	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: items})
+	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: slices.Clone(items)})
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("dynamo: activity #%d: %s", refused[0].EventID, refused[0].Failure.Message)
 	}

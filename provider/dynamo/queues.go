@@ -42,11 +42,11 @@ const parallelSends = 16
 // entry is a message to send.
 type entry struct {
 	id    int64
-	event int64 // the event of the execution's own that caused it; 0: not to be told from others
 	body  string
 	group string // FIFO only
 	dedup string // FIFO only
 	delay int32  // seconds, standard only
+	known bool   // id is that of an event of the execution that sends it, and tells it from the others for its queue
 
 	reason string // dead letters: what was wrong
 }
@@ -58,37 +58,74 @@ const (
 )
 
 // sendAll sends to several standard queues, in parallel, and checks every entry's result (R9). Entries that SQS refuses for
-// what they are, and always will, are returned apart from what may succeed another time. What was taken is added to sent, if that is
-// asked for, whatever became of the rest.
-func (p *Provider) sendAll(ctx context.Context, queues map[string][]entry, sent *[]sentBatch) (refused []refusedEntry, err error) {
+// what they are, and always will, are apart from what may succeed another time. What was taken is told whatever became of the rest.
+func (p *Provider) sendAll(ctx context.Context, queues outgoing) (sending, error) {
+	var all []sentBatch
+	for _, q := range queues {
+		for _, batch := range batches(q.entries) {
+			all = append(all, sentBatch{q.url, batch})
+		}
+	}
+	if len(all) != 1 {
+		return p.sendSide(ctx, all)
+	}
+	var out sending // one batch is what a turn sends as a rule
+	taken, err := p.sendSome(ctx, all[0].url, all[0].entries)
+	err = out.add(all[0].url, taken, err)
+	return out, err
+}
+
+// sendSide sends batches side by side.
+func (p *Provider) sendSide(ctx context.Context, all []sentBatch) (out sending, err error) {
 	var mu sync.Mutex
-	var sends []func() error
-	for url, entries := range queues {
-		for _, batch := range batches(entries) {
-			sends = append(sends, func() error {
-				taken, err := p.sendSome(ctx, url, batch)
-				mu.Lock()
-				defer mu.Unlock()
-				if sent != nil {
-					*sent = append(*sent, sentBatch{url, taken})
-				}
-				partial, ok := errors.AsType[*partialError](err)
-				if !ok || len(partial.refused) == 0 {
-					return err
-				}
-				refused = append(refused, partial.refused...)
-				return nil
-			})
+	sends := make([]func() error, len(all))
+	for i := range all {
+		sends[i] = func() error {
+			taken, err := p.sendSome(ctx, all[i].url, all[i].entries)
+			mu.Lock()
+			defer mu.Unlock()
+			return out.add(all[i].url, taken, err)
 		}
 	}
 	err = together(sends...)
-	return refused, err
+	return out, err
 }
 
-// sentBatch is what a queue has taken of a batch.
+// sentBatch is a batch for a queue, or what it has taken of one.
 type sentBatch struct {
 	url     string
 	entries []entry
+}
+
+// outgoing is what is to be sent, by queue: a turn sends to few.
+type outgoing []sentBatch
+
+// add adds an entry for a queue.
+func (o *outgoing) add(url string, e entry) {
+	for i := range *o {
+		if q := &(*o)[i]; q.url == url {
+			q.entries = append(q.entries, e)
+			return
+		}
+	}
+	*o = append(*o, sentBatch{url, []entry{e}})
+}
+
+// sending is what became of batches: what was taken, and what never will be.
+type sending struct {
+	taken   []sentBatch
+	refused []refusedEntry
+}
+
+// add takes over what became of a batch, and returns what is an error of it: not that some is refused for good.
+func (s *sending) add(url string, taken []entry, err error) error {
+	s.taken = append(s.taken, sentBatch{url, taken})
+	partial, ok := errors.AsType[*partialError](err)
+	if !ok || len(partial.refused) == 0 {
+		return err
+	}
+	s.refused = append(s.refused, partial.refused...)
+	return nil
 }
 
 // without is a batch without what is left of it, and what was refused.
@@ -114,8 +151,11 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 
 // together runs fs at once, a bounded number at a time, and joins their errors. The last runs where it is called.
 func together(fs ...func() error) error {
-	if len(fs) == 0 {
+	switch len(fs) {
+	case 0:
 		return nil
+	case 1:
+		return fs[0]()
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(fs))
@@ -239,6 +279,9 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 // remaining is what to send again. Of a FIFO queue's messages it is all from the first that failed on, but for those that
 // are refused: the others behind it are in already, and a repeat is swallowed, but then none of them has overtaken it for good.
 func remaining(batch []entry, failed, refused []types.BatchResultErrorEntry) (rest []entry) {
+	if len(failed) == 0 {
+		return nil
+	}
 	again, never := indices(failed), indices(refused)
 	fifo := batch[0].group != ""
 	for i := range batch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -39,9 +40,9 @@ type takenOutputs struct {
 // has reports whether an entry for a queue is taken.
 func (t *takenOutputs) has(timers bool, e *entry) bool {
 	if timers {
-		return t.timers.Has(e.event)
+		return e.known && t.timers.Has(e.id)
 	}
-	return t.others.Has(e.event)
+	return e.known && t.others.Has(e.id)
 }
 
 // add takes over what became of a batch.
@@ -51,8 +52,8 @@ func (t *takenOutputs) add(timers bool, sent []entry) {
 		set = &t.timers
 	}
 	for i := range sent {
-		if id := sent[i].event; id != 0 {
-			*set = set.Add(history.Range{First: id, Last: id})
+		if e := &sent[i]; e.known {
+			*set = set.Add(history.Range{First: e.id, Last: e.id})
 			t.unnoted = true
 		}
 	}
@@ -60,28 +61,24 @@ func (t *takenOutputs) add(timers bool, sent []entry) {
 
 // offer sends what is not taken, and remembers what is now, if it is asked to or not all of it is. What SQS will never take is returned
 // apart.
-func (b *outbox) offer(ctx context.Context, queues map[string][]entry, remember bool) (never []refusedEntry, err error) {
-	t := b.taken
-	if t == nil {
-		return b.p.sendAll(ctx, queues, nil)
-	}
+func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (never []refusedEntry, err error) {
+	t := &b.taken
 	if err := b.leaveOut(ctx, queues); err != nil {
 		return nil, err
 	}
-	var sent []sentBatch
-	never, err = b.p.sendAll(ctx, queues, &sent)
-	if remember || err != nil {
-		for i := range sent {
-			t.add(sent[i].url == b.p.hub.TimersURL, sent[i].entries)
+	sent, err := b.p.sendAll(ctx, queues)
+	if t.executionID != "" && (remember || err != nil) {
+		for i := range sent.taken {
+			t.add(sent.taken[i].url == b.p.hub.TimersURL, sent.taken[i].entries)
 		}
 	}
-	return never, err
+	return sent.refused, err
 }
 
 // leaveOut leaves out what is taken, of what may have been sent before.
-func (b *outbox) leaveOut(ctx context.Context, queues map[string][]entry) error {
-	t := b.taken
-	if !b.again || len(queues) == 0 {
+func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
+	t := &b.taken
+	if !b.again || t.executionID == "" || len(queues) == 0 {
 		return nil
 	}
 	if !t.known {
@@ -90,14 +87,9 @@ func (b *outbox) leaveOut(ctx context.Context, queues map[string][]entry) error 
 		}
 		t.known = true
 	}
-	for url, entries := range queues {
-		rest := entries[:0]
-		for i := range entries {
-			if !t.has(url == b.p.hub.TimersURL, &entries[i]) {
-				rest = append(rest, entries[i])
-			}
-		}
-		queues[url] = rest
+	for i := range queues {
+		q := &queues[i]
+		q.entries = slices.DeleteFunc(q.entries, func(e entry) bool { return t.has(q.url == b.p.hub.TimersURL, &e) })
 	}
 	return nil
 }
@@ -109,23 +101,27 @@ func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 	in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":sk"] = str(cursorSK(t.from)), str(cursorSK(t.head)+noteSuffix)
 	notes, err := p.queryAll(ctx, t.instanceID, in)
 	for _, note := range notes {
-		for name, set := range map[string]*provider.IDSet{attrTaken: &t.others, attrTakenTimers: &t.timers} {
-			var runs []history.Range
-			if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
-				p.log.WarnContext(ctx, "what is taken of a turn's outputs cannot be read: some is sent again", "instance", t.instanceID, "item", getString(note, attrSK))
-			}
-			for _, r := range runs {
-				*set = set.Add(r)
-			}
-		}
+		t.others, t.timers = p.addRuns(ctx, t.others, note, attrTaken), p.addRuns(ctx, t.timers, note, attrTakenTimers)
 	}
 	return err
 }
 
+// addRuns adds the ids that an attribute of a note holds.
+func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, name string) provider.IDSet {
+	var runs []history.Range
+	if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
+		p.log.WarnContext(ctx, "what is taken of a turn's outputs cannot be read: some is sent again", "execution", getString(note, attrPK), "item", getString(note, attrSK))
+	}
+	for _, r := range runs {
+		set = set.Add(r)
+	}
+	return set
+}
+
 // note writes down what is taken, also where the context of the sends has ended.
 func (b *outbox) note(ctx context.Context) {
-	t := b.taken
-	if t == nil || !t.unnoted {
+	t := &b.taken
+	if !t.unnoted {
 		return
 	}
 	t.unnoted = false

@@ -48,8 +48,8 @@ func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) err
 	if err != nil {
 		return err
 	}
-	refused, err := p.sendAll(ctx, map[string][]entry{p.hub.TimersURL: entries}, nil)
-	if len(refused) > 0 {
+	sent, err := p.sendAll(ctx, outgoing{{p.hub.TimersURL, entries}})
+	if refused := sent.refused; len(refused) > 0 {
 		return fmt.Errorf("dynamo: %d timers are not taken: %s %s", len(refused), refused[0].code, refused[0].message)
 	}
 	return err
@@ -64,7 +64,7 @@ func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
-		e.event, e.delay = t.TimerID, p.delayUntil(timers[i].FireAt)
+		e.known, e.delay = true, p.delayUntil(timers[i].FireAt)
 		entries = append(entries, e)
 	}
 	return entries, nil

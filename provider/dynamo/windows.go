@@ -26,15 +26,15 @@ type outbox struct {
 	p *Provider
 	// again: it was, or may have been, sent before, and cursors may be there.
 	again bool
-	// taken is what SQS has taken of the execution that is being sent; nil where nobody keeps it.
-	taken   *takenOutputs
+	// taken is what SQS has taken of the execution that is being sent; of none where nobody keeps it.
+	taken   takenOutputs
 	few     provider.Outputs
 	refused []provider.OutputFailure
 }
 
 // sendSegment sends what a segment caused that was just committed.
 func (p *Provider) sendSegment(ctx context.Context, x provider.Origin, s provider.Segment) ([]provider.OutputFailure, error) {
-	out := outbox{p: p, taken: &takenOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
+	out := outbox{p: p, taken: takenOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
 	err := out.send(ctx, x, s, nil)
 	if err == nil {
 		_, err = out.flush(ctx)
@@ -49,7 +49,7 @@ func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, f
 	if len(segments) == 0 {
 		return nil
 	}
-	b.taken = &takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
+	b.taken = takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
 	defer b.note(ctx)
 	settled := provider.Settled(o.Segments)
 	for _, s := range segments {
@@ -185,7 +185,8 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 
 // stopped keeps the cursor of a segment of which not all is sent, and tells so.
 func (b *outbox) stopped(ctx context.Context, c *sendCursor, why error) error {
-	_ = together(func() error { b.p.keepCursor(ctx, c); return nil }, func() error { b.note(ctx); return nil })
+	b.p.keepCursor(ctx, c)
+	b.note(ctx)
 	if why == nil {
 		why = errNoTime
 	}
