@@ -70,8 +70,9 @@ const (
 // 100, at most MaxPage), strongly consistent. What has arrived for a blocked instance is not pending any more. What is over waits
 // for nothing.
 //
-// It reads the whole history of the execution, and memory grows with what is pending alone; ctx limits the time. Status is for
-// who asks often. History does not tell when a wait for an external event is given up, as where it loses a race: such a one is listed until an event of
+// It reads the whole history of the execution, and memory grows with what is pending alone; ctx limits the time. A history of 100 MB takes
+// some 115 queries, one after the other, of 256 read units each: seconds, and about a third of a cent; data that history refers to is read
+// besides. Status is for who asks often. History does not tell when a wait for an external event is given up, as where it loses a race: such a one is listed until an event of
 // its name comes. ErrNotFound is as of Cancellations; ErrCorrupt (of package provider) where the history cannot be read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
 	p := Pending{ReadAt: c.now().UTC(), Items: []PendingItem{}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
@@ -26,6 +27,7 @@ type waitingHub struct {
 	instance provider.Instance
 	segments int64
 	events   int64
+	stored   int    // bytes of the segments
 	peak     uint64 // of what lies on the heap while a history is gone through, beyond what did before
 }
 
@@ -83,6 +85,15 @@ func (h *waitingHub) put(it item) {
 	}
 }
 
+// sizeOf is what an item has of events.
+func sizeOf(it item) int {
+	n := len(getString(it, attrEvents))
+	if packed, ok := it[attrZstd].(*types.AttributeValueMemberB); ok {
+		n += len(packed.Value)
+	}
+	return n
+}
+
 // commit writes the segment of a turn.
 func (h *waitingHub) commit(events ...history.Event) {
 	h.t.Helper()
@@ -95,6 +106,7 @@ func (h *waitingHub) commit(events ...history.Event) {
 		h.t.Fatal(err)
 	}
 	for _, it := range items {
+		h.stored += sizeOf(it)
 		h.put(it)
 	}
 	h.segments++
@@ -110,8 +122,8 @@ func (h *waitingHub) pending(limit int) client.Pending {
 		h.t.Fatal(err)
 	}
 	took, counts := time.Since(began), h.cloud.Counts()
-	h.t.Logf("%d pending, %d shown: %v, %d queries, %d single reads, %.1f MB held at the most", p.Total, len(p.Items), took.Round(time.Millisecond),
-		counts["DynamoDB.Query"], counts["DynamoDB.GetItem"], float64(h.peak)/(1<<20))
+	h.t.Logf("%d pending, %d shown, of a history of %.1f MB: %v, %d queries, %d single reads, %.1f MB held at the most", p.Total, len(p.Items), float64(h.stored)/(1<<20),
+		took.Round(time.Millisecond), counts["DynamoDB.Query"], counts["DynamoDB.GetItem"], float64(h.peak)/(1<<20))
 	return p
 }
 
@@ -166,8 +178,10 @@ func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it l
 		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "step", Input: fmt.Appendf(nil, `"%x"`, b)},
 			history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityCompleted, SourceEventID: h.events + 2, Result: history.Payload("1")})
 	}
-	h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "last"})
-	if p := h.pending(0); p.Total != 1 || p.Items[0].Name != "last" {
+	for range 3 {
+		h.commit(history.Event{Kind: history.TurnStarted}, history.Event{Kind: history.ActivityScheduled, Name: "last"})
+	}
+	if p := h.pending(0); p.Total != 3 || p.Items[0].Name != "last" {
 		t.Errorf("%+v", p)
 	}
 	if h.peak > 4<<20 {

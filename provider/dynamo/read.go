@@ -85,26 +85,26 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) (segments []provider.Segment, start item, err error) {
 	in := segmentsQuery(p.hub.Table, executionID, c)
 	loading := provider.Loading{ExecutionID: executionID}
-	var rest []item
+	cut := cutter{}
 	for page, err := range p.query(ctx, instanceID, in) {
 		if err != nil {
 			return nil, nil, err
 		}
-		rest = append(rest, page...)
-		if start == nil && len(rest) > 0 {
-			start = header(rest[0])
+		cut.add(page, in.ExclusiveStartKey == nil)
+		if start == nil && len(cut.items) > 0 {
+			start = header(cut.items[0])
 		}
-		if isStub(start) {
+		err = cut.decode(nil, func(s provider.Segment) bool {
+			loading.Add(&s)
+			segments = append(segments, s)
+			return true
+		})
+		if errors.Is(err, errStub) {
 			return nil, nil, nil
 		}
-		var more []provider.Segment
-		if more, rest, err = decodeWhole(rest, int64(len(segments)), in.ExclusiveStartKey == nil); err != nil {
+		if err != nil {
 			return nil, nil, err
 		}
-		for i := range more {
-			loading.Add(&more[i])
-		}
-		segments = append(segments, more...)
 	}
 	return segments, start, nil
 }

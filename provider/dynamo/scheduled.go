@@ -48,12 +48,14 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	if err != nil {
 		return nil, err
 	}
-	segments, _, err := wholeSegments(parts, true, nil)
-	if err != nil || len(segments) == 0 {
+	var scheduling *provider.Segment
+	cut := cutter{items: parts, due: sequence, last: true}
+	err = cut.decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
+	if err != nil || scheduling == nil {
 		return nil, err
 	}
 	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
-	out := provider.OutputsOf(origin, segments[0], nil)
+	out := provider.OutputsOf(origin, *scheduling, nil)
 	items, bytes := map[int64]provider.WorkItem{}, 0
 	for _, w := range out.WorkItems {
 		items[w.ActivityID] = w

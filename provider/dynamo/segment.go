@@ -116,37 +116,77 @@ type tornError struct{ what string }
 func (e *tornError) Error() string { return e.what }
 
 // decodeSegments reads the items of an execution, in key order, and checks that segments and parts have no gap (R8).
-func decodeSegments(items []item) ([]provider.Segment, error) {
-	segments, _, err := decodeWhole(items, 0, true)
+func decodeSegments(items []item) (segments []provider.Segment, err error) {
+	c := cutter{items: items, last: true}
+	err = c.decode(nil, func(s provider.Segment) bool {
+		segments = append(segments, s)
+		return true
+	})
 	return segments, err
 }
 
-// decodeWhole reads those of the segments from a sequence on that are there with all their parts, and returns the items of one that
-// the next page ends.
-func decodeWhole(items []item, from int64, last bool) (segments []provider.Segment, rest []item, err error) {
-	for len(items) > 0 {
-		sk := getString(items[0], attrSK)
-		sequence, part, err := parseSegmentSK(sk)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
-		}
-		if want := from + int64(len(segments)); sequence != want || part != 0 {
-			return nil, nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, want)}
-		}
-		parts := int(getNumber(items[0], attrParts))
-		if parts > len(items) && !last {
-			return segments, items, nil
-		}
-		if parts < 1 || parts > len(items) {
-			return nil, nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, parts, len(items))}
-		}
-		s, err := decodeSegment(sequence, items[:parts])
-		if err != nil {
-			return nil, nil, err
-		}
-		segments, items = append(segments, s), items[parts:]
+// cutter goes through the items of an execution, in key order, segment by segment: they come page by page, and a page may end within a
+// segment. That segments and parts have no gap is checked here, for whoever reads a history (R8).
+type cutter struct {
+	items []item // as read, from the segment that is due on
+	due   int64
+	last  bool // there is no further page
+}
+
+// add takes in a page.
+func (c *cutter) add(page []item, last bool) {
+	c.items, c.last = append(c.items, page...), last
+}
+
+// cut takes off the items of the segment that is due. There are none when all is taken, or the next page has more of them. errStub: it was
+// deleted.
+func (c *cutter) cut() (parts []item, err error) {
+	if len(c.items) == 0 {
+		return nil, nil
 	}
-	return segments, nil, nil
+	first := c.items[0]
+	sk := getString(first, attrSK)
+	sequence, part, err := parseSegmentSK(sk)
+	n := int(getNumber(first, attrParts))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+	case isStub(first):
+		return nil, errStub
+	case sequence != c.due || part != 0:
+		return nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, c.due)}
+	case n > len(c.items) && !c.last:
+		return nil, nil
+	case n < 1 || n > len(c.items):
+		return nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, n, len(c.items))}
+	}
+	parts, c.items = c.items[:n], c.items[n:]
+	c.due++
+	return parts, nil
+}
+
+// decode yields the segments that are there with all their parts and whose documents are wanted (nil: all), until yield has had enough.
+func (c *cutter) decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
+	for {
+		sequence := c.due
+		parts, err := c.cut()
+		if err != nil || len(parts) == 0 {
+			return err
+		}
+		if wanted != nil {
+			doc, err := segmentDocument(sequence, parts)
+			if err != nil {
+				return err
+			}
+			if !wanted(doc) {
+				continue
+			}
+		}
+		s, err := decodeSegment(sequence, parts)
+		if err != nil || !yield(s) {
+			return err
+		}
+	}
 }
 
 func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {

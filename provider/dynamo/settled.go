@@ -30,21 +30,14 @@ func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int
 func (p *Provider) settledSince(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	s := provider.Settlements{Next: from}
 	in := p.segmentsFrom(executionID, from)
-	var rest []item
+	c := cutter{due: from}
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
 			return s, err
 		}
-		rest = append(rest, page...)
-		var segments []provider.Segment
-		if segments, rest, err = wholeSegments(rest, in.ExclusiveStartKey == nil, nil); err != nil {
+		c.add(page, in.ExclusiveStartKey == nil)
+		if err := c.decode(nil, func(segment provider.Segment) bool { s.Apply(&segment); return true }); err != nil {
 			return s, err
-		}
-		for i := range segments {
-			if segments[i].Sequence != s.Next {
-				return s, &tornError{fmt.Sprintf("segment %d where segment %d is due", segments[i].Sequence, s.Next)}
-			}
-			s.Apply(&segments[i])
 		}
 	}
 	return s, nil

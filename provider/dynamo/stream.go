@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/perdure/perdure/provider"
 )
 
@@ -57,15 +55,26 @@ type segmentStream struct {
 func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
 	in := segmentsQuery(s.provider.hub.Table, s.executionID, provider.Strong)
 	if s.next > 0 {
-		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :from AND :sk")
-		in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":sk"] = str(segmentSK(s.next, 0)), str(skSegments+":") // behind every digit
+		in = s.provider.segmentsFrom(s.executionID, s.next)
 	}
-	var rest []item
+	c := cutter{due: s.next}
 	for page, err := range s.provider.query(ctx, s.instanceID, in) {
 		if err != nil {
 			return err
 		}
-		if rest, err = s.take(append(rest, page...), yield); err != nil || s.stopped {
+		c.add(page, in.ExclusiveStartKey == nil)
+		if c.due == 0 && s.isAnothers(c.items) {
+			return provider.ErrNotFound
+		}
+		err = c.decode(nil, func(segment provider.Segment) bool {
+			s.next++
+			s.stopped = !yield(segment, nil)
+			return !s.stopped
+		})
+		if errors.Is(err, errStub) {
+			return provider.ErrNotFound // it is being deleted
+		}
+		if err != nil || s.stopped {
 			return err
 		}
 		if large := s.large; large != nil && in.ExclusiveStartKey != nil {
@@ -75,42 +84,10 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 			}
 		}
 	}
-	if len(rest) > 0 {
-		return &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", getString(rest[0], attrSK), getNumber(rest[0], attrParts), len(rest))}
-	}
 	return nil
 }
 
-// take yields what is whole of the items, and returns the rest: a segment of which parts are to come.
-func (s *segmentStream) take(items []item, yield func(provider.Segment, error) bool) (rest []item, err error) {
-	for len(items) > 0 {
-		first := items[0]
-		sk := getString(first, attrSK)
-		sequence, part, err := parseSegmentSK(sk)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
-		case isStub(first), s.next == 0 && sequence == 0 && part == 0 && s.instanceID != getString(first, attrInstance):
-			return nil, provider.ErrNotFound // it is being deleted, or another's
-		case sequence != s.next || part != 0:
-			return nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, s.next)}
-		}
-		parts := int(getNumber(first, attrParts))
-		if parts < 1 {
-			return nil, &tornError{fmt.Sprintf("item %s says %d parts", sk, parts)}
-		}
-		if parts > len(items) {
-			return items, nil
-		}
-		segment, err := decodeSegment(sequence, items[:parts])
-		if err != nil {
-			return nil, err
-		}
-		items, s.next = items[parts:], s.next+1
-		if !yield(segment, nil) {
-			s.stopped = true
-			return nil, nil
-		}
-	}
-	return nil, nil
+// isAnothers reports whether an execution that begins with these items is another instance's.
+func (s *segmentStream) isAnothers(items []item) bool {
+	return len(items) > 0 && getString(items[0], attrSK) == segmentSK(0, 0) && !isStub(items[0]) && getString(items[0], attrInstance) != s.instanceID
 }

@@ -27,21 +27,23 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (wait
 		first = min(first, timers[i].Segment)
 	}
 	in := p.segmentsFrom(timers[0].ExecutionID, first)
-	var rest []item
+	c := cutter{due: first}
 	for page, err := range p.query(ctx, timers[0].InstanceID, in) {
 		if err != nil {
 			return nil, err
 		}
-		rest = append(rest, page...)
-		var segments []provider.Segment
-		segments, rest, err = wholeSegments(rest, in.ExclusiveStartKey == nil, maySettle)
-		switch events := provider.EventsOf(segments); {
-		case errors.Is(err, errStub) || ended(events):
+		c.add(page, in.ExclusiveStartKey == nil)
+		over := false
+		err = c.decode(maySettle, func(s provider.Segment) bool {
+			waits.Apply(s.Events)
+			over = ended(s.Events)
+			return !over
+		})
+		switch {
+		case errors.Is(err, errStub) || over:
 			return provider.TimerSpans{}, nil
 		case err != nil:
 			return waits, nil // it says nothing
-		default:
-			waits.Apply(events)
 		}
 	}
 	return waits, nil
@@ -73,40 +75,4 @@ func (p *Provider) segmentsFrom(executionID string, sequence int64) *dynamodb.Qu
 
 func ended(events []history.Event) bool {
 	return len(events) > 0 && events[len(events)-1].Kind.Terminal()
-}
-
-// wholeSegments decodes the segments that are there with all their parts and whose documents are wanted (nil: all), and returns the
-// items of one that the next page ends.
-func wholeSegments(items []item, last bool, wanted func(doc []byte) bool) (segments []provider.Segment, rest []item, err error) {
-	for len(items) > 0 {
-		if isStub(items[0]) {
-			return nil, nil, errStub
-		}
-		sequence, _, err := parseSegmentSK(getString(items[0], attrSK))
-		parts := int(getNumber(items[0], attrParts))
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case parts > len(items) && !last:
-			return segments, items, nil
-		case parts < 1 || parts > len(items):
-			return nil, nil, &tornError{"item " + getString(items[0], attrSK) + " lacks its parts"}
-		}
-		if segments, err = appendWanted(segments, sequence, items[:parts], wanted); err != nil {
-			return nil, nil, err
-		}
-		items = items[parts:]
-	}
-	return segments, nil, nil
-}
-
-// appendWanted decodes a segment, if its document is wanted.
-func appendWanted(segments []provider.Segment, sequence int64, parts []item, wanted func(doc []byte) bool) ([]provider.Segment, error) {
-	if wanted != nil {
-		if doc, err := segmentDocument(sequence, parts); err != nil || !wanted(doc) {
-			return segments, err
-		}
-	}
-	s, err := decodeSegment(sequence, parts)
-	return append(segments, s), err
 }

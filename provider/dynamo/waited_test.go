@@ -52,29 +52,46 @@ func TestASegmentThatAPageEndsIsReadWithTheNext(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
 	for cut := range items[1:] {
-		first := items[:cut+1]
-		segments, rest, err := wholeSegments(first, false, nil)
-		if len(segments) != 0 || len(rest) != len(first) || err != nil {
-			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), len(segments), len(rest), err)
+		c, found := cutter{due: dueIn(t, items)}, 0
+		count := func(provider.Segment) bool { found++; return true }
+		c.add(items[:cut+1], false)
+		if err := c.decode(nil, count); found != 0 || len(c.items) != cut+1 || err != nil {
+			t.Errorf("%d of %d items: %d segments, %d items left, %v", cut+1, len(items), found, len(c.items), err)
 		}
-		segments, rest, err = wholeSegments(append(rest, items[cut+1:]...), true, nil)
-		if len(segments) != 1 || len(rest) != 0 || err != nil {
-			t.Errorf("then: %d segments, %d items left, %v", len(segments), len(rest), err)
+		c.add(items[cut+1:], true)
+		if err := c.decode(nil, count); found != 1 || len(c.items) != 0 || err != nil {
+			t.Errorf("then: %d segments, %d items left, %v", found, len(c.items), err)
 		}
 	}
+}
+
+func dueIn(t *testing.T, items []item) int64 {
+	t.Helper()
+	sequence, _, err := parseSegmentSK(getString(items[0], attrSK))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sequence
 }
 
 func TestWhatIsNoWholeSegmentIsAnError(t *testing.T) {
 	t.Parallel()
 	items := largeSegment(t)
-	if _, _, err := wholeSegments(items[:1], true, nil); err == nil {
-		t.Error("parts are missing, and that is no error")
+	due := dueIn(t, items)
+	cut := func(items []item, due int64) error {
+		c := cutter{items: items, due: due, last: true}
+		return c.decode(nil, func(provider.Segment) bool { return true })
 	}
-	if _, _, err := wholeSegments(items[1:], true, nil); err == nil {
-		t.Error("the first part is missing, and that is no error")
+	for what, err := range map[string]error{
+		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due), "a segment is missing before": cut(items, due-1),
+		"it was read before": cut(items, due+1),
+	} {
+		if _, torn := errors.AsType[*tornError](err); !torn {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 	stub := item{attrPK: items[0][attrPK], attrSK: items[0][attrSK], attrStub: str("now")}
-	if _, _, err := wholeSegments([]item{stub}, true, nil); !errors.Is(err, errStub) {
+	if err := cut([]item{stub}, due); !errors.Is(err, errStub) {
 		t.Errorf("a stub: %v", err)
 	}
 }
