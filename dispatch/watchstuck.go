@@ -15,15 +15,30 @@ const pendingFor = 2 * time.Minute
 
 const (
 	wakesInABatch   = 10 // what a queue takes at once
-	batchesAtOnce   = 8
+	batchesAtOnce   = 16
 	writesAtOnce    = 16
 	wakesLogged     = 10 // of each step of a look; of the rest the log says how many they are
 	deletionsAtOnce = 8
 )
 
+// finishing is ctx, and a part of the reserve longer. A step that was begun before ctx ends is done to its end: what is noticed and not woken
+// would be woken when it is due again, which may be an hour later.
+func finishing(ctx context.Context) (longer context.Context, stop context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(reserve/2))
+}
+
 // wakePending wakes instances that were started and never picked up.
-func (k *Timekeeper) wakePending(ctx context.Context, t *tally) {
+func (k *Timekeeper) wakePending(look context.Context, t *tally) {
+	ctx, stop := finishing(look)
+	defer stop()
 	for some, err := range k.provider.PendingInstances(ctx, k.options.Clock().Add(-pendingFor)) {
+		if look.Err() != nil && len(some) == 0 {
+			return
+		}
 		if err != nil {
 			t.note(ctx, err)
 			continue
@@ -34,6 +49,9 @@ func (k *Timekeeper) wakePending(ctx context.Context, t *tally) {
 		k.wakeAll(ctx, t, some, func(in *provider.Instance) provider.Message {
 			return provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}
 		})
+		if look.Err() != nil {
+			return
+		}
 	}
 }
 

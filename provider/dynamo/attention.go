@@ -39,6 +39,9 @@ func placeOf(it item) place {
 	return place{Updated: getString(it, attrUpdated), Key: getString(it, attrPK)}
 }
 
+// instancesAtOnce is how many instances the watch, or a list, reads or writes side by side: each is in a partition of its own, and after an hour without a renewer there may be a million.
+const instancesAtOnce = 64
+
 // getAll reads the instances that an index has named, strongly consistent: it holds their keys alone, and may be behind. Those that are
 // there no more are left out.
 func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs []error) {
@@ -57,7 +60,7 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 			return nil
 		}
 	}
-	_ = together(reads...)
+	_ = atOnce(instancesAtOnce, reads)
 	for _, it := range found {
 		if len(it) > 0 {
 			items = append(items, it)

@@ -129,7 +129,7 @@ func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, s
 			return nil
 		}
 	}
-	_ = together(writes...)
+	_ = atOnce(instancesAtOnce, writes)
 	return wake, errs
 }
 
@@ -259,7 +259,7 @@ func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	}
 	in := p.shardQuery(shard, behind+" ", to) // a blank sorts before all that a key can go on with
 	in.Limit = aws.Int32(scannedAtOnce)
-	in.FilterExpression = aws.String("#status = :pending")
+	in.FilterExpression = aws.String("#status = :pending AND attribute_not_exists(attention)") // what is noticed comes again by the other index
 	in.ExpressionAttributeNames[nameStatus] = attrStatus
 	in.ExpressionAttributeValues[":pending"] = str(string(provider.StatusPending))
 	return &scanned{in: in}

@@ -150,7 +150,10 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 }
 
 // together runs fs at once, a bounded number at a time, and joins their errors. The last runs where it is called.
-func together(fs ...func() error) error {
+func together(fs ...func() error) error { return atOnce(parallelSends, fs) }
+
+// atOnce is together with so many at a time.
+func atOnce(most int, fs []func() error) error {
 	switch len(fs) {
 	case 0:
 		return nil
@@ -159,7 +162,7 @@ func together(fs ...func() error) error {
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(fs))
-	places := make(chan struct{}, parallelSends)
+	places := make(chan struct{}, most)
 	last := len(fs) - 1
 	for i, f := range fs[:last] {
 		places <- struct{}{}
