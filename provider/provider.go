@@ -42,6 +42,7 @@ type Instances interface {
 	// ListExecutions goes through the executions of an instance, the current one first. ErrNotFound when there is no such instance.
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
 	// ListInstances reads a page of instances, newest first, from an index that may be a second behind. A page may be short, or empty, and not the last.
+	// What is found by an index may lack what that does not hold: the StartID, and of what is blocked why.
 	ListInstances(ctx context.Context, q Query) (Page, error)
 	// ReadActivityRecords goes through what workers have left of the activities of an execution, by their ids, strongly consistent.
 	// There is none for most, and none at all for an execution that nobody knows.

@@ -42,9 +42,9 @@ func table() simaws.TableConfig {
 	return simaws.TableConfig{
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk",
 		Indexes: []simaws.Index{
-			{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
-			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
-			{Name: "byDue", PartitionKey: "due", SortKey: "pk"},
+			{Name: "byCreation", PartitionKey: "gs", SortKey: "created", Include: []string{"status", "name", "version", "execution", "number", "updated", "tags", "parent", "startAt", "customStatus"}},
+			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated", Include: []string{"blockedBy"}},
+			{Name: "byDue", PartitionKey: "due", SortKey: "created", Include: []string{}},
 		},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,7 +56,7 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 	return func(yield func([]provider.Instance, error) bool) {
 		looks := []pendingLook{
 			&scan{p: p, duty: "pending", from: func(ctx context.Context) (string, error) { return p.nearFrom(ctx, startedBefore) }, to: formatTime(startedBefore)},
-			&scan{p: p, duty: "pending-late", to: formatTime(startedBefore.Add(-lateBy))},
+			&scan{p: p, duty: "pending-late", to: formatTime(startedBefore.Add(-lateBy)), late: true},
 			&dueAgain{p: p},
 		}
 		for len(looks) > 0 {
@@ -173,6 +175,7 @@ type scan struct {
 	duty string
 	from func(ctx context.Context) (string, error) // where a shard begins that has no mark; nil: with all there is
 	to   string
+	late bool // nearly all has been noticed by the first look: it comes again by the index by attention
 
 	at, kept [shards]string // the keys up to which the shards are done with
 	lists    []*scanned     // nil: not begun
@@ -194,9 +197,16 @@ func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
 	}
 	var reads []func() error
 	for _, l := range s.lists {
-		if len(l.items) == 0 && !l.over {
-			reads = append(reads, func() error { return s.p.scanOn(ctx, l, s.to) })
+		if len(l.items) > 0 || l.over {
+			continue
 		}
+		reads = append(reads, func() error {
+			err := s.p.scanOn(ctx, l, s.to)
+			if s.late {
+				l.items = slices.DeleteFunc(l.items, isNoticed)
+			}
+			return err
+		})
 	}
 	err = together(reads...)
 	over = true
@@ -259,10 +269,15 @@ func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	}
 	in := p.shardQuery(shard, behind+" ", to) // a blank sorts before all that a key can go on with
 	in.Limit = aws.Int32(scannedAtOnce)
-	in.FilterExpression = aws.String("#status = :pending AND attribute_not_exists(attention)") // what is noticed comes again by the other index
+	in.FilterExpression = aws.String("#status = :pending")
 	in.ExpressionAttributeNames[nameStatus] = attrStatus
 	in.ExpressionAttributeValues[":pending"] = str(string(provider.StatusPending))
 	return &scanned{in: in}
+}
+
+// isNoticed reports whether a pending instance is as the watch has left it: until then it was last changed when it was created. This index does not hold the attention.
+func isNoticed(it item) bool {
+	return getString(it, attrUpdated) != "" && !strings.HasPrefix(getString(it, attrCreated), getString(it, attrUpdated))
 }
 
 // scanOn reads on in a shard. After an error it is left to the next look.

@@ -102,7 +102,13 @@ func newestFirst(f *fixture) {
 	f.wantEqual("in pages of 3", f.list(provider.Query{Limit: 3}), want)
 	page, err := f.p.ListInstances(f.ctx(), provider.Query{Limit: 1})
 	f.must(err)
-	f.wantEqual("the newest", page.Instances[0], f.instance("i7"))
+	f.wantEqual("the newest", f.listed(page.Instances[0]), f.listed(f.instance("i7")))
+}
+
+// listed is what a list must tell of an instance: an index need not hold which start began it.
+func (f *fixture) listed(in provider.Instance) provider.Instance {
+	in.StartID = ""
+	return in
 }
 
 func pagingOverMany(f *fixture) {
@@ -267,7 +273,10 @@ func pendingInstances(f *fixture) {
 		f.must(err)
 		got = append(got, in...)
 	}
-	f.wantEqual("pending", got, []provider.Instance{f.instance("stuck")})
+	for i := range got {
+		got[i] = f.listed(got[i])
+	}
+	f.wantEqual("pending", got, []provider.Instance{f.listed(f.instance("stuck"))})
 	n := 0
 	for _, err := range f.p.PendingInstances(f.ctx(), f.Now().Add(time.Second)) {
 		f.must(err)

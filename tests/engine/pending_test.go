@@ -53,9 +53,9 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 		cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
 			Name: "perdure", PartitionKey: "pk", SortKey: "sk",
 			Indexes: []simaws.Index{
-				{Name: "byCreation", PartitionKey: "gs", SortKey: "created"},
-				{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
-				{Name: "byDue", PartitionKey: "due", SortKey: "pk"},
+				{Name: "byCreation", PartitionKey: "gs", SortKey: "created", Include: []string{"status", "updated"}},
+				{Name: "byAttention", PartitionKey: "attention", SortKey: "updated", Include: []string{}},
+				{Name: "byDue", PartitionKey: "due", SortKey: "created", Include: []string{}},
 			},
 		}), simaws.WithInterceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if slow {
