@@ -41,6 +41,8 @@ type task struct {
 	pushed bool
 	// marked: its delivery has left a mark. poison: it is not run any more.
 	marked, poison bool
+	// forgot: it has taken the marks of earlier deliveries away, since it makes progress. Whoever holds the pulse's pen has it.
+	forgot bool
 	// died is how many other deliveries of its record have, turn is closed when it may run, being a suspect, and single is that it is
 	// the one of the process that does. apart: it goes back, not to come together with such again.
 	died          int

@@ -149,6 +149,9 @@ func (m *manager) write(ctx context.Context, t *task, in phase) {
 		p.unwritten, p.at = r.Details, r.BeatenAt
 	}
 	m.mu.Unlock()
+	if err == nil {
+		m.forget(ctx, t)
+	}
 	if news {
 		m.options.Logger.WarnContext(ctx, "the details of a heartbeat could not be written, it is tried again", "activity", t.item.Name,
 			"instance", t.item.InstanceID, "activityId", t.item.ActivityID, "error", err)

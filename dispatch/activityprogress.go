@@ -32,6 +32,22 @@ func (m *manager) progressed(t *task) bool {
 // isNews reports whether details are others than those that an earlier delivery has left.
 func (p *pulse) isNews(details []byte) bool { return !bytes.Equal(details, p.left) }
 
+// forget takes the marks of earlier deliveries away, once, where this one has left new details: whatever they died of, it did not keep the
+// activity from getting on, as a killer does. Its own mark stays, so that one which kills once it has told of something goes on alone.
+func (m *manager) forget(ctx context.Context, t *task) {
+	if !t.marked || t.died == 0 || t.forgot || !m.progressed(t) {
+		return
+	}
+	a := t.attemptOf()
+	a.Progressed = true
+	if err := unmark(ctx, m.options, a); err != nil {
+		m.options.Logger.WarnContext(ctx, "the marks of an activity that makes progress stay", "activity", t.item.Name, "instance", t.item.InstanceID,
+			"activityId", t.item.ActivityID, "error", err)
+		return
+	}
+	t.forgot = true
+}
+
 // countRunOut notes how often in a row an attempt ran into the end of its invocation without progress, and fails it where that is
 // enough. It is for a task that goes back to its queue.
 func (m *manager) countRunOut(ctx context.Context, t *task) ending {

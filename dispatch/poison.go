@@ -153,7 +153,7 @@ func (w *Worker) sendAnew(ctx context.Context, back []*task) (rest []*task) {
 	var anew []provider.WorkItem
 	for _, t := range back {
 		r := t.item.Record
-		if after := w.options.SendAnewAfter; after < 0 || r.ReceiveCount < after || t.signal != nil && !w.manager.progressed(t) || t.poison || t.died > 0 || !r.Held(now) {
+		if after := w.options.SendAnewAfter; after < 0 || r.ReceiveCount < after || t.signal != nil && !w.manager.progressed(t) || t.poison || t.died > 0 && !t.forgot || !r.Held(now) {
 			rest = append(rest, t)
 			continue
 		}

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -70,6 +71,47 @@ func TestAnActivityThatStopsMakingProgressFails(t *testing.T) {
 			t.Errorf("after %d deliveries it ended with %s %+v", deliveries, end.Kind, end.Error)
 		}
 	})
+}
+
+// One whose processes are killed is no poison for it, as long as each has left a heartbeat to go on from; what kills without one is, after as
+// many deaths as ever.
+func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
+	t.Parallel()
+	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := stepping(50, stuckFrom, perdure.RetryPolicy{MaxAttempts: 1})
+			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+				in := h.start("long", 0)
+				h.turn(0)
+				deliveries := h.killWorkers(ctx, r, 150*time.Second)
+				end := h.finish(in)
+				t.Logf("%d deliveries, over %v: %s", deliveries, end.Time.Sub(in.CreatedAt), end.Kind)
+				if stuckFrom == 0 && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "50") {
+					t.Errorf("after %d deliveries it ended with %s %s %+v", deliveries, end.Kind, end.Output, end.Error)
+				}
+				const deaths = 13 // that are not forgotten; and two steps in each process before
+				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
+					t.Errorf("after %d deliveries it ended with %s %+v", deliveries, end.Kind, end.Error)
+				}
+			})
+		})
+	}
+}
+
+// killWorkers gives what is in the work queue to workers whose processes are killed after so long, until nothing is left, and returns how
+// many deliveries that took.
+func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, life time.Duration) (deliveries int) {
+	h.fault = hang(time.Now(), nil, false)
+	for idle := 0; idle < 60; idle++ {
+		if records := h.receive("sim://default"); len(records) > 0 {
+			idle, deliveries = 0, deliveries+len(records)
+			w := dispatch.NewWorker(dispatch.Options{Registry: r, Provider: h.Provider, Logger: slog.New(slog.DiscardHandler)})
+			go w.HandleRecords(context.WithValue(ctx, function{}, time.Now().Add(life)), records)
+		}
+		time.Sleep(10 * time.Second)
+	}
+	return deliveries
 }
 
 // function is a run of a function that is killed when its time is over.

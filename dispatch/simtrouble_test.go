@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,12 @@ type trouble struct {
 	act func(p *patient, ctx context.Context)
 	// judge says what is wrong in the end, beside what always is.
 	judge func(p *patient) error
+	// within is how long after the beginning the instance has ended at the latest; 0: two days.
+	within time.Duration
+	// verdicts is how many records are poison.
+	verdicts int
+	// came, if set, is what the trouble is about, counted: it comes about in most seeds.
+	came func(p *patient) int
 }
 
 // patient is a hub in trouble, and what was seen of it.
@@ -53,12 +60,19 @@ type patient struct {
 	mu sync.Mutex
 	// sent and ran count the work items that were sent, and the times that code began, by activity and attempt.
 	sent, ran map[[2]int64]int
-	back      int // batches of the inbox that were given back
+	timers    map[[2]int64]int // that were sent to their queue, as attempt 0
+	back      int              // batches of the inbox that were given back
+	pickedUp  map[string]int   // dead letters, by their queue, but for wakes
+	retired   []*dispatch.Orchestrator
+	replays   int // how often code ran that cannot go on
 	errs      []error
 }
 
 // triesOfABuild is how often an instance's messages are given back before it is blocked, and what a frozen function makes of that.
 const triesOfABuild = 4
+
+// What kills its process does so thirteen times, until it is poison, and once or twice more in processes that are slow; it takes a neighbour of its batch along in four deliveries of a record.
+const deathsOfAKiller, deathsOfANeighbour = 15, 4
 
 // outage is how long trouble lasts.
 const outage = time.Hour
@@ -87,7 +101,7 @@ func troubles() []trouble {
 				return nil
 			},
 			judge: func(p *patient) error {
-				return errors.Join(wantNoMoreThan(3, "sent", p.sent), wantNoMoreThan(3, "ran", p.ran))
+				return errors.Join(wantNoMoreThan(6, "sent", p.sent), wantNoMoreThan(6, "run", p.ran))
 			},
 		},
 		{
@@ -103,30 +117,122 @@ func troubles() []trouble {
 			},
 		},
 		{
-			name: "queues give up after three deliveries", orchestration: "stubborn", input: 3, want: "3",
+			name: "functions are frozen past their end", orchestration: "stubborn-fan", input: 20, want: "40",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Fail, o.Schedule.StormFor, o.MaxReceiveCount = 0.3, 10*time.Minute, 3
+				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
+				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
 			},
-			act: func(p *patient, ctx context.Context) { p.watch(ctx, 12) },
+			came: func(p *patient) int { return p.h.Scheduler.Frozen() },
+		},
+		{
+			name: "dead letters are picked up", orchestration: "stubborn", input: 3, want: "3",
+			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
+			fault: func(since time.Duration, c simaws.Call) error {
+				commits := c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
+				if commits && since > time.Minute && since < 6*time.Minute || readsCancels(c) && since > 6*time.Minute && since < 10*time.Minute {
+					return simhub.ErrFailed
+				}
+				return nil
+			},
+			act: func(p *patient, ctx context.Context) { p.watch(ctx, 20) },
+			came: func(p *patient) int {
+				return min(p.pickedUp["sim://inbox-dead.fifo"], p.pickedUp["sim://default-dead"])
+			},
+		},
+		{
+			name: "dead letters of turns that were not sent", orchestration: "paced", input: 12, want: "12",
+			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
+			fault: func(since time.Duration, c simaws.Call) error {
+				in, ok := c.Input.(*sqs.SendMessageBatchInput)
+				if ok && *in.QueueUrl == "sim://default" && since > time.Minute && since < 6*time.Minute {
+					return simhub.ErrFailed
+				}
+				return nil
+			},
+			act:  func(p *patient, ctx context.Context) { p.watch(ctx, 20) },
+			came: func(p *patient) int { return p.pickedUp["sim://inbox-dead.fifo"] },
+		},
+		{
+			name: "a turn of many outputs is sent bit by bit", orchestration: "many-timers", input: 1010, want: "1010",
+			fault: func(since time.Duration, c simaws.Call) error {
+				if ids := timersSent(c); len(ids) > 0 && ids[0] > 1000 && since < 10*time.Minute {
+					return simhub.ErrFailed
+				}
+				return nil
+			},
+			judge: func(p *patient) error {
+				maps.DeleteFunc(p.timers, func(of [2]int64, _ int) bool { return of[0] > 600 }) // the rest is of what failed
+				return wantNoMoreThan(6, "sent", p.timers)
+			},
+		},
+		{
+			name: "schedules that cannot be deleted", orchestration: "gives-up", input: 20, want: "20",
+			fault: func(_ time.Duration, c simaws.Call) error {
+				if c.Operation == "DeleteSchedule" {
+					return simhub.ErrFailed
+				}
+				return nil
+			},
+			judge: func(p *patient) error {
+				if p.back > 0 {
+					return fmt.Errorf("messages were given back %d times", p.back)
+				}
+				return nil
+			},
+			came: func(p *patient) int {
+				return strings.Count(strings.Join(p.h.Scheduler.Trace(), "\n"), "DeleteSchedule")
+			},
+		},
+		{
+			name: "a killer among its neighbours", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
+			judge: func(p *patient) error {
+				killer := [2]int64{3, 1}
+				if p.ran[killer] > deathsOfAKiller*p.sent[killer] { // each copy of its work item has its own marks
+					return fmt.Errorf("what kills ran %d times", p.ran[killer])
+				}
+				delete(p.ran, killer)
+				return wantNoMoreThan(2*deathsOfANeighbour, "run", p.ran)
+			},
 		},
 		{
 			name: "an activity of many invocations", orchestration: "marathon", input: 200, want: "200",
 			hub: func(o *simhub.Options) { o.InvocationLimit = 40 * time.Second },
 		},
 		{
-			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "60",
-			act: (*patient).block,
-			judge: func(p *patient) error {
-				if p.back > triesOfABuild {
-					return fmt.Errorf("its messages were given back %d times", p.back)
-				}
-				return nil
+			name: "an activity of many invocations that die", orchestration: "marathon", input: 200, want: "200",
+			hub: func(o *simhub.Options) {
+				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.03, 40*time.Minute
 			},
 		},
 		{
-			name: "a hot instance is blocked in bad weather", orchestration: "adds", input: 0, want: "60",
+			name: "an activity that gets nowhere", orchestration: "stuck", input: 0, want: `"timeout"`, within: 20 * time.Minute,
+			hub: func(o *simhub.Options) { o.InvocationLimit = 40 * time.Second },
+		},
+		{
+			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "61",
+			act: (*patient).block,
+			judge: func(p *patient) error {
+				if p.back > triesOfABuild || p.replays > 2*triesOfABuild { // once more where the first was on a view that was not verified
+					return fmt.Errorf("its messages were given back %d times, code that cannot go on ran %d times", p.back, p.replays)
+				}
+				return nil
+			},
+			came: func(p *patient) int { return p.replays },
+		},
+		{
+			name: "a hot instance is blocked in bad weather", orchestration: "adds", input: 0, want: "61",
 			hub: func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
 			act: (*patient).block,
+		},
+		{
+			name: "a mended instance has nothing to take", orchestration: "adds", input: 0, want: "1",
+			act:  (*patient).blockWithNothing,
+			came: func(p *patient) int { return p.replays },
+		},
+		{
+			name: "an old environment in a rollout", orchestration: "strict", input: 6, want: "6",
+			act:  (*patient).rollout,
+			came: func(p *patient) int { return p.replays },
 		},
 	}
 }
@@ -139,23 +245,38 @@ func TestSimulationInTrouble(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if *oneSeed >= 0 {
-				s.endure(t, uint64(*oneSeed), true)
+				t.Log("\n" + strings.Join(s.endure(t, uint64(*oneSeed)).h.Scheduler.Trace(), "\n"))
 				return
 			}
-			for seed := uint64(0); seed < *schedules/600 && !t.Failed(); seed++ {
-				s.endure(t, seed, false)
+			came := uint64(0)
+			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
+				p := s.endure(t, seed)
+				t.Logf("seed %d: %d deliveries of a message at the most, dead letters %v, %d frozen, %d replays", seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
+				if s.came != nil && s.came(p) > 0 {
+					came++
+				}
+			}
+			if s.came != nil && 2*came < *troubled && !t.Failed() {
+				t.Errorf("it came about in %d of %d seeds", came, *troubled)
 			}
 		})
 	}
 }
 
 // endure runs a trouble with one seed.
-func (s trouble) endure(t *testing.T, seed uint64, trace bool) {
+func (s trouble) endure(t *testing.T, seed uint64) (p *patient) {
 	t.Helper()
-	p := &patient{w: newWitness(), sent: map[[2]int64]int{}, ran: map[[2]int64]int{}}
+	p = &patient{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
 	o := simhub.Options{Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, Mortal: true}
 	if s.hub != nil {
 		s.hub(&o)
+	}
+	o.Begins = func(ctx context.Context) {
+		if _, died := simhub.Process(ctx); died {
+			return // nobody sees it
+		}
+		p.begins(ctx)
+		p.w.deliveries.begins(ctx)
 	}
 	var begun time.Time
 	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -170,13 +291,14 @@ func (s trouble) endure(t *testing.T, seed uint64, trace bool) {
 		}
 		return err
 	}
-	spins := time.AfterFunc(time.Minute, func() { // outside of the bubble: in real time
+	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble: in real time
 		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends", s.name, seed))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		begun = time.Now()
-		p.h, p.w.h, p.c = h, h, client.New(h.Provider)
+		p.h, p.c = h, client.New(h.Provider)
+		p.w.on(h)
 		p.first = h.start(s.orchestration, s.input)
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: s.duplicate, Reorder: true})
@@ -184,16 +306,17 @@ func (s trouble) endure(t *testing.T, seed uint64, trace bool) {
 			h.Scheduler.Go(ctx, "client", func(ctx context.Context) { s.act(p, ctx) })
 		}
 		err := h.Scheduler.Run(ctx, 48*time.Hour)
+		for _, o := range p.retired {
+			o.Close()
+		}
 		if err == nil {
 			err = p.ended(ctx, s)
 		}
 		if err != nil {
 			t.Errorf("%s, -seed=%d: %v\n%s", s.name, seed, err, strings.Join(h.Scheduler.Tail(60), "\n"))
 		}
-		if trace {
-			t.Log("\n" + strings.Join(h.Scheduler.Trace(), "\n"))
-		}
 	})
+	return p
 }
 
 // ended wants the instance to have ended as without any trouble, and nothing to have been found poison.
@@ -210,7 +333,10 @@ func (p *patient) ended(ctx context.Context, s trouble) error {
 	if end.Kind != history.OrchestrationCompleted || string(end.Output) != s.want || in.Status != provider.StatusCompleted {
 		errs = append(errs, fmt.Errorf("it is %s, and ended with %s %s %v, want %s", in.Status, end.String(), end.Output, end.Error, s.want))
 	}
-	if verdicts, wrong := p.w.found(); verdicts > 0 || wrong != nil {
+	if took := end.Time.Sub(p.first.CreatedAt); s.within > 0 && took > s.within {
+		errs = append(errs, fmt.Errorf("it ended after %v, want %v at the latest", took, s.within))
+	}
+	if verdicts, wrong := p.w.found(); verdicts != s.verdicts || wrong != nil {
 		errs = append(errs, fmt.Errorf("%d records were found to be poison: %w", verdicts, wrong))
 	}
 	if s.judge != nil {
@@ -228,16 +354,40 @@ func (p *patient) see(c simaws.Call) {
 		return
 	}
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
-	if !ok || *in.QueueUrl != "sim://default" {
+	if !ok {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, id := range timersSent(c) {
+		p.timers[[2]int64{id}]++
+	}
 	for i := range in.Entries {
+		if why, kept := in.Entries[i].MessageAttributes["error"]; kept && strings.HasPrefix(*why.StringValue, "picked up") && !strings.Contains(*in.Entries[i].MessageBody, `"kind":"wake"`) {
+			p.pickedUp[*in.QueueUrl]++
+		}
+		if *in.QueueUrl != "sim://default" {
+			continue
+		}
 		if item, err := provider.DecodeWorkItem(*in.Entries[i].MessageBody); err == nil {
 			p.sent[[2]int64{item.ActivityID, int64(item.Attempt)}]++
 		}
 	}
+}
+
+// timersSent are the ids of the timers that a call sends to their queue.
+func timersSent(c simaws.Call) (ids []int64) {
+	in, ok := c.Input.(*sqs.SendMessageBatchInput)
+	if !ok || *in.QueueUrl != "sim://timers" {
+		return nil
+	}
+	for i := range in.Entries {
+		var t provider.Timer
+		if err := json.Unmarshal([]byte(*in.Entries[i].MessageBody), &t); err == nil {
+			ids = append(ids, t.TimerID)
+		}
+	}
+	return ids
 }
 
 // begins counts an activity that begins.
@@ -279,12 +429,10 @@ const succeedsAt = 7
 
 func (p *patient) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "inc", func(ctx context.Context, n int) (int, error) {
-		p.begins(ctx)
+	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) {
 		return n + 1, nil
 	})
 	perdure.AddActivity(r, "stubborn", func(ctx context.Context, n int) (int, error) {
-		p.begins(ctx)
 		if a := perdure.ActivityInfoFrom(ctx).Attempt; a < succeedsAt {
 			return 0, fmt.Errorf("attempt %d", a)
 		}
@@ -308,6 +456,85 @@ func (p *patient) registry() *perdure.Registry {
 		return perdure.CallActivityByName[int](ctx, "marathon", n).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "adds", adds)
+	perdure.AddActivity(r, "stuck", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	})
+	perdure.AddOrchestration(r, "stuck", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		_, err := perdure.CallActivityByName[int](ctx, "stuck", n).Await(ctx)
+		if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
+			return failed.Type, nil
+		}
+		return "", err
+	})
+	// paced waits before each of its activities.
+	perdure.AddOrchestration(r, "paced", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
+		for range n {
+			if _, err = perdure.CreateTimer(ctx, 20*time.Second).Await(ctx); err != nil {
+				return sum, err
+			}
+			if sum, err = perdure.CallActivityByName[int](ctx, "inc", sum).Await(ctx); err != nil {
+				return sum, err
+			}
+		}
+		return sum, nil
+	})
+	// many-timers creates more timers in a turn than are sent at once.
+	perdure.AddOrchestration(r, "many-timers", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		fs := make([]perdure.Awaitable, n)
+		for i := range fs {
+			fs[i] = perdure.CreateTimer(ctx, 12*time.Minute)
+		}
+		return n, perdure.WhenAll(ctx, fs...)
+	})
+	// gives-up ends while long timers wait, which have schedules by then.
+	perdure.AddOrchestration(r, "gives-up", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for range n {
+			perdure.CreateTimer(ctx, 2*time.Hour)
+		}
+		_, err := perdure.CreateTimer(ctx, 30*time.Minute).Await(ctx)
+		return n, err
+	})
+	perdure.AddActivity(r, "kills", func(ctx context.Context, _ int) (int, error) {
+		simhub.Die(ctx)
+		return 0, nil
+	})
+	perdure.AddOrchestration(r, "neighbours", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		killer := perdure.CallActivityByName[int](ctx, "kills", 0)
+		var fs []*perdure.Future[int]
+		for range n {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "inc", 0))
+		}
+		if _, err := killer.Await(ctx); err == nil {
+			return 0, errors.New("what kills has not failed")
+		}
+		return sumOf(ctx, fs)
+	})
+	// strict calls one activity after the other, which is no trouble to a build that knows that.
+	perdure.AddOrchestration(r, "strict", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
+		for range n {
+			if _, err = perdure.CreateTimer(ctx, 5*time.Second).Await(ctx); err != nil {
+				return sum, err
+			}
+			sum++
+		}
+		return sum, nil
+	}, perdure.FailOnNondeterminism())
+	// stubborn-fan is of activities that fail once, and of those that do not.
+	perdure.AddActivity(r, "second", func(ctx context.Context, n int) (int, error) {
+		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
+			return 0, errors.New("at first")
+		}
+		return n, nil
+	})
+	perdure.AddOrchestration(r, "stubborn-fan", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		policy := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 20 * time.Second, BackoffCoefficient: 1})
+		var fs []*perdure.Future[int]
+		for range n {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "second", 1, policy), perdure.CallActivityByName[int](ctx, "inc", 0))
+		}
+		return sumOf(ctx, fs)
+	})
 	return r
 }
 
@@ -354,16 +581,64 @@ func (p *patient) watch(ctx context.Context, n int) {
 	}
 }
 
-// block has the instance blocked in a build that does not know its code, raises events all the while, and then deploys the build that
-// does.
-func (p *patient) block(ctx context.Context) {
-	broken := perdure.NewRegistry()
-	perdure.AddOrchestration(broken, "another", fan)
-	running := slices.Clone(p.h.Orchestrators)
-	for i := range p.h.Orchestrators {
-		p.h.Orchestrators[i] = dispatch.NewOrchestrator(dispatch.Options{Registry: broken, Provider: p.h.Provider, BuildID: "broken", Logger: slog.New(slog.DiscardHandler)})
-	}
+// breaks is a build whose code parts from history: it calls an activity where the other waits for an event.
+func (p *patient) breaks(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		p.mu.Lock()
+		p.replays++
+		p.mu.Unlock()
+		return perdure.CallActivityByName[int](ctx, "unheard-of", 1).Await(ctx)
+	}, opts...)
+	return r
+}
+
+// deploy has orchestrators take the place of those that are there.
+func (p *patient) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
+	before = slices.Clone(p.h.Orchestrators)
+	copy(p.h.Orchestrators, these)
 	p.insist(ctx, "announce", p.h.Orchestrators[0].Announce)
+	return before
+}
+
+// broken are the environments of a build.
+func (p *patient) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
+	for range n {
+		all = append(all, dispatch.NewOrchestrator(dispatch.Options{Registry: r, Provider: p.h.Provider, BuildID: "broken", Logger: slog.New(slog.DiscardHandler)}))
+	}
+	return all
+}
+
+// until waits for something, for an hour.
+func (p *patient) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
+	for waited := time.Duration(0); !done(ctx); waited += time.Second {
+		if waited > time.Hour {
+			p.errs = append(p.errs, fmt.Errorf("an hour later: %s", what))
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// has waits until so many events of a kind are in history.
+func (p *patient) has(ctx context.Context, kind history.Kind, n int) {
+	p.until(ctx, fmt.Sprintf("there are no %d events %s", n, kind), func(ctx context.Context) bool {
+		got := 0
+		for e, err := range p.c.History(ctx, p.first.InstanceID) {
+			if err == nil && e.Kind == kind {
+				got++
+			}
+		}
+		return got >= n
+	})
+}
+
+// block has the instance blocked in a build whose code parts from its history, raises events all the while, and then deploys the build
+// that it was started in again.
+func (p *patient) block(ctx context.Context) {
+	p.raise(ctx, "first", 1)
+	p.has(ctx, history.ExternalEventRaised, 1)
+	running := p.deploy(ctx, p.broken(p.breaks("adds"), len(p.h.Orchestrators))...)
 	rng := rand.New(rand.NewPCG(uint64(len(p.first.InstanceID)), 1))
 	const events = 60
 	for i := range events {
@@ -379,13 +654,48 @@ func (p *patient) block(ctx context.Context) {
 		}
 		time.Sleep(time.Minute)
 	}
-	for i := range p.h.Orchestrators {
-		p.h.Orchestrators[i].Close()
-		p.h.Orchestrators[i] = running[i]
-	}
-	p.insist(ctx, "announce", p.h.Orchestrators[0].Announce)
-	p.watch(ctx, 2)
+	p.mend(ctx, running)
 	p.raise(ctx, "end", 0)
+}
+
+// mend deploys the build that was there before, and has the watch look until it has found what is blocked.
+func (p *patient) mend(ctx context.Context, running []*dispatch.Orchestrator) {
+	p.retired = p.deploy(ctx, running...)
+	for range 15 {
+		p.watch(ctx, 1)
+		if in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID); err == nil && in.Status != provider.StatusBlocked {
+			return
+		}
+	}
+	p.errs = append(p.errs, errors.New("the instance stays Blocked, though its code is mended and the watch has looked 15 times"))
+}
+
+// blockWithNothing has the instance blocked by a wake, of which nothing is left for the code that can take it: it is Running again all
+// the same.
+func (p *patient) blockWithNothing(ctx context.Context) {
+	p.raise(ctx, "first", 1)
+	p.has(ctx, history.ExternalEventRaised, 1)
+	running := p.deploy(ctx, p.broken(p.breaks("adds"), len(p.h.Orchestrators))...)
+	p.insist(ctx, "wake", func(ctx context.Context) error {
+		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: p.first.InstanceID})
+	})
+	p.is(ctx, provider.StatusBlocked)
+	p.mend(ctx, running)
+	p.raise(ctx, "end", 0)
+}
+
+// is waits until the instance has a status.
+func (p *patient) is(ctx context.Context, want provider.RuntimeStatus) {
+	p.until(ctx, fmt.Sprintf("the instance is not %s", want), func(ctx context.Context) bool {
+		in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
+		return err == nil && in.Status == want
+	})
+}
+
+// rollout has one environment of three stay behind, whose code parts from what the others have decided: it is to leave the instance to them.
+func (p *patient) rollout(ctx context.Context) {
+	p.has(ctx, history.TimerCreated, 1)
+	p.retired = p.deploy(ctx, p.broken(p.breaks("strict", perdure.FailOnNondeterminism()), 1)...)[:1]
 }
 
 func (p *patient) raise(ctx context.Context, id string, n int) {

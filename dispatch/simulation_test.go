@@ -18,8 +18,11 @@ import (
 )
 
 var (
-	oneSeed   = flag.Int64("seed", -1, "of TestSimulation: replay this seed alone, and print what happened in order")
+	oneSeed   = flag.Int64("seed", -1, "of TestSimulation and TestSimulationInTrouble: replay this seed alone, and print what happened in order")
 	schedules = flag.Uint64("schedules", 2000, "of TestSimulation: how many seeds")
+	troubled  = flag.Uint64("troubled", 8, "of TestSimulationInTrouble: how many seeds of each trouble")
+	twice     = flag.Uint64("twice", 1, "of TestOneSeedOfTheSimulationIsOneOrder: how many seeds of each scenario, intervention and trouble")
+	firstSeed = flag.Uint64("from", 0, "of TestSimulation and TestSimulationInTrouble: the seeds from this one on")
 )
 
 // Everything that happens is in an order that a seed decides on, with faults at places that it decides on: every instance ends as if
@@ -28,15 +31,16 @@ var (
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
-		simulate(t, uint64(*oneSeed), true)
+		t.Log("\n" + strings.Join(simulate(t, uint64(*oneSeed)).Trace(), "\n"))
 		return
 	}
 	n := uint64(len(simulated()))
 	for first, s := range simulated() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := uint64(first); seed < *schedules && !t.Failed(); seed += n {
-				simulate(t, seed, false)
+			from := (*firstSeed + n - 1) / n * n
+			for seed := from + uint64(first); seed < from+*schedules && !t.Failed(); seed += n {
+				simulate(t, seed)
 			}
 		})
 	}
@@ -52,6 +56,9 @@ func simulated() []intervention {
 	}
 	return append(all, interventions()...)
 }
+
+// spinLimit is how long a seed may take in real time, on a machine that has much else to do.
+const spinLimit = 3 * time.Minute
 
 // turnOf is the how manieth seed of its scenario one is: what else it decides on goes by that.
 func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
@@ -88,22 +95,22 @@ const unwatched = 1000
 // scenarioPoison has poison of its own in it, which is found with every seed.
 const scenarioPoison = "poison"
 
-func simulate(t *testing.T, seed uint64, trace bool) {
+func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	t.Helper()
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
-	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept}
+	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept, Begins: w.deliveries.begins}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
 	}
 	w.limited(o.MaxAttempts)
-	var sim *simhub.Scheduler
-	spins := time.AfterFunc(2*time.Minute, func() { // outside of the bubble: in real time, on a machine that may be busy
+	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble: in real time
 		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
-		sim, w.h = h.Scheduler, h
+		sim = h.Scheduler
+		w.on(h)
 		m := &meddler{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), rng: rand.New(rand.NewPCG(seed, 3))}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
@@ -117,10 +124,8 @@ func simulate(t *testing.T, seed uint64, trace bool) {
 		if err != nil {
 			t.Errorf("%s, -seed=%d: %v\n%s", s.name, seed, err, strings.Join(h.Scheduler.Tail(40), "\n"))
 		}
-		if trace {
-			t.Log("\n" + strings.Join(h.Scheduler.Trace(), "\n"))
-		}
 	})
+	return sim
 }
 
 // judge checks what holds in any weather, and that all is well besides: unless something was found to be poison, with proof, which is

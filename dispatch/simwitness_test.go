@@ -26,8 +26,9 @@ import (
 // witness stands behind every call of a simulated hub, and knows what no single reader can: in which order writes and reads took
 // effect, and who died in between.
 type witness struct {
-	h     *hub
-	limit int // MaxAttempts
+	h          *hub
+	limit      int // MaxAttempts
+	deliveries *deliveries
 
 	mu sync.Mutex
 	// instances are whose each execution is, by its key.
@@ -56,6 +57,9 @@ type witnessed struct {
 // defaultLimit is Options.MaxAttempts by default.
 const defaultLimit = 10
 
+// on tells the witness its hub.
+func (w *witness) on(h *hub) { w.h, w.deliveries.h = h, h }
+
 // limited is for a hub with that Options.MaxAttempts.
 func (w *witness) limited(maxAttempts int) {
 	if maxAttempts > 0 {
@@ -66,6 +70,7 @@ func (w *witness) limited(maxAttempts int) {
 func newWitness() *witness {
 	return &witness{
 		limit:      defaultLimit,
+		deliveries: newDeliveries(),
 		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{}, marks: map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
@@ -93,6 +98,7 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 
 // interceptPoison looks at what concerns poison alone, which goes without an order of all calls.
 func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
+	w.deliveries.see(c)
 	if err := next(); err != nil {
 		return err
 	}
@@ -283,12 +289,12 @@ func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 func (w *witness) found() (verdicts int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.verdicts, errors.Join(w.errs...)
+	return w.verdicts, errors.Join(slices.Concat(w.errs, w.deliveries.errs)...)
 }
 
 // check says what is wrong with all executions there were.
 func (w *witness) check(ctx context.Context) error {
-	errs := w.errs
+	errs := slices.Concat(w.errs, w.deliveries.errs)
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
 		errs = append(errs, w.checkExecution(ctx, id, w.instances["x#"+id]))
 	}

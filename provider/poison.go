@@ -15,7 +15,7 @@ type Poison interface {
 	// changes nothing. An attempt that is Together is not noted where there are such others.
 	MarkAttempt(ctx context.Context, a Attempt) (died int, err error)
 	// UnmarkAttempt notes that the process of this delivery lives: the deliveries before it are forgotten, too, and one that has
-	// begun meanwhile is not. It is for records that come again; the mark of one that is deleted may stay.
+	// begun meanwhile is not. It is for records that come again; the mark of one that is deleted may stay. An attempt that has Progressed keeps its own mark.
 	UnmarkAttempt(ctx context.Context, a Attempt) error
 	// BlockInstance shows an instance as blocked in a build for a reason that its history cannot hold, since it cannot be read;
 	// why nil shows it as running again. It does nothing unless the execution is the instance's, and the instance is not over.
@@ -37,6 +37,9 @@ type Attempt struct {
 	Record Record
 	// Together is that the code is to run beside that of other records, where a death says little.
 	Together bool
+	// Progressed is of UnmarkAttempt: the code runs on, and has left what the next delivery goes on from. So those before are forgotten,
+	// and this one is not.
+	Progressed bool
 }
 
 // MovedRecord is a record that a queue has moved to its dead letters.

@@ -45,7 +45,7 @@ func (h *Hub) mapFunctions(where dynamo.Hub) {
 // worker is a queue's; with a schedule its activities park.
 func (h *Hub) worker(opts dispatch.Options) recordHandler {
 	if h.Scheduler != nil {
-		opts.Registry = stepped(opts.Registry)
+		opts.Registry = stepped(opts.Registry, h.options.Begins)
 	}
 	w := dispatch.NewWorker(opts)
 	h.Workers[opts.Queue] = w

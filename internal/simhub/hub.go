@@ -34,6 +34,8 @@ type Options struct {
 	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
+	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
+	Begins func(ctx context.Context)
 	// Schedule, if there is one, decides on the order of all that happens.
 	Schedule *Schedule
 	// Ordered is that what happens side by side is put in order by Hub.Order, for a hub without a schedule.

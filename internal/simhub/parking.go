@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
@@ -57,7 +60,7 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 		switch {
 		case inv.client:
 		case c.Service != lambda:
-			p.crash, p.fail, p.repeat = true, true, true
+			p.crash, p.fail, p.repeat, p.freeze = true, true, true, true
 		case c.Operation == "Invoke":
 			p.crash = true
 		default: // the mapping's delete: no process of ours
@@ -107,9 +110,12 @@ func onBehalf(ctx context.Context) string {
 // callersLooked is how deep the SDK's and a provider's frames may lie under a dispatcher's.
 const callersLooked = 64
 
-// stop parks an invocation, and says what becomes of it.
+// stop parks an invocation, and says what becomes of it. One that has crashed parks, too, though nothing comes of its calls: what it still
+// does must not race with itself, nor with what lives.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {
+		p.crash, p.fail, p.repeat, p.freeze = false, false, false, false
+		s.park(p)
 		return ErrCrashed
 	}
 	switch s.park(p) {
@@ -119,7 +125,7 @@ func (s *Scheduler) stop(inv *invocation, p *point) error {
 		return ErrFailed
 	case repeats:
 		return errRepeat
-	case goes:
+	case goes, freezes: // what is frozen stays parked, and goes on in the end
 	}
 	return inv.err()
 }
@@ -148,7 +154,7 @@ func stepAt(ctx context.Context, where string) {
 	}
 	a := perdure.ActivityInfoFrom(ctx)
 	name := fmt.Sprintf("%s activity %s %s #%d attempt %d %s", inv.name, a.Name, a.ExecutionID, a.ActivityID, a.Attempt, where)
-	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true}) // the code of a crashed process may run on: nobody sees it
+	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true, freeze: true}) // the code of a crashed process may run on: nobody sees it
 }
 
 // nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its batch.
@@ -174,7 +180,9 @@ func keyOf(input any) string {
 	case *dynamodb.DeleteItemInput:
 		return itemKey(in.Key)
 	case *dynamodb.QueryInput:
-		return text(in.ExpressionAttributeValues[":pk"]) + " " + text(in.ExpressionAttributeValues[":sk"])
+		return queryKey(in)
+	case *sqs.ReceiveMessageInput:
+		return *in.QueueUrl
 	case *dynamodb.TransactWriteItemsInput:
 		return transactionKey(in.TransactItems)
 	case *scheduler.CreateScheduleInput:
@@ -235,6 +243,19 @@ func transactionKey(items []ddbtypes.TransactWriteItem) string {
 		}
 	}
 	return b.String()
+}
+
+// queryKey tells queries apart that are made side by side, as those of an index's shards: by all that they ask for.
+func queryKey(in *dynamodb.QueryInput) string {
+	var b strings.Builder
+	b.WriteString(aws.ToString(in.IndexName))
+	for _, name := range slices.Sorted(maps.Keys(in.ExpressionAttributeValues)) {
+		b.WriteString(" " + text(in.ExpressionAttributeValues[name]))
+	}
+	if len(in.ExclusiveStartKey) > 0 {
+		b.WriteString(" after " + itemKey(in.ExclusiveStartKey))
+	}
+	return strings.TrimSpace(b.String())
 }
 
 func itemKey(it map[string]ddbtypes.AttributeValue) string {

@@ -27,6 +27,10 @@ type Schedule struct {
 	Fail, Lose float64
 	// Repeat is that a call's response is lost and the SDK makes the call again: what it sends to a queue is there twice.
 	Repeat float64
+	// Freeze is that a process stands still for FreezeFor in the midst of a call, while time goes on for all others, and then goes on as
+	// if nothing had been.
+	Freeze    float64
+	FreezeFor time.Duration
 	// Storm is after how many decisions there are no more faults, and time stands still while anything can be done: so
 	// that what should end does. Default 500.
 	Storm int
@@ -51,6 +55,7 @@ type Scheduler struct {
 	mu        sync.Mutex
 	parked    []*point // in order of their names
 	seen      map[string]int
+	frozen    map[string]time.Time // processes, by name, and until when they stand still
 	clients   int
 	decisions []decision
 }
@@ -60,8 +65,8 @@ type point struct {
 	who, name string
 	after     bool // the call is done
 	// faults that may happen here.
-	crash, fail, repeat bool
-	let                 chan verdict
+	crash, fail, repeat, freeze bool
+	let                         chan verdict
 }
 
 // verdict is how a goroutine goes on.
@@ -72,6 +77,7 @@ const (
 	crashes verdict = "crashes"
 	fails   verdict = "fails"
 	repeats verdict = "repeats"
+	freezes verdict = "freezes" // and is let go later
 )
 
 // decision is what was let go, and when; without a point it is what happened by itself.
@@ -93,6 +99,7 @@ func newScheduler(s Schedule) *Scheduler {
 	return &Scheduler{
 		schedule: s, begun: bubbleTime(), rng: rng, pause: pauses[rng.IntN(len(pauses))],
 		arrived: make(chan struct{}, 1), over: make(chan struct{}), seen: map[string]int{},
+		frozen: map[string]time.Time{},
 	}
 }
 
@@ -112,6 +119,41 @@ func (s *Scheduler) weight(who string) int {
 	return fastest >> (2 * (h.Sum64() >> 8 % slownessSteps)) //nolint:mnd // a quarter, a sixteenth
 }
 
+// weightOf is that of a point where somebody is parked: none while the process is frozen.
+func (s *Scheduler) weightOf(p *point, now time.Time) int {
+	if now.Before(s.frozen[p.who]) {
+		return 0
+	}
+	return s.weight(p.who)
+}
+
+// freeze has a process stand still, from a point on.
+func (s *Scheduler) freeze(p *point, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen[p.who] = now.Add(s.schedule.FreezeFor)
+	s.insert(p)
+}
+
+// thaws is when the first process goes on that is frozen, or due, if that is earlier.
+func (s *Scheduler) thaws(due, now time.Time) time.Time {
+	for _, at := range s.frozen {
+		if at.After(now) && at.Before(due) {
+			due = at
+		}
+	}
+	return due
+}
+
+// Frozen is how many processes have stood still. It is not for use while Run is under way.
+func (s *Scheduler) Frozen() int { return len(s.frozen) }
+
+// insert puts a point to those that are parked, in its place.
+func (s *Scheduler) insert(p *point) {
+	at, _ := slices.BinarySearchFunc(s.parked, p, func(a, b *point) int { return cmp.Compare(a.name, b.name) })
+	s.parked = slices.Insert(s.parked, at, p)
+}
+
 // park blocks until the scheduler lets this goroutine go.
 func (s *Scheduler) park(p *point) verdict {
 	p.let = make(chan verdict, 1)
@@ -120,8 +162,7 @@ func (s *Scheduler) park(p *point) verdict {
 	if n := s.seen[p.name]; n > 1 {
 		p.name = fmt.Sprintf("%s (%d)", p.name, n)
 	}
-	at, _ := slices.BinarySearchFunc(s.parked, p, func(a, b *point) int { return cmp.Compare(a.name, b.name) })
-	s.parked = slices.Insert(s.parked, at, p)
+	s.insert(p)
 	s.mu.Unlock()
 	s.wake()
 	select {
@@ -189,7 +230,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 		if !some {
 			due = now.Add(longestPause)
 		}
-		s.decide(due, now)
+		s.decide(s.thaws(due, now), now)
 	}
 }
 
@@ -219,13 +260,17 @@ func (s *Scheduler) decide(due, now time.Time) {
 		s.pass(due)
 		return
 	}
-	switch p := s.pick(deliver); {
+	switch p := s.pick(deliver, now); {
 	case p != nil:
 		v := goes
 		if stormy {
 			v = s.verdict(p)
 		}
 		s.note(decision{point: p, verdict: v})
+		if v == freezes {
+			s.freeze(p, now)
+			return
+		}
 		p.let <- v
 	case deliver == 0:
 		s.pass(due)
@@ -244,20 +289,20 @@ func (s *Scheduler) stormy(now time.Time) bool {
 	return len(s.decisions) < s.schedule.Storm
 }
 
-// pick takes out one of those that are parked, or none: others is the weight of all else that may happen.
-func (s *Scheduler) pick(others int) *point {
+// pick takes out one of those that are parked, or none: others is the weight of all else that may happen. What is frozen stays.
+func (s *Scheduler) pick(others int, now time.Time) *point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	total := others
 	for _, p := range s.parked {
-		total += s.weight(p.who)
+		total += s.weightOf(p, now)
 	}
 	if total == 0 {
 		return nil
 	}
 	x := s.rng.IntN(total)
 	for i, p := range s.parked {
-		if x -= s.weight(p.who); x < 0 {
+		if x -= s.weightOf(p, now); x < 0 {
 			s.parked = slices.Delete(s.parked, i, i+1)
 			return p
 		}
@@ -276,6 +321,7 @@ func (s *Scheduler) verdict(p *point) verdict {
 		{fails, p.fail && !p.after, s.schedule.Fail},
 		{fails, p.fail && p.after, s.schedule.Lose},
 		{repeats, p.repeat && p.after, s.schedule.Repeat},
+		{freezes, p.freeze && s.frozen[p.who].IsZero(), s.schedule.Freeze},
 	} {
 		if !f.can {
 			continue

@@ -10,13 +10,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stepped holds the activities of r, each of which parks before it begins and before its outcome is known.
-func stepped(r *perdure.Registry) *perdure.Registry {
+// stepped holds the activities of r, each of which parks before it begins and before its outcome is known. begins, if there is one, is
+// called in between, just before the code.
+func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
 	s := perdure.NewRegistry()
 	for _, name := range r.Names().Activities {
 		a, _ := r.Activity(name)
 		perdure.AddActivity(s, name, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 			stepAt(ctx, "begins")
+			if begins != nil {
+				begins(ctx)
+			}
 			out, f := a.Run(ctx, in)
 			stepAt(ctx, "ends")
 			return out, errorOf(f)

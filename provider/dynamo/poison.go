@@ -78,9 +78,14 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 }
 
 // UnmarkAttempt leaves a count of none, which goes by its TTL: to delete it would take a right that functions do not have. Where a
-// later delivery has begun, as when the lock ended in between, that one stays; and where it was unmarked, too, it stays so.
+// later delivery has begun, as when the lock ended in between, that one stays; and where it was unmarked, too, it stays so. One that has
+// made progress keeps its own mark, and forgets the others.
 func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error {
-	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", 0, p.now())
+	left, until := int64(0), p.now()
+	if a.Progressed {
+		left, until = 1, until.Add(tombstoneLife)
+	}
+	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", left, until)
 	if err == nil && !unmarked {
 		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, p.now().Add(tombstoneLife))
 	}

@@ -22,6 +22,7 @@ func poison() group {
 		{name: "AMarkWhoseAnswerIsLostIsMadeOnce", run: lostMark, needs: []Capability{Faults}},
 		{name: "AnUnmarkForgetsTheDeathsBefore", run: unmarked},
 		{name: "AnUnmarkLeavesALaterDelivery", run: unmarkedLate},
+		{name: "ProgressForgetsEarlierMarks", run: progressed},
 		{name: "ALateUnmarkBringsNoMarkBack", run: unmarkedAfter},
 		{name: "AnUnmarkOfWhatHasNoMark", run: unmarkedTwice},
 		{name: "AMarkTogetherIsMadeWhereNoneStands", run: markedTogether},
@@ -131,6 +132,21 @@ func unmarkedLate(f *fixture) {
 	}
 	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
 	f.wantDied(attempt("r", 14), 1) // the 13th
+}
+
+// progressed: a delivery that runs on and leaves something to go on from keeps its own mark, and forgets the others.
+func progressed(f *fixture) {
+	for n := range 3 {
+		f.wantDied(attempt("r", 11+n), n)
+	}
+	on := attempt("r", 13)
+	on.Progressed = true
+	for range 2 {
+		f.must(f.p.UnmarkAttempt(f.ctx(), on))
+	}
+	f.wantDied(attempt("r", 14), 1) // the 13th
+	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 14)))
+	f.wantDied(attempt("r", 15), 0)
 }
 
 // unmarkedAfter: a delivery that was frozen is unmarked when a later one has been.

@@ -1,0 +1,52 @@
+package dispatch_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A seed of the simulation is one order, with every scenario, intervention and trouble: else one that fails could not be looked into, and
+// which seeds fail would be left to chance.
+func TestOneSeedOfTheSimulationIsOneOrder(t *testing.T) {
+	t.Parallel()
+	for first, s := range simulated() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			n := uint64(len(simulated()))
+			for turn := *firstSeed / n; turn < *firstSeed/n+*twice; turn++ {
+				wantOneOrder(t, turn*n+uint64(first), func(seed uint64) []string { return simulate(t, seed).Trace() })
+			}
+		})
+	}
+	for _, s := range troubles() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := *firstSeed; seed < *firstSeed+*twice; seed++ {
+				wantOneOrder(t, seed, func(seed uint64) []string { return s.endure(t, seed).h.Scheduler.Trace() })
+			}
+		})
+	}
+}
+
+// wantOneOrder runs a seed twice, and fails where the two runs part.
+func wantOneOrder(t *testing.T, seed uint64, run func(seed uint64) []string) {
+	t.Helper()
+	one, two := run(seed), run(seed)
+	if slices.Equal(one, two) {
+		return
+	}
+	n := 0
+	for n < min(len(one), len(two)) && one[n] == two[n] {
+		n++
+	}
+	t.Errorf("seed %d: two runs differ after %d decisions:\n%s\n1: %s\n2: %s", seed, n, strings.Join(one[max(0, n-12):n], "\n"), at(one, n), at(two, n))
+}
+
+// at is the n-th of some decisions, if there is one.
+func at(trace []string, n int) string {
+	if n == len(trace) {
+		return "the end"
+	}
+	return trace[n]
+}
