@@ -123,9 +123,9 @@ func TestR13AnHourInWhichHalfOfAllCallsFailMultipliesNoWork(t *testing.T) {
 	sent, ran, all := 0, 0, 0
 	const seeds, n = 20, 20
 	for seed := range uint64(seeds) {
-		p := &patient{w: newWitness(), sent: map[[2]int64]int{}, ran: map[[2]int64]int{}}
+		p := newPatient()
 		o := simhub.Options{
-			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5, StormFor: outage}, Mortal: true,
+			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5, StormFor: outage}, Mortal: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				err := next()
 				if err == nil {

@@ -68,6 +68,10 @@ type patient struct {
 	errs      []error
 }
 
+func newPatient() *patient {
+	return &patient{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
+}
+
 // triesOfABuild is how often an instance's messages are given back before it is blocked, and what a frozen function makes of that.
 const triesOfABuild = 4
 
@@ -266,7 +270,7 @@ func TestSimulationInTrouble(t *testing.T) {
 // endure runs a trouble with one seed.
 func (s trouble) endure(t *testing.T, seed uint64) (p *patient) {
 	t.Helper()
-	p = &patient{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
+	p = newPatient()
 	o := simhub.Options{Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, Mortal: true}
 	if s.hub != nil {
 		s.hub(&o)
