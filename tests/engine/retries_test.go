@@ -22,7 +22,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, half an hour of real time.
+// retriedFor is for how long an activity is tried every five seconds: a year (8760h) is 6.3 million attempts, 22 minutes of a processor.
 var retriedFor = flag.Duration("retried", 24*time.Hour, "of TestAPolicyThatRetriesEveryFiveSeconds: for how long, in virtual time")
 
 // A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and nothing grows.
