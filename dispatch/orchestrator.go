@@ -47,6 +47,7 @@ const outlived = 100 * time.Millisecond
 // records that failed: of each instance's a suffix, since failing one message fails all later ones of its group (R2). The instances
 // on whose message a mark stands come last, one after the other, and go back to the inbox where there is no time left (R13).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	enough := o.enough(ctx)
 	items, unreadable := o.provider.AdoptOrchestrationItems(records)
 	stuck := deadLetter(ctx, o.options, provider.QueueInbox, unreadable)
 	items, failed = o.without(ctx, items, stuck)
@@ -58,7 +59,7 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 	if len(h.done) > 0 {
 		o.deleteEarly(ctx, h.done) // if one of these takes the process down, they are not delivered again
 	}
-	return append(failed, o.handleSuspects(ctx, h.suspects)...)
+	return append(failed, o.handleSuspects(ctx, h.suspects, enough)...)
 }
 
 // handleTogether runs the turns of instances side by side. Of what is done with, it leaves out the records that are deleted already.
@@ -73,8 +74,8 @@ func (o *Orchestrator) handleTogether(ctx context.Context, items []*provider.Orc
 	return o.collect(ctx, results, len(items))
 }
 
-// handleSuspects runs the turns of instances alone, one after the other.
-func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected) (failed []string) {
+// handleSuspects runs the turns of instances alone, one after the other, while an invocation has enough time left for one.
+func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected, enough time.Duration) (failed []string) {
 	slices.SortStableFunc(suspects, func(a, b suspected) int {
 		return innocentFirst(a.died, b.died, a.item.Messages[0].Record.ReceiveCount, b.item.Messages[0].Record.ReceiveCount)
 	})
@@ -85,7 +86,7 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected)
 			continue
 		}
 		proven = proven || s.died >= diedAlone
-		if !o.hasTime(ctx) || !o.alone.take(ctx, s.item.InstanceID, time.After(reserve)) {
+		if !o.hasTime(ctx, enough) || !o.alone.take(ctx, s.item.InstanceID, time.After(reserve)) {
 			failed = append(failed, o.giveBack(ctx, s.item.Messages)...)
 			continue
 		}
@@ -99,14 +100,23 @@ func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected)
 	return failed
 }
 
-// hasTime reports whether the invocation has time for one more turn.
-func (o *Orchestrator) hasTime(ctx context.Context) bool {
+// hasTime reports whether the invocation has enough time left for one more turn.
+func (o *Orchestrator) hasTime(ctx context.Context, enough time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ctx.Err() == nil && (!ok || end.Sub(o.options.Clock()) > timeOfATurn)
+	return ctx.Err() == nil && (!ok || end.Sub(o.options.Clock()) >= enough)
 }
 
 // timeOfATurn is what a turn that is run alone is to have, with the reserve.
 const timeOfATurn = 5 * time.Second
+
+// enough is the time that a turn which is run alone is to have, in an invocation that begins: half of it, where that is less.
+func (o *Orchestrator) enough(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return timeOfATurn
+	}
+	return min(timeOfATurn, end.Sub(o.options.Clock())/2)
+}
 
 // giveBack makes the records of messages visible again.
 func (o *Orchestrator) giveBack(ctx context.Context, messages []provider.InboxMessage) (failed []string) {

@@ -370,6 +370,19 @@ func (f *fatal) crash() simaws.Interceptor {
 	})
 }
 
+// A function of few seconds never has five left: what is to run alone does all the same, with most of an invocation before it.
+func TestR13SuspectsRunInAFunctionOfFewSeconds(t *testing.T) {
+	t.Parallel()
+	f := &fatal{}
+	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash(), InvocationLimit: 3 * time.Second}, func(_ context.Context, h *hub) {
+		in := h.start("fatal", 0)
+		h.serveFor(2 * time.Hour)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
+			t.Errorf("the instance is %s %+v after %d runs", now.Status, now.Diagnosis, f.ran.Load())
+		}
+	})
+}
+
 func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
