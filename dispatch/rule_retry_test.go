@@ -575,7 +575,8 @@ func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 	}
 }
 
-// Interleaving: one batch has what makes the instance continue as new, and a failure of the execution before. Its next attempt does not run.
+// Interleaving: one batch has what makes the instance continue as new, and a failure of the execution before. Its next attempt, which is due
+// when that is over, does not run.
 func TestR14AFailureBehindAContinueAsNew(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"the event", "the failure"} {
@@ -584,7 +585,7 @@ func TestR14AFailureBehindAContinueAsNew(t *testing.T) {
 			trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 				in := tr.startAs("a", "tries-anew", stubbornness{Every: time.Minute})
 				tr.serveFor(30 * time.Second)
-				failure := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now())}}
+				failure := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now().Add(2*time.Second))}}
 				if first == "the failure" {
 					tr.send(failure)
 				}
