@@ -154,7 +154,7 @@ func (f *function) open() *dynamo.Provider {
 		}
 		return p
 	}
-	cfg, err := config.LoadDefaultConfig(context.Background())
+	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithLogger(dynamo.SDKLogger(f.log)))
 	if err != nil {
 		f.env.failf("AWS_*", "do not make a configuration: %v", err)
 		f.check()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -23,7 +24,11 @@ func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 // Open finds a hub by its name, with the credentials, region and endpoint that the environment gives the AWS SDK. It
 // calls SSM once. A hub that does not exist there is provider.ErrNotFound.
 func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	asked := Provider{log: slog.Default()}
+	for _, opt := range opts {
+		opt(&asked)
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(SDKLogger(asked.log)))
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: AWS configuration: %w", hub, err)
 	}
