@@ -106,12 +106,15 @@ func (m *manager) arm(at time.Time) {
 		return
 	}
 	m.armed = at
-	after := max(at.Sub(m.options.Clock()), 1) // 0 would run it in here where time is virtual, which the race detector is not ready for
-	if m.timer == nil {
+	after := at.Sub(m.options.Clock())
+	switch {
+	case after <= 0: // no timer: several that are due at once would run side by side where time is virtual, which the race detector does not bear
+		go m.look()
+	case m.timer == nil:
 		m.timer = time.AfterFunc(after, m.look)
-		return
+	default:
+		m.timer.Reset(after)
 	}
-	m.timer.Reset(after)
 }
 
 // earlier is the earlier of two times, of which zero is never.
