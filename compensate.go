@@ -82,6 +82,5 @@ func IsContinueAsNew(err error) bool {
 // continuesOn reports whether the instance continues as new when the orchestration returns err.
 func (ctx *OrchestrationContext) continuesOn(err error) bool {
 	orders, rest := ctx.split(err)
-	return len(orders) > 0 && len(rest) == 0 && !ctx.replay.IsInstanceCancelled() &&
-		!slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] })
+	return len(orders) > 0 && len(rest) == 0 && !ofSeveralCalls(orders) && !ctx.replay.IsInstanceCancelled()
 }

@@ -63,12 +63,17 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 		// A failure, as most are.
 	case len(rest) > 0:
 		err = fmt.Errorf("perdure: the orchestration fails instead of continuing as new, because it returned another error with ContinueAsNew's: %w", errors.Join(rest...))
-	case slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] }):
+	case ofSeveralCalls(orders):
 		err = errors.New("perdure: the orchestration fails instead of continuing as new, because it returned the errors of several calls of ContinueAsNew: only one can be the next")
 	default:
 		return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: orders[0].input}
 	}
 	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
+}
+
+// ofSeveralCalls reports whether orders to continue as new are not all the same one.
+func ofSeveralCalls(orders []*continueAsNewError) bool {
+	return slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] })
 }
 
 // split takes an error apart: into this execution's orders to continue as new, and the largest parts that hold none.

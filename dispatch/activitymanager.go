@@ -109,7 +109,8 @@ func (m *manager) arm(at time.Time) {
 	after := at.Sub(m.options.Clock())
 	switch {
 	case after <= 0: // no timer: several that are due at once would run side by side where time is virtual, which the race detector does not bear
-		go m.look()
+		look := m.look // as a timer would call it: under no context of whoever sets it
+		go look()
 	case m.timer == nil:
 		m.timer = time.AfterFunc(after, m.look)
 	default:

@@ -185,11 +185,9 @@ func TestR14AfterAMinuteOfFailedDeletesAllIsAsBefore(t *testing.T) {
 	})
 }
 
-// The retry of a policy without limit ends with its instance, and with its activity: nothing else has to be done for it.
-func TestR14AChainEndsByItself(t *testing.T) {
-	t.Parallel()
-	endless := stubbornness{Every: time.Minute}
-	ends := map[string]func(tr *trial, in provider.Instance){
+// waysToGiveUp are the ways in which an activity that waits for its next attempt, #3 of its instance, is given up.
+func waysToGiveUp() map[string]func(tr *trial, in provider.Instance) {
+	return map[string]func(tr *trial, in provider.Instance){
 		"a cancelled activity": func(tr *trial, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
 		},
@@ -206,7 +204,13 @@ func TestR14AChainEndsByItself(t *testing.T) {
 			}
 		},
 	}
-	for name, end := range ends {
+}
+
+// The retry of a policy without limit ends with its instance, and with its activity: nothing else has to be done for it.
+func TestR14AChainEndsByItself(t *testing.T) {
+	t.Parallel()
+	endless := stubbornness{Every: time.Minute}
+	for name, end := range waysToGiveUp() {
 		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by delay, and by a timer
 			t.Run(fmt.Sprint(name, " that waits for ", wait), func(t *testing.T) {
 				t.Parallel()

@@ -20,24 +20,7 @@ import (
 // it as well as what is warm.
 func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(tr *trial, in provider.Instance){
-		"a cancelled activity": func(tr *trial, in provider.Instance) {
-			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
-		},
-		"a lost race": func(tr *trial, in provider.Instance) { tr.raise(in, "", 1) },
-		"a cancelled instance": func(tr *trial, in provider.Instance) {
-			tr.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
-		},
-		"a terminated instance": func(tr *trial, in provider.Instance) {
-			tr.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		},
-		"a purged instance": func(tr *trial, in provider.Instance) {
-			if err := tr.Provider.DeleteInstance(tr.t.Context(), in.InstanceID, true); err != nil {
-				tr.t.Error(err)
-			}
-		},
-	}
-	for name, end := range ends {
+	for name, end := range waysToGiveUp() {
 		for _, cold := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
 				t.Parallel()

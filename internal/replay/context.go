@@ -164,7 +164,10 @@ func (c *Context) Now() time.Time { return c.x.now }
 func (c *Context) IsReplaying() bool { return c.x.replaying || c.x.mode.Load() != live }
 
 // IsUnwinding reports whether the code is being dropped from memory: its deferred calls run, and nothing that they ask for is decided.
-func (c *Context) IsUnwinding() bool { return c.x.mode.Load() != live && c.x.mode.Load() != reliving }
+func (c *Context) IsUnwinding() bool {
+	mode := c.x.mode.Load()
+	return mode != live && mode != reliving
+}
 
 // IsInstanceCancelled reports whether somebody has cancelled the instance, whatever the scope is.
 func (c *Context) IsInstanceCancelled() bool { return c.x.root.cancelled != nil }
