@@ -166,7 +166,7 @@ func (b *Bulk) statuses() ([]RuntimeStatus, error) {
 	case b.Operation == OperationPurge:
 		return terminal, nil
 	case b.Operation != OperationCancel && b.Operation != OperationTerminate:
-		return nil, &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("%q is none of %s, %s and %s", b.Operation, OperationPurge, OperationCancel, OperationTerminate)}
+		return nil, &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("%q is none of %s, %s and %s", echo(b.Operation), OperationPurge, OperationCancel, OperationTerminate)}
 	case b.Force:
 		return nil, &provider.FieldError{Field: "force", Problem: "is for a purge"}
 	default:

@@ -111,9 +111,12 @@ func placeOf(cursor string) (int, error) {
 	if cursor == "" {
 		return 0, nil
 	}
+	if err := checkCursor(cursor); err != nil {
+		return 0, err
+	}
 	n, err := strconv.Atoi(cursor)
-	if err != nil || n < 1 {
-		return 0, &provider.FieldError{Field: "cursor", Problem: "belongs to another list"}
+	if err != nil || n < 1 || cursor != strconv.Itoa(n) {
+		return 0, &provider.FieldError{Field: fieldCursor, Problem: "belongs to another list"}
 	}
 	return n, nil
 }

@@ -50,7 +50,11 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 // with this NextCursor ended. A cursor of another instance, or of nowhere, is a *provider.FieldError.
 func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, limit int, cursor string) (ExecutionPage, error) {
 	page := ExecutionPage{Executions: []Execution{}}
-	if err := checkLimit(limit); err != nil {
+	err := checkLimit(limit)
+	if err == nil {
+		err = checkText(fieldCursor, cursor, 0, maxExecutionIDBytes)
+	}
+	if err != nil {
 		return page, fmt.Errorf("client: executions: %w", err)
 	}
 	limit = cmp.Or(limit, defaultPage)
@@ -69,7 +73,7 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, limit in
 		}
 	}
 	if !found {
-		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{Field: "cursor", Problem: "belongs to another list"})
+		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{Field: fieldCursor, Problem: "belongs to another list"})
 	}
 	return page, nil
 }

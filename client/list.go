@@ -65,14 +65,26 @@ func checkQuery(q Query) error {
 	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
 		StatusDeleting:
 	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s and %s", q.Status,
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s and %s", echo(q.Status),
 			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)}
 	}
 	if err := checkLimit(q.Limit); err != nil {
 		return err
 	}
+	if err := checkCursor(q.Cursor); err != nil {
+		return err
+	}
 	return checkText("name", q.Name, 0, MaxOrchestrationBytes)
 }
+
+const (
+	fieldCursor = "cursor"
+	// maxCursorBytes is more than any cursor has: the longest holds an instance id, each byte of which may be escaped.
+	maxCursorBytes = 16 << 10
+)
+
+// checkCursor refuses what nobody has given out as a cursor, before anything is read for it.
+func checkCursor(cursor string) error { return checkText(fieldCursor, cursor, 0, maxCursorBytes) }
 
 // checkLimit takes 0, which is none.
 func checkLimit(limit int) error {

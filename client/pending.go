@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -159,15 +160,24 @@ func (c *Client) witnesses(ctx context.Context, executionID string, items []Pend
 	})
 }
 
-// sideBySide reads something about each item, a few at once.
+// sideBySide reads something about each item, a few at once. After an error nothing more is begun: whoever is throttled is not to be asked a
+// thousand times.
 func sideBySide[T any](items []T, read func(T) error) error {
-	var reads sync.WaitGroup
+	var (
+		reads  sync.WaitGroup
+		failed atomic.Bool
+	)
 	slots, errs := make(chan struct{}, readsAtOnce), make([]error, len(items))
 	for i := range items {
 		slots <- struct{}{}
+		if failed.Load() {
+			break
+		}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = read(items[i])
+			if errs[i] = read(items[i]); errs[i] != nil {
+				failed.Store(true)
+			}
 		})
 	}
 	reads.Wait()

@@ -51,6 +51,11 @@ func (o *startOptions) check(orchestration string) error {
 	return provider.CheckTags(o.tags)
 }
 
+// longestEcho bounds what an error repeats of a text that is not known to be anything, in bytes.
+const longestEcho = 64
+
+func echo[S ~string](s S) string { return history.CutMessage(string(s), longestEcho) }
+
 func checkInstanceID(id string) error {
 	return checkText("instanceId", id, 1, MaxInstanceIDBytes)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/apicheck"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -140,10 +141,9 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
 	answers, codes := map[string]bool{}, map[string]bool{}
-	for _, r := range requests {
-		a := r.of(t, standing(t))
-		if op, ok := openAPI().operation(a); ok {
-			key, _ := op.describes(a.Code)
+	see := func(a answer) {
+		if op, ok := openAPI().Operation(a.checked()); ok {
+			key, _ := op.Describes(a.Code)
 			answers[op.OperationID+" "+key] = true
 		}
 		var problem struct {
@@ -153,6 +153,12 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 			codes[problem.Code] = true
 		}
 	}
+	for _, r := range requests {
+		see(r.of(t, standing(t)))
+	}
+	h := standing(t)
+	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.Inline([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
+	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
 	wantSeen(t, answers, codes)
 }
 
@@ -178,12 +184,12 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 func TestStartTakesWhatIsDescribed(t *testing.T) {
 	t.Parallel()
 	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"}}`
-	v, err := decode([]byte(body))
+	v, err := apicheck.Decode([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := &schema{Ref: "#/components/schemas/Start"}
-	for _, wrong := range openAPI().validate(start, v, "") {
+	start := &apicheck.Schema{Ref: "#/components/schemas/Start"}
+	for _, wrong := range openAPI().Validate(start, v, "") {
 		t.Errorf("%s: %s", wrong, body)
 	}
 	for field := range openAPI().Components.Schemas["Start"].Properties {
@@ -207,11 +213,11 @@ func TestTheCheckOfAnswersFinds(t *testing.T) {
 		`{"instanceId":"i","items":[],"nextCursor":true}`: ".nextCursor is of type boolean",
 		`{"instanceId":"i","items":[]}`:                   "",
 	} {
-		v, err := decode([]byte(body))
+		v, err := apicheck.Decode([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := strings.Join(openAPI().validate(&schema{Ref: "#/components/schemas/Executions"}, v, ""), "; ")
+		found := strings.Join(openAPI().Validate(&apicheck.Schema{Ref: "#/components/schemas/Executions"}, v, ""), "; ")
 		if wrong == "" && found != "" || !strings.HasPrefix(found, wrong) {
 			t.Errorf("%s: %q, want %q", body, found, wrong)
 		}

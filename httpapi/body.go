@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,9 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: "body",
 			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
 		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, bodyError("has not arrived in time")
 	}
 	if err != nil {
 		return nil, bodyError("could not be read to its end")
@@ -92,8 +96,10 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 		}
 		into, known := fields[name]
 		switch {
+		case name == "":
+			return bodyError("has a field without a name")
 		case !known:
-			return &provider.FieldError{Field: name, Problem: "is no field of this call"}
+			return &provider.FieldError{Field: echo(name), Problem: "is no field of this call"}
 		case seen[name]:
 			return &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -109,13 +115,18 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 }
 
 func readField(d *json.Decoder, name string, into any) error {
-	var wrong *json.UnmarshalTypeError
+	var (
+		wrong  *json.UnmarshalTypeError
+		syntax *json.SyntaxError
+	)
 	err := d.Decode(into)
 	switch {
 	case errors.As(err, &wrong):
-		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("has a JSON %s where a %s belongs", wrong.Value, jsonType(wrong.Type))}
-	case err != nil:
+		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("has a JSON %s where a %s belongs", echo(wrong.Value), jsonType(wrong.Type))}
+	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return notJSON(d)
+	case err != nil: // a time says itself that it is none
+		return &provider.FieldError{Field: name, Problem: mustBeTime}
 	default:
 		return nil
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -8,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Cancellations is a page of what was cancelled in an execution.
+// Cancellations is a page of what was cancelled in an execution. It ends before its limit where an answer holds no more.
 type Cancellations struct {
 	InstanceID  string                `json:"instanceId"`
 	ExecutionID string                `json:"executionId"`
@@ -37,7 +38,13 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 	if err != nil {
 		return err
 	}
-	page, err := h.client.CancellationsPage(r.Context(), id, query.Get(paramExecution), int(limit), query.Get(paramCursor))
+	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.CancellationPage, error) {
+		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), limit, query.Get(paramCursor))
+	}, func(p client.CancellationPage) (any, []client.Cancellation) {
+		items := p.Items
+		p.Items = nil
+		return NewCancellations(p), items
+	})
 	if errors.Is(err, client.ErrNotFound) { // the instance, or one of its executions
 		if _, err := h.client.Status(r.Context(), id); err != nil {
 			return err
@@ -47,5 +54,5 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewCancellations(page))
+	return writeJSON(w, http.StatusOK, NewCancellations(found))
 }

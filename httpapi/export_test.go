@@ -14,3 +14,6 @@ func Routes() []Route {
 	}
 	return all
 }
+
+// WireSize is how many bytes a body is reckoned to take in a Lambda's answer.
+func WireSize(body []byte) int { return wireSize(body) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
 )
 
 // Option changes how the handler works.
@@ -62,6 +63,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if p := r.URL.EscapedPath(); p != path.Clean(p) || p == "*" {
 		h.answerError(rec, r, errNoRoute) // the mux would redirect: an empty id would become another call. Of * it says nothing
+		return
+	} else if strings.Contains(strings.ToLower(p)+"/", "/%2f/") { // the mux takes it for no segment
+		h.answerError(rec, r, &provider.FieldError{Field: "path", Problem: "has / for an id, which travels as ~ and its base64url without padding: " + escapeID("/")})
 		return
 	}
 	h.mux.ServeHTTP(rec, r)
@@ -132,7 +136,7 @@ func routes() []route {
 		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
-		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, "after", paramLimit}, (*handler).history},
+		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, paramAfter, paramLimit}, (*handler).history},
 		{http.MethodGet, "/v1/instances/{id}/cancellations", []string{paramExecution, paramLimit, paramCursor}, (*handler).cancellations},
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,13 +10,10 @@ import (
 	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 )
 
-const (
-	largestHistoryPage = 1000
-	// historyPageBytes ends a page early: a Lambda answers with at most 6 MB.
-	historyPageBytes = 4 << 20
-)
+const largestHistoryPage = 1000
 
 // historyPage is a page of an execution's history. Next is what to pass as after for the page that follows; with
 // ExecutionID as execution, so that it stays the same history.
@@ -31,7 +29,7 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Valu
 	if err != nil {
 		return err
 	}
-	after, err := intParam(query, "after", 0, math.MaxInt64, 0)
+	after, err := intParam(query, paramAfter, 0, math.MaxInt64, 0)
 	if err != nil {
 		return err
 	}
@@ -49,9 +47,13 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Valu
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// fill adds events until the page is full, and says where the next one begins if there is more.
+// fill adds events until the page is full, or an answer holds no more, and says where the next one begins if there is more.
 func (h *handler) fill(r *http.Request, page *historyPage, after int64, limit int) error {
-	last, size := after, 0
+	last := after
+	room, err := roomBeside(historyPage{InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Next: math.MaxInt64})
+	if err != nil {
+		return err
+	}
 	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecution(page.ExecutionID), client.After(after)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return errNoExecution()
@@ -59,15 +61,23 @@ func (h *handler) fill(r *http.Request, page *historyPage, after int64, limit in
 		if err != nil {
 			return err
 		}
-		doc, err := json.Marshal(&e)
+		doc, err := encode(&e)
 		if err != nil {
-			return fmt.Errorf("httpapi: instance %q: encode %s: %w", page.InstanceID, e.String(), err)
+			return err
 		}
-		if n := len(page.Items); n == limit || n > 0 && size+len(doc) > historyPageBytes {
+		if len(page.Items) == limit || !room.take(doc) {
 			page.Next = last
-			return nil
+			return page.emptyFor(&e, wireSize(doc))
 		}
-		page.Items, last, size = append(page.Items, doc), e.ID, size+len(doc)
+		page.Items, last = append(page.Items, bytes.TrimSpace(doc)), e.ID
 	}
 	return nil
+}
+
+// emptyFor is the error of a page that holds nothing, since the event it begins with is more than an answer holds.
+func (p *historyPage) emptyFor(e *history.Event, size int) error {
+	if len(p.Items) > 0 {
+		return nil
+	}
+	return errAnswerTooLarge(paramAfter, fmt.Sprintf("event %d, %s,", e.ID, e.Kind), size, fmt.Sprintf("`perdure history` and the Go client show it, and after=%d goes on behind it", e.ID))
 }

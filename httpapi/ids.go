@@ -19,10 +19,17 @@ func escapeID(id string) string {
 	return id
 }
 
-// pathID is the reverse of escapeID. Percent-encoded ids are taken too.
+// misread is what in a path is not the same to everyone on its way. API Gateway's HTTP APIs hand a function the path decoded, where an encoded
+// slash ends a segment and what follows an encoded question mark may be gone; function URLs hand it over as it was sent.
+const misread = "/?#%"
+
+// pathID is the reverse of escapeID. Percent-encoded ids are taken too, but for those that a gateway might read otherwise.
 func pathID(r *http.Request, segment, field string) (string, error) {
 	id := r.PathValue(segment)
 	encoded, ok := strings.CutPrefix(id, "~")
+	if !ok && (strings.ContainsAny(id, misread) || id == "." || id == "..") {
+		return "", &provider.FieldError{Field: field, Problem: "with one of " + misread + " in it, or of dots alone, travels as ~ and its base64url without padding: " + shortForm(id)}
+	}
 	if !ok {
 		return id, nil
 	}
@@ -31,6 +38,14 @@ func pathID(r *http.Request, segment, field string) (string, error) {
 		return "", &provider.FieldError{Field: field, Problem: "begins with ~, but what follows is not base64url without padding"}
 	}
 	return string(b), nil
+}
+
+// shortForm is an id as it is to stand in a path. A longer one than ids are is not worth an answer of its length.
+func shortForm(id string) string {
+	if len(id) > provider.MaxInstanceIDBytes {
+		return "this one is longer than any may be"
+	}
+	return escapeID(id)
 }
 
 // pathNumber is an event id in a path: a segment and field of the same name, of decimal digits alone.

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -75,17 +73,18 @@ func (h *handler) wait(ctx context.Context, before client.Status, longest time.D
 	}
 }
 
-// writeJSON encodes before it writes, so that what cannot be encoded can still be answered with a problem. Payloads stay as
-// they are: nothing is escaped for HTML.
+// writeJSON encodes before it writes, so that what cannot be encoded, or is more than an answer holds, can still be answered with a
+// problem.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("httpapi: encode the answer: %w", err)
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	if size := wireSize(body); size > answerLimit {
+		return errAnswerTooLarge("", "what was asked for", size, "the command line and the Go client show it")
 	}
 	w.Header().Set(headerType, "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // the caller is gone: nobody is left to be told
+	_, _ = w.Write(body) // the caller is gone: nobody is left to be told
 	return nil
 }

@@ -36,9 +36,10 @@ func NewJob(j client.Job) Job {
 	}
 }
 
-// Jobs are a hub's jobs.
+// Jobs are a hub's jobs, the newest first. More says that there are older ones, which an answer does not hold.
 type Jobs struct {
 	Items []Job `json:"items"`
+	More  bool  `json:"more,omitempty"`
 }
 
 // NewJobs is the answer that jobs make.
@@ -88,7 +89,7 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun boo
 // noJob is the problem of a job that is not there.
 func noJob(err error) error {
 	if errors.Is(err, client.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: "jobId", Detail: "there is no job of this id, or none any more"}
+		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: fieldJobID, Detail: "there is no job of this id, or none any more"}
 	}
 	return err
 }
@@ -98,11 +99,21 @@ func (h *handler) jobs(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewJobs(jobs))
+	answer := NewJobs(jobs)
+	fit, err := fitting(Jobs{Items: []Job{}, More: true}, answer.Items)
+	if err != nil {
+		return err
+	}
+	answer.More, answer.Items = fit < len(answer.Items), answer.Items[:fit]
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 func (h *handler) job(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	j, err := h.client.Job(r.Context(), r.PathValue("jobId"))
+	id, err := pathID(r, fieldJobID, fieldJobID)
+	if err != nil {
+		return err
+	}
+	j, err := h.client.Job(r.Context(), id)
 	if err != nil {
 		return noJob(err)
 	}
@@ -110,7 +121,11 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 }
 
 func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	j, err := h.client.CancelJob(r.Context(), r.PathValue("jobId"))
+	id, err := pathID(r, fieldJobID, fieldJobID)
+	if err != nil {
+		return err
+	}
+	j, err := h.client.CancelJob(r.Context(), id)
 	if err != nil {
 		return noJob(err)
 	}

@@ -26,7 +26,7 @@ func TestJobs(t *testing.T) {
 		`{"operation":"cancel","all":true,"force":true}`:              "force",
 		`{"operation":"purge","all":true,"message":"why"}`:            "message",
 		`{"operation":"purge","filter":{"name":"a"},"name":"b"}`:      "name",
-		`{"operation":"purge","filter":{"startedAfter":"yesterday"}}`: "body",
+		`{"operation":"purge","filter":{"startedAfter":"yesterday"}}`: "startedAfter",
 	} {
 		h.call(t, http.MethodPost, jobs, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
 	}

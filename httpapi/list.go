@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -9,7 +10,7 @@ import (
 
 const defaultPage = 100
 
-// Instances is a page of a list.
+// Instances is a page of a list. It ends before its limit where an answer holds no more.
 type Instances struct {
 	Items      []client.Status `json:"items"`
 	NextCursor string          `json:"nextCursor,omitempty"`
@@ -29,12 +30,14 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values)
 	if err != nil {
 		return err
 	}
-	page, err := h.client.ListPage(r.Context(), client.Query{
-		Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), StartedAfter: after,
-		Limit: int(limit), Cursor: query.Get(paramCursor),
-	})
+	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page, error) {
+		return h.client.ListPage(ctx, client.Query{
+			Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), StartedAfter: after,
+			Limit: limit, Cursor: query.Get(paramCursor),
+		})
+	}, func(p client.Page) (any, []client.Status) { return Instances{NextCursor: p.NextCursor}, p.Instances })
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewInstances(page))
+	return writeJSON(w, http.StatusOK, NewInstances(found))
 }

@@ -79,5 +79,21 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "error", unread)
 		}
 	}
+	if err := answer.shorten(); err != nil {
+		return err
+	}
 	return writeJSON(w, http.StatusOK, answer)
+}
+
+// shorten leaves of what is pending as much as an answer holds. Total says how much there is.
+func (i *Instance) shorten() error {
+	if i.Pending == nil || i.Pending.Pending == nil {
+		return nil
+	}
+	rest, p := *i, *i.Pending.Pending
+	p.Items = []client.PendingItem{}
+	rest.Pending = &Pending{Pending: &p}
+	n, err := fitting(rest, i.Pending.Items)
+	i.Pending.Items = i.Pending.Items[:n]
+	return err
 }

@@ -26,6 +26,7 @@ const (
 	codeInstanceNotOver      = "instance_not_over"
 	codeNotCancellable       = "not_cancellable"
 	codePayloadTooLarge      = "payload_too_large"
+	codeAnswerTooLarge       = "answer_too_large"
 	codeMediaType            = "unsupported_media_type"
 	codeCorruptHistory       = "corrupt_history"
 	codeUnavailable          = "unavailable"
@@ -36,6 +37,7 @@ const (
 const (
 	fieldInstanceID    = "instanceId"
 	fieldActivityID    = "activityId"
+	fieldJobID         = "jobId"
 	fieldOrchestration = "orchestration"
 	fieldDelay         = "delay"
 )
@@ -60,7 +62,10 @@ type problem struct {
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 
 var (
-	errNoRoute   = &problem{Status: http.StatusNotFound, Code: codeNoRoute, Detail: "no call of this API has this path; GET /v1/openapi.json describes them"}
+	errNoRoute = &problem{
+		Status: http.StatusNotFound, Code: codeNoRoute,
+		Detail: "no call of this API has this path; GET /v1/openapi.json describes them. An id with a slash in it travels as ~ and its base64url without padding",
+	}
 	errMediaType = &problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType, Detail: "a body must be application/json, in UTF-8",
 	}

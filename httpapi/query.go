@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -17,24 +18,38 @@ const (
 	paramCursor = "cursor"
 )
 
-// paramExecution selects an execution of an instance, instead of the current one.
-const paramExecution = "execution"
+const (
+	// paramExecution selects an execution of an instance, instead of the current one.
+	paramExecution = "execution"
+	// paramAfter leaves out the events of a history up to one.
+	paramAfter = "after"
+)
 
 // parseQuery reads the query strictly: a parameter that is misspelt must not be taken for one that was left out.
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, &provider.FieldError{Field: "query", Problem: fmt.Sprintf("cannot be read: %v", err)}
+		return nil, &provider.FieldError{Field: "query", Problem: "cannot be read: " + echo(err.Error())}
 	}
 	for name, values := range query {
 		switch {
+		case name == "":
+			return nil, &provider.FieldError{Field: "query", Problem: "has a parameter without a name"}
 		case !slices.Contains(takes, name):
-			return nil, &provider.FieldError{Field: name, Problem: "is no parameter of this call" + known(takes)}
+			return nil, &provider.FieldError{Field: echo(name), Problem: "is no parameter of this call" + known(takes)}
 		case len(values) > 1:
 			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
 		}
 	}
 	return query, nil
+}
+
+// longestEcho bounds what an answer repeats of a caller's text that is not known to be anything, in bytes.
+const longestEcho = 64
+
+// echo is as much of a caller's text as an answer repeats.
+func echo(s string) string {
+	return history.CutMessage(strings.ToValidUTF8(s, "\uFFFD"), longestEcho)
 }
 
 func known(takes []string) string {
@@ -56,13 +71,15 @@ func intParam(query url.Values, name string, lowest, highest, fallback int64) (i
 	return n, nil
 }
 
+const mustBeTime = "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"
+
 func timeParam(query url.Values, name string) (time.Time, error) {
 	if !query.Has(name) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, query.Get(name))
 	if err != nil {
-		return time.Time{}, &provider.FieldError{Field: name, Problem: "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"}
+		return time.Time{}, &provider.FieldError{Field: name, Problem: mustBeTime}
 	}
 	return t, nil
 }

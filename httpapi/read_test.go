@@ -306,7 +306,7 @@ func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
 		h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: large})
 	}
 	a := h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK)
-	if a.Body.Len() > 5<<20 || !strings.Contains(a.Body.String()[a.Body.Len()-20:], `"next":21}`) {
+	if a.Body.Len() > 6<<20 || !strings.Contains(a.Body.String()[a.Body.Len()-20:], `"next":31}`) {
 		t.Errorf("%d bytes, ending %s", a.Body.Len(), a.Body.String()[a.Body.Len()-40:])
 	}
 	if got := historyPage(t, h, "?after=41"); !strings.HasSuffix(got, "50,51 next 0") {

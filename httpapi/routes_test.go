@@ -113,7 +113,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 		names[call.OperationID] = true
 		var query, path []string
 		for _, p := range call.Parameters {
-			switch p = doc.parameter(p); p.In {
+			switch p = doc.Parameter(p); p.In {
 			case "query":
 				query = append(query, p.Name)
 			case "path":

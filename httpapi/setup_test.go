@@ -6,13 +6,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/apicheck"
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
@@ -57,9 +60,29 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 	if a.path = r.Pattern; method == http.MethodHead {
 		a.method, a.head = http.MethodGet, true
 	}
-	openAPI().check(a)
+	for _, wrong := range openAPI().Wrong(a.checked()) {
+		t.Error(wrong)
+	}
 	return a
 }
+
+// checked is an answer as it is held against the document.
+func (a answer) checked() *apicheck.Answer {
+	return &apicheck.Answer{Method: a.method, Path: a.path, Head: a.head, Code: a.Code, Header: a.Header(), Body: a.Body.Bytes()}
+}
+
+// openAPI is the document.
+var openAPI = sync.OnceValue(func() *apicheck.Document {
+	doc, err := os.ReadFile("openapi.json")
+	if err != nil {
+		panic(err)
+	}
+	d, err := apicheck.Parse(doc)
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
 
 func (h *hub) start(t *testing.T, id string) {
 	t.Helper()

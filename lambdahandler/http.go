@@ -33,17 +33,35 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 			return nil, fmt.Errorf("lambdahandler: request body: %w", err)
 		}
 	}
-	// The path arrives decoded, so it is no URL yet.
-	u := url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
-	r, err := http.NewRequestWithContext(ctx, e.RequestContext.HTTP.Method, u.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("lambdahandler: request: %w", err)
 	}
+	r.Method, r.URL, r.Host = e.RequestContext.HTTP.Method, urlOf(e), e.RequestContext.DomainName // whatever they are: the handler answers
 	for name, values := range e.Headers {
 		r.Header.Set(name, values) // several values of a name arrive joined by commas
 	}
 	r.RemoteAddr = e.RequestContext.HTTP.SourceIP
 	return r, nil
+}
+
+// urlOf is what was asked for. A function URL hands over the path as it was sent. An HTTP API hands it over decoded, and without what follows
+// an encoded question mark; its route's parameter may have it as it was sent.
+func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
+	u := &url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
+	sent := e.RawPath
+	if !strings.Contains(e.RequestContext.DomainName, ".lambda-url.") {
+		sent = "/v1/" + e.PathParameters["proxy"]
+	}
+	path, err := url.PathUnescape(sent)
+	if err != nil {
+		path = sent // it was decoded before
+	}
+	rest, same := strings.CutPrefix(path, e.RawPath)
+	if sent == e.RawPath || same && (rest == "" || strings.HasPrefix(rest, "?") || strings.HasPrefix(rest, "#")) {
+		u.Path, u.RawPath = path, sent
+	}
+	return u
 }
 
 // response collects what a handler writes.

@@ -112,7 +112,9 @@ func renew(ctx context.Context, p provider.Polling, k *dispatch.Timekeeper, log 
 const defaultListen = "127.0.0.1:8080"
 
 const (
-	headerLimit   = 10 * time.Second
+	requestLimit  = 10 * time.Second // for the headers and the body, not for what is done then
+	answerLimit   = time.Minute      // longer than a wait for a result, and for 6 MB on a slow line
+	idleLimit     = 2 * time.Minute
 	shutdownLimit = 30 * time.Second // longer than a wait for a result
 )
 
@@ -131,7 +133,7 @@ func (f *function) listen(h http.Handler) {
 
 // serveHTTP serves until ctx ends, and then finishes what has begun.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: headerLimit}
+	s := &http.Server{Handler: h, ReadTimeout: requestLimit, WriteTimeout: answerLimit, IdleTimeout: idleLimit, DisableGeneralOptionsHandler: true}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sameAgain bounds how often a call is repeated that lost against a concurrent transaction or was throttled. The SDK's own
-// retries come before; they do not know transaction conflicts.
+// sameAgain bounds how often a call is made that lost against a concurrent transaction, was throttled or got lost. It is the one layer that
+// repeats: the SDK's own retries, which do not know transaction conflicts, are off (askOnce), or each call would be made eighteen times.
 const (
 	sameAgain  = 6
 	firstPause = 10 * time.Millisecond
@@ -29,14 +29,18 @@ func throttles() retry.IsErrorRetryable {
 
 // call repeats f while the same request may yet succeed (R7), and names the operation in the error that is left.
 func call(ctx context.Context, op, instanceID string, f func() error) error {
-	pause := firstPause
+	pause, b := firstPause, budgetOf(ctx)
 	for attempt := 1; ; attempt++ {
+		if err := b.spent(); err != nil {
+			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: err}
+		}
 		err := f()
 		if err == nil {
+			b.earn()
 			return nil
 		}
 		retryable := isRetryable(err)
-		if !retryable || attempt == sameAgain || ctx.Err() != nil {
+		if !retryable || attempt == sameAgain || ctx.Err() != nil || !b.spend(err) {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: retryable || ctx.Err() != nil, Err: err}
 		}
 		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {

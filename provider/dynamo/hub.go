@@ -50,7 +50,8 @@ func missing(fields ...[2]string) error {
 	return nil
 }
 
-// Clients are the AWS clients the provider calls: of SDK v2, or stand-ins with the same methods.
+// Clients are the AWS clients the provider calls: of SDK v2, or stand-ins with the same methods. What is worth repeating is repeated by the
+// provider, so the SDK's own retries are switched off.
 type Clients struct {
 	Table  tableAPI
 	Queues queueAPI
@@ -105,6 +106,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	if err := hub.validate(); err != nil {
 		return nil, err
 	}
+	clients = askOnce(clients)
 	p := &Provider{
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
 		longestDelay: maxDelay, lead: scheduleLead, large: make(chan struct{}, largeAtOnce),

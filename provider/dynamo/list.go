@@ -46,14 +46,40 @@ func parseCursor(q provider.Query) (cursor, error) {
 	if q.Cursor == "" {
 		return c, nil
 	}
-	b, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil || json.Unmarshal(b, &c) != nil || c.Before == "" {
-		return c, &provider.FieldError{Field: "cursor", Problem: "was not given out by a list"}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
+	if err != nil || strings.ContainsAny(q.Cursor, "\r\n") || json.Unmarshal(b, &c) != nil || c.Before == "" {
+		return c, errNoCursor()
 	}
 	if c.Query != queryDigest(q) {
-		return c, &provider.FieldError{Field: "cursor", Problem: "belongs to a list with another filter"}
+		return c, &provider.FieldError{Field: fieldCursor, Problem: "belongs to a list with another filter"}
+	}
+	if !c.isPlace(q) {
+		return c, errNoCursor()
 	}
 	return c, nil
+}
+
+const fieldCursor = "cursor"
+
+func errNoCursor() error {
+	return &provider.FieldError{Field: fieldCursor, Problem: "was not given out by a list"}
+}
+
+// sortKeyLimit is a quota of DynamoDB, in bytes.
+const sortKeyLimit = 1024
+
+// isPlace reports whether a cursor names a place that a list of this query may have come to: DynamoDB fails a query that begins anywhere else.
+// It need be no time: an instance whose item is damaged is listed as well.
+func (c cursor) isPlace(q provider.Query) bool {
+	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
+		return false
+	}
+	if c.Key == "" {
+		return c.Before >= formatTime(q.StartedAfter)
+	}
+	_, byAttention := attentionOf(q.Status)
+	id, isInstance := strings.CutPrefix(c.Key, idPrefix)
+	return byAttention && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
 // ListInstances lists by creation; but what needs attention has an index of its own, and may be one instance among millions.
@@ -68,6 +94,7 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 	if err != nil {
 		return provider.Page{}, err
 	}
+	ctx = withBudget(ctx)
 	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") { // a release before gave out cursors by creation
 		return p.listByAttention(ctx, q, kind, c)
 	}

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,48 @@ func TestCursorsFromElsewhere(t *testing.T) {
 		_, err := parseCursor(provider.Query{Cursor: s})
 		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "cursor" {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A query that begins where no list can have come to is one that DynamoDB fails.
+func TestACursorOfNoPlaceIsRefused(t *testing.T) {
+	t.Parallel()
+	after := provider.Query{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	blocked := provider.Query{Status: provider.StatusBlocked}
+	const place = "2026-07-01T00:00:00.000Z"
+	for name, c := range map[string]struct {
+		q    provider.Query
+		at   cursor
+		want bool
+	}{
+		"a place":                     {after, cursor{Before: place + "#12345678"}, true},
+		"of a damaged instance":       {after, cursor{Before: "yesterday"}, true},
+		"older than what is listed":   {after, cursor{Before: "2025-12-31T23:59:59.999Z#12345678"}, false},
+		"NUL":                         {after, cursor{Before: "\x00"}, false},
+		"NUL at its end":              {after, cursor{Before: place + "\x00"}, false},
+		"a C1 control":                {after, cursor{Before: place + "\u0085"}, false},
+		"over the quota of keys":      {after, cursor{Before: strings.Repeat("x", 1025)}, false},
+		"by attention, in no such":    {after, cursor{Before: place, Key: "i#a"}, false},
+		"by attention":                {blocked, cursor{Before: place, Key: "i#a"}, true},
+		"of a release before":         {blocked, cursor{Before: place + "#12345678"}, true},
+		"by attention, no instance":   {blocked, cursor{Before: place, Key: "i#"}, false},
+		"by attention, of no kind":    {blocked, cursor{Before: place, Key: "x#a"}, false},
+		"by attention, NUL":           {blocked, cursor{Before: place, Key: "i#\x00"}, false},
+		"by attention, time with NUL": {blocked, cursor{Before: "\x00", Key: "i#a"}, false},
+		"by attention, a long id":     {blocked, cursor{Before: place, Key: "i#" + strings.Repeat("x", 1025)}, false},
+	} {
+		c.at.Query = queryDigest(c.q)
+		c.q.Cursor = c.at.String()
+		if _, err := parseCursor(c.q); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, wrong := range []string{"\n", "\r\n", "=", "\x00", " "} {
+			q := c.q
+			q.Cursor += wrong
+			if _, err := parseCursor(q); err == nil {
+				t.Errorf("%s, with %q behind it, is taken", name, wrong)
+			}
 		}
 	}
 }

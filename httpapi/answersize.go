@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+)
+
+// answerLimit is how much of a Lambda's answer a body may take: the answer is JSON of at most 6 MB in which the body is a string. What is kept
+// back is for the status and the headers. Where no Lambda answers the limit is the same, so that a caller sees the same pages everywhere.
+const answerLimit = 6<<20 - 64<<10
+
+// wireSize is how many bytes a body takes in a Lambda's answer, as encoding/json writes it, which the runtime uses without escapes for HTML:
+// a quote or a backslash takes two, another control character six.
+func wireSize(body []byte) int {
+	size := len(`""`)
+	for i := 0; i < len(body); {
+		c := body[i]
+		if c < utf8.RuneSelf {
+			size += wireSizes[c]
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(body[i:])
+		if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' {
+			size += escaped
+		} else {
+			size += n
+		}
+		i += n
+	}
+	return size
+}
+
+// escaped is the size of an escape such as \u2028.
+const escaped = 6
+
+// wireSizes are the sizes of the characters of ASCII in a string of JSON.
+var wireSizes = func() (sizes [utf8.RuneSelf]int) {
+	for c := range sizes {
+		switch {
+		case c == '"', c == '\\', c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
+			sizes[c] = 2
+		case c < ' ':
+			sizes[c] = escaped
+		default:
+			sizes[c] = 1
+		}
+	}
+	return sizes
+}()
+
+// errAnswerTooLarge answers for what no answer holds, and says how to get it.
+func errAnswerTooLarge(field, what string, size int, instead string) error {
+	return &problem{
+		Status: http.StatusUnprocessableEntity, Code: codeAnswerTooLarge, Field: field,
+		Detail: fmt.Sprintf("%s takes %d bytes in an answer, of %d that it may have: %s", what, size, answerLimit, instead),
+	}
+}
+
+// encode is the JSON of an answer. Payloads stay as they are: nothing is escaped for HTML.
+func encode(v any) ([]byte, error) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("httpapi: encode the answer: %w", err)
+	}
+	return body.Bytes(), nil
+}
+
+// room is how much an answer has left for the items of a list, of which each takes what its JSON takes and a comma.
+type room struct{ left int }
+
+// roomBeside is the room that an answer has which without its items is v.
+func roomBeside(v any) (room, error) {
+	body, err := encode(v)
+	return room{answerLimit - wireSize(body)}, err
+}
+
+// take takes the room of an item, and reports whether there was so much.
+func (r *room) take(item []byte) bool {
+	r.left -= wireSize(item) // its two quotes make up for the comma
+	return r.left >= 0
+}
+
+// fitting is how many of the first items an answer holds which without them is v.
+func fitting[T any](v any, items []T) (int, error) {
+	r, err := roomBeside(v)
+	if err != nil {
+		return 0, err
+	}
+	for i := range items {
+		doc, err := encode(&items[i])
+		if err != nil {
+			return 0, err
+		}
+		if !r.take(doc) {
+			return i, nil
+		}
+	}
+	return len(items), nil
+}
+
+// page reads a page that fits an answer: one that does not is asked for again, of as many items as fit. So the cursor of a page is the
+// provider's own, whatever it may be, and a page that is as large as that costs a second read.
+func page[P, T any](ctx context.Context, limit int64, read func(ctx context.Context, limit int) (P, error), split func(P) (rest any, items []T)) (P, error) {
+	for {
+		p, err := read(ctx, int(limit))
+		if err != nil {
+			return p, err
+		}
+		rest, items := split(p)
+		fit, err := fitting(rest, items)
+		if err != nil || fit == len(items) {
+			return p, err
+		}
+		if fit == 0 {
+			doc, err := encode(&items[0])
+			if err == nil {
+				err = errAnswerTooLarge("limit", "the next item of this list", wireSize(doc), "the command line and the Go client show it")
+			}
+			return p, err
+		}
+		limit = int64(fit)
+	}
+}
