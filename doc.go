@@ -35,6 +35,10 @@
 // its orchestration is over. Whoever waits gets a [CancelledError]; [WithoutCancel] is for what is to be done all the same, and
 // [Compensate] undoes what was done before a failure or a cancel. An activity that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
 //
+// Nobody can end an activity but itself. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
+// and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is told otherwise, and what it
+// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and is not heard. docs/activities.md says more.
+//
 // Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
 // one's own ([Async]). [WithRetry] has what fails tried again. What nobody is to wait for is started with [StartOrchestration].
 //

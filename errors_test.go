@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
@@ -307,6 +308,99 @@ func TestReasonStringsAreStable(t *testing.T) {
 	} {
 		if string(reason) != want {
 			t.Errorf("%q, want %q", reason, want)
+		}
+	}
+	for kind, want := range map[history.Kind]string{
+		history.OrchestrationCompleted:      "orchestration_terminal_completed",
+		history.OrchestrationFailed:         "orchestration_terminal_failed",
+		history.OrchestrationCancelled:      "orchestration_terminal_cancelled",
+		history.OrchestrationTerminated:     "orchestration_terminal_terminated",
+		history.OrchestrationContinuedAsNew: "orchestration_terminal_continued_as_new",
+	} {
+		if got := history.TerminalReason(kind); got != want {
+			t.Errorf("an end by %s cancels for %q, want %q", kind, got, want)
+		}
+	}
+	if history.ReasonInstanceDeleted != "instance_deleted" {
+		t.Errorf("a deletion cancels for %q", history.ReasonInstanceDeleted)
+	}
+	reasonsWritten(t)
+}
+
+// reasonsWritten holds what turns write to the strings themselves.
+func reasonsWritten(t *testing.T) {
+	t.Helper()
+	slow := func(ctx *perdure.OrchestrationContext) *perdure.Future[int] {
+		return perdure.CallActivityByName[int](ctx, "slow", 1)
+	}
+	child := func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1) }
+	outstanding := func(ctx *perdure.OrchestrationContext, end error) (int, error) {
+		slow(ctx)
+		_, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
+		slow(perdure.WithoutCancel(ctx))
+		return 0, errors.Join(err, end)
+	}
+	event := history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: "1", Data: history.Payload("1")}
+	for name, tt := range map[string]struct {
+		body  func(ctx *perdure.OrchestrationContext, n int) (int, error)
+		input history.Event
+		want  string
+	}{
+		"the loser of a select": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.Select(ctx, slow(ctx), perdure.WaitForExternalEvent[int](ctx, "e"))
+		}, input: event, want: "select_loser"},
+		"a scope that is left": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			scope, leave := perdure.WithCancel(ctx)
+			slow(scope)
+			child(scope)
+			leave()
+			return 0, nil
+		}, want: "dropped_future"},
+		"a scope that runs out of time": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			scope, leave := perdure.WithTimeout(ctx, time.Minute)
+			defer leave()
+			child(scope)
+			_, err := slow(scope).Await(scope)
+			return 0, errors.Join(err, perdure.Sleep(ctx, 0))
+		}, input: history.Event{Kind: history.TimerFired, SourceEventID: 3}, want: "timeout"},
+		"a future that is cancelled": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			slow(ctx).Cancel("")
+			return 0, nil
+		}, want: "requested"},
+		"an instance that is cancelled, with a child": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			child(ctx)
+			_, err := slow(ctx).Await(ctx)
+			return 0, err
+		}, input: history.Event{Kind: history.CancelRequested}, want: "requested parent_cancelled requested"},
+		"a client's cancel of an activity": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			_, err := slow(ctx).Await(ctx)
+			return 0, err
+		}, input: history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByClient}, want: "requested"},
+		"completion": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return outstanding(ctx, nil)
+		}, input: event, want: "orchestration_terminal_completed"},
+		"failure": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return outstanding(ctx, errors.New("x"))
+		}, input: event, want: "orchestration_terminal_failed"},
+		"cancellation": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return outstanding(ctx, nil)
+		}, input: history.Event{Kind: history.CancelRequested}, want: "requested orchestration_terminal_cancelled requested"},
+		"termination": {body: func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return outstanding(ctx, nil)
+		}, input: history.Event{Kind: history.OrchestrationTerminated}, want: "orchestration_terminal_terminated"},
+	} {
+		w := orchestrate(t, tt.body)
+		if tt.input.Kind != "" {
+			w.turn(tt.input)
+		}
+		var reasons []string
+		for _, e := range w.history {
+			if e.Reason != "" && (len(reasons) == 0 || reasons[len(reasons)-1] != e.Reason) {
+				reasons = append(reasons, e.Reason)
+			}
+		}
+		if got := strings.Join(reasons, " "); got != tt.want {
+			t.Errorf("%s: history has the reasons %q, want %q", name, got, tt.want)
 		}
 	}
 }

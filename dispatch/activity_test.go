@@ -33,6 +33,7 @@ type job struct {
 	Ignores bool
 	Longer  time.Duration
 	Fails   bool // in the end
+	Panics  bool // in the end
 }
 
 var (
@@ -68,6 +69,13 @@ type floor struct {
 	runs   int
 	causes map[int64]error // by activity, at seen
 	seen   map[int64]time.Time
+	told   []sighting
+}
+
+// sighting is an activity that saw the end of its context.
+type sighting struct {
+	instance string
+	at       time.Time
 }
 
 func (f *floor) do(ctx context.Context, j job) (string, error) {
@@ -84,11 +92,14 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
-	id := perdure.ActivityInfoFrom(ctx).ActivityID
-	f.causes[id], f.seen[id] = context.Cause(ctx), time.Now()
+	i := perdure.ActivityInfoFrom(ctx)
+	f.causes[i.ActivityID], f.seen[i.ActivityID] = context.Cause(ctx), time.Now()
+	f.told = append(f.told, sighting{i.InstanceID, time.Now()})
 	f.mu.Unlock()
 	time.Sleep(j.Longer)
 	switch {
+	case j.Panics:
+		panic("a secret")
 	case j.Fails:
 		return "", errors.New("failed in the end")
 	case j.Longer > 0:
@@ -247,6 +258,17 @@ func (f *floor) wantNoneAgain() {
 	}
 }
 
+// wantRest fails if anything is called for what is over, within five minutes.
+func (f *floor) wantRest() {
+	f.t.Helper()
+	synctest.Wait() // a poll may be due at the very end
+	made := len(f.made())
+	time.Sleep(5 * time.Minute)
+	if ops := f.operations(made); len(ops) > 0 {
+		f.t.Errorf("after the end %d calls were made: %v …", len(ops), ops[:min(len(ops), 5)])
+	}
+}
+
 // polls counts the reads of cancel records.
 func (f *floor) polls() (n int) {
 	for _, c := range f.made() {
@@ -267,28 +289,46 @@ func (f *floor) leases() (changes []string) {
 	return changes
 }
 
+// In a function, which is handed its records, and in a process that fetches them.
 func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
-		in := f.jobsOf("a", forever)
-		over := f.handled(ctx, f.worker(nil))
-		time.Sleep(5500 * time.Millisecond)
-		f.cancel(in, 3)
-		asked := time.Now()
-		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
-		}
-		f.wantCause(3, perdure.ReasonSelectLoser)
-		at, cause := f.cause(3)
-		if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
-			t.Errorf("the cause says %v", cause)
-		}
-		if took := at.Sub(asked); took > time.Second {
-			t.Errorf("seen after %v", took)
-		}
-		f.wantSent(1) // whatever it returned: the turn filters it
-		f.wantNoneAgain()
-	})
+	for _, polled := range []bool{false, true} {
+		t.Run(map[bool]string{false: "pushed", true: "polled"}[polled], func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", forever)
+				w := f.worker(nil)
+				over, stop := (<-chan []string)(nil), func() error { return nil }
+				if polled {
+					stop = f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Loops: 1})
+				} else {
+					over = f.handled(ctx, w)
+				}
+				time.Sleep(5500 * time.Millisecond)
+				f.cancel(in, 3)
+				asked := time.Now()
+				if over != nil {
+					if failed := <-over; len(failed) > 0 {
+						t.Errorf("failed %v", failed)
+					}
+				}
+				time.Sleep(5 * time.Second)
+				f.wantCause(3, perdure.ReasonSelectLoser)
+				at, cause := f.cause(3)
+				if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
+					t.Errorf("the cause says %v", cause)
+				}
+				if took := at.Sub(asked); took < 0 || took > time.Second {
+					t.Errorf("seen after %v", took)
+				}
+				f.wantSent(1) // whatever it returned: the turn filters it
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				f.wantNoneAgain()
+			})
+		})
+	}
 }
 
 func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
@@ -547,11 +587,16 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 			t.Errorf("%d reads in ten seconds, want one before, and one a second for all three", n)
 		}
 		f.cancel(in, 3, 4, 5)
+		asked := time.Now()
 		<-over
 		for id := int64(3); id <= 5; id++ {
 			f.wantCause(id, perdure.ReasonSelectLoser)
+			if at, _ := f.cause(id); at.Sub(asked) > time.Second {
+				t.Errorf("#%d has seen it after %v, want the poll's second", id, at.Sub(asked))
+			}
 		}
 		f.wantSent(3)
+		f.wantRest()
 		f.wantNoneAgain()
 	})
 }
@@ -634,6 +679,7 @@ func crowd(t *testing.T, instances, activities, every int) {
 		for n := 0; n < instances; n += every {
 			f.cancel(all[n], ids...)
 		}
+		asked := time.Now()
 		for _, over := range batches {
 			if failed := <-over; len(failed) > 0 {
 				t.Errorf("failed %v", failed)
@@ -648,6 +694,14 @@ func crowd(t *testing.T, instances, activities, every int) {
 		if want := (instances + every - 1) / every * activities; cancelled != want || w.Leaked() != 0 {
 			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.Leaked())
 		}
+		last := time.Duration(0)
+		for _, s := range f.told {
+			last = max(last, s.at.Sub(asked))
+		}
+		if len(f.told) != cancelled || last > time.Second {
+			t.Errorf("%d were told, the last after %v; want %d, each within the poll's second", len(f.told), last, cancelled)
+		}
+		f.wantRest()
 		f.wantSent(instances * activities)
 		f.wantNoneAgain()
 	})

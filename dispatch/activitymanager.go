@@ -21,7 +21,8 @@ type manager struct {
 	shifts     map[*shift]bool
 	executions map[string]*watched
 	timer      *time.Timer
-	armed      time.Time // when the timer looks next; zero: not
+	armed      time.Time  // when the timer looks next; zero: not
+	seen       []sighting // cancels that the log is still to tell of
 }
 
 func newManager(o *Options) *manager {
@@ -139,7 +140,10 @@ func (m *manager) look() {
 	}
 	next = earlier(next, m.pollDue(now))
 	m.arm(next)
+	seen := m.seen
+	m.seen = nil
 	m.mu.Unlock()
+	m.tellSeen(seen)
 	for i := range leaks {
 		m.tellLeak(&leaks[i])
 	}
@@ -198,8 +202,7 @@ func (m *manager) tellLeak(l *leak) {
 	t := l.task
 	m.leaked.Add(1)
 	m.options.Logger.WarnContext(t.shift.ctx, "activity ignores the end of its context: it is not waited for any longer, and leaked",
-		"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "reason", string(t.signal.Reason),
-		"ignoredFor", l.ignored, "ranFor", l.ran)
+		t.about("reason", string(t.signal.Reason), "ignoredFor", l.ignored, "ranFor", l.ran)...)
 	e := t.endingOf(ending{})
 	go func() { // who looks after all of them waits for no call
 		if e.back {

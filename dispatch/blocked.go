@@ -234,6 +234,7 @@ func (s *session) commitBlocked(ctx context.Context, events []history.Event) err
 	if err != nil {
 		return err
 	}
+	s.tellCancels(ctx, t)
 	s.moved(t, refused, n)
 	if why := s.x.blocked.hopeless(s.o.options.BuildID); why != nil {
 		s.x.broken = &hopelessError{why} // what comes next is parked without another try

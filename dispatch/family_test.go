@@ -38,6 +38,8 @@ func addFamily(r *perdure.Registry) {
 		return perdure.StartOrchestration(ctx, "chain", n)
 	})
 	perdure.AddOrchestration(r, "waits-a-day", waitsADay)
+	perdure.AddOrchestration(r, "gives-up-child", givesUp)
+	perdure.AddOrchestration(r, "gives-up-work", givesUpWork)
 	addContinuing(r)
 }
 
@@ -51,6 +53,29 @@ func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return "", err
 	}
 	return []string{"event", "timer"}[first], nil
+}
+
+// givesUp calls the child "c", and gives it up at the event "add". At the event "end" it tells what became of the call.
+func givesUp(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	below := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID("c"))
+	return givenUp(ctx, below)
+}
+
+// givesUpWork does so with an activity.
+func givesUpWork(ctx *perdure.OrchestrationContext, n int) (string, error) {
+	return givenUp(ctx, perdure.CallActivity(ctx, inc, n))
+}
+
+func givenUp(ctx *perdure.OrchestrationContext, f *perdure.Future[int]) (string, error) {
+	if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+		return "", err
+	}
+	f.Cancel("never mind")
+	if _, err := perdure.WaitForExternalEvent[int](ctx, "end").Await(ctx); err != nil {
+		return "", err
+	}
+	n, err := f.Await(ctx)
+	return fmt.Sprintf("%d, %v", n, err), nil
 }
 
 // nested is a chain of children of children.

@@ -124,7 +124,7 @@ func inBubble(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub
 		if o.Registry == nil {
 			o.Registry = registry()
 		}
-		if testing.Verbose() {
+		if testing.Verbose() && o.Logger == nil {
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 		}
 		inner := o.Intercept

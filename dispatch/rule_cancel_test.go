@@ -105,9 +105,131 @@ func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 	})
 }
 
-// The child is over when the cancel comes: the parent is told that.
+// wantAnswer fails unless the parent has one answer of the child that it gave up, and has settled its own future by itself.
+func (h *hub) wantAnswer(parent provider.Instance, want string) {
+	h.t.Helper()
+	if end := h.endsAfter(parent, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
+		h.t.Errorf("the parent ended with %s %s", end.Kind, end.Output)
+	}
+	var answers []string
+	for _, e := range h.events(parent) {
+		if e.SourceEventID != 3 || e.Kind == history.SubOrchestrationCancelRequested {
+			continue
+		}
+		answer := string(e.Kind)
+		if e.Error != nil {
+			answer += fmt.Sprintf(" %s %s: %s", e.InstanceID, e.Error.Type, e.Error.Message)
+		}
+		answers = append(answers, answer)
+	}
+	if len(answers) != 1 || answers[0] != want {
+		h.t.Errorf("the parent's history has the answers %q, want %q", answers, want)
+	}
+}
+
+// The cancel finds another instance of that id: that is what the parent's history says, where the start has not been answered before.
+func TestCancelChildNotFound(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		stranger := h.startAs("c", "waits-a-day", 0)
+		h.turn(0)
+		parent := h.startAs("p", "gives-up-child", 0)
+		h.turn(0)
+		h.told() // its start of the child is nowhere
+		h.raise(parent, "e", 1)
+		for _, step := range []string{"the parent gives up", "the other instance is asked", "the parent is answered"} {
+			if failed := h.turn(0); len(failed) > 0 {
+				t.Fatalf("%s: it failed", step)
+			}
+		}
+		h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" is of another start`)
+		if s := h.read(stranger).Status; s == provider.StatusCancelled {
+			t.Error("the other instance is cancelled")
+		}
+	})
+}
+
+// The child is over when the cancel comes: the parent is told that. How the child ended says more, and is told before; where that is
+// nowhere, the parent's history says why the child was not cancelled.
 func TestCancelChildAlreadyTerminal(t *testing.T) {
 	t.Parallel()
+	t.Run("its outcome is told first", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+			parent := h.startAs("p", "gives-up-child", 0)
+			h.turn(0)
+			h.raise(parent, "e", 1)
+			h.turn(0) // the child ends while its parent gives it up
+			h.serveFor(time.Minute)
+			h.wantAnswer(parent, "SubOrchestrationCompleted")
+		})
+	})
+	t.Run("its outcome is nowhere", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+			parent := h.startAs("p", "gives-up-child", 0)
+			h.turn(0)
+			h.turn(0)
+			h.wantTold("childOutcome")
+			h.raise(parent, "e", 1)
+			for _, step := range []string{"the parent gives up", "the child is asked", "the parent is answered"} {
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Fatalf("%s: it failed", step)
+				}
+			}
+			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeOver+`: instance "c" is over`)
+		})
+	})
+	t.Run("it is told each time", func(t *testing.T) {
+		t.Parallel()
+		tellsThatItIsOver(t)
+	})
+}
+
+// An activity's outcome that comes after it was given up is recorded, and the code does not hear of it.
+func TestCompletionAfterCancelIsFiltered(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]provider.ActivityOutcome{
+		"it succeeded": {Result: history.Payload("7")},
+		"it failed":    {Error: &history.Failure{Type: "T", Message: "too late"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				in := h.start("gives-up-work", 1)
+				h.turn(0)
+				items := h.workItems()
+				h.raise(in, "e", 1)
+				h.turn(0)
+				o := outcome
+				o.ActivityID, o.Attempt = 3, 1
+				refused, err := h.Provider.AckWorkItems(ctx, "default", []provider.CompletedWorkItem{{LockedWorkItem: items[0], Outcome: &o}})
+				if err != nil || len(refused) > 0 {
+					t.Fatal(refused, err)
+				}
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Fatal("it failed")
+				}
+				if end := h.endsAfter(in, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
+					t.Errorf("the code was told %s", end.Output)
+				}
+				recorded := 0
+				for _, e := range h.events(in) {
+					if e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed {
+						recorded++
+					}
+				}
+				if recorded != 1 {
+					t.Errorf("the outcome is recorded %d times", recorded)
+				}
+				h.checkRest()
+			})
+		})
+	}
+}
+
+func tellsThatItIsOver(t *testing.T) {
+	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		m := startMessage(h, "c", "s1")
 		m.Name = "nothing"

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -20,9 +22,12 @@ func (s *session) apart(m provider.InboxMessage) bool {
 
 // refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).
 func (s *session) refuseCancel(ctx context.Context) error {
-	if err := s.o.provider.RefuseCancel(ctx, &s.rest[0]); err != nil {
+	m := &s.rest[0]
+	if err := s.o.provider.RefuseCancel(ctx, m); err != nil {
 		return err
 	}
+	s.o.options.Logger.InfoContext(ctx, "a sub-orchestration that its parent cancels is not there: it will never begin", "instance", m.InstanceID,
+		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason)
 	s.rest = s.rest[1:]
 	s.settle()
 	return nil
@@ -40,7 +45,63 @@ func (s *session) answerCancel(ctx context.Context) error {
 	if err := s.o.provider.EnqueueForOrchestrator(ctx, answer); err != nil {
 		return err
 	}
+	s.o.options.Logger.InfoContext(ctx, "a parent's cancel was refused", "instance", m.InstanceID, "execution", s.x.head.ExecutionID,
+		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason, "error", answer.Error.Message)
 	s.rest = s.rest[1:]
 	s.settle()
 	return nil
+}
+
+// childrenNamed is how many children a line of the log names. A turn may cancel all that an instance has: of the rest it says how many they are.
+const childrenNamed = 10
+
+// children are those that a turn has something in common for.
+type children struct {
+	n     int
+	named []string
+	why   string // of the first
+}
+
+func (c *children) add(e *history.Event, why string) {
+	if c.n++; c.n == 1 {
+		c.why = why
+	}
+	if len(c.named) < childrenNamed {
+		c.named = append(c.named, fmt.Sprintf("#%d %s", e.SourceEventID, e.InstanceID))
+	}
+}
+
+// tellCancels logs what a turn that is committed has to do with cancels of children: a line for each thing, however many they are.
+func (s *session) tellCancels(ctx context.Context, t *provider.Turn) {
+	var asked, ended, refused children
+	for i := range t.Events {
+		switch e := &t.Events[i]; e.Kind {
+		case history.SubOrchestrationCancelRequested:
+			asked.add(e, e.Reason)
+		case history.SubOrchestrationCancelFailed:
+			refused.add(e, messageOf(e.Error))
+		case history.SubOrchestrationFailed:
+			if e.Error != nil && e.Error.Type == history.TypeCancelled {
+				ended.add(e, e.Error.Reason)
+			}
+		default:
+		}
+	}
+	s.tellChildren(ctx, slog.LevelInfo, "sub-orchestrations were asked to end", "reason", &asked)
+	s.tellChildren(ctx, slog.LevelInfo, "sub-orchestrations have ended, being cancelled", "reason", &ended)
+	s.tellChildren(ctx, slog.LevelWarn, "sub-orchestrations could not be cancelled", "error", &refused)
+}
+
+func (s *session) tellChildren(ctx context.Context, level slog.Level, what, why string, c *children) {
+	if c.n > 0 {
+		s.o.options.Logger.Log(ctx, level, what, "instance", s.item.InstanceID, "execution", s.x.head.ExecutionID,
+			"children", c.n, "first", strings.Join(c.named, ", "), why, c.why)
+	}
+}
+
+func messageOf(f *history.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Message
 }

@@ -36,6 +36,7 @@ func (s *session) commit(ctx context.Context, out replay.Outcome) error {
 	if err != nil {
 		return err
 	}
+	s.tellCancels(ctx, t)
 	s.moved(t, refused, consumed)
 	if out.Ended {
 		s.x.over, s.refused = true, nil

@@ -172,11 +172,13 @@ func (w *Worker) run(ctx context.Context, t *task) {
 // finish takes how an activity ended, unless it was given up: its sender is fenced then.
 func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 	if !w.manager.end(t) {
-		w.options.Logger.InfoContext(ctx, "a leaked activity has returned, and is not heard",
-			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID)
+		w.options.Logger.InfoContext(ctx, "a leaked activity has returned, and is not heard", t.about()...)
 		return
 	}
 	t.cancel(nil)
+	if t.signal != nil {
+		w.tellEnd(ctx, t, e)
+	}
 	if e = t.endingOf(e); e.back {
 		w.manager.flush(ctx, t)
 		e = w.manager.countRunOut(ctx, t)
@@ -188,8 +190,8 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 		w.manager.leave(ctx, t, t.signalled, e.returned())
 	default:
 		w.options.Logger.WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
-			"activity", t.item.Name, "instance", t.item.InstanceID, "activityId", t.item.ActivityID, "attemptCount", t.item.Record.ReceiveCount,
-			"reason", string(t.signal.Reason), "message", t.signal.Message, "ranFor", w.options.Clock().Sub(t.began))
+			t.about("attemptCount", t.item.Record.ReceiveCount, "reason", string(t.signal.Reason), "message", t.signal.Message,
+				"ranFor", w.options.Clock().Sub(t.began))...)
 	}
 	t.shift.out.add(ended{t, e})
 }
@@ -214,7 +216,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 		return nil, &ending{back: true}
 	case cancel.Requested:
 		w.options.Logger.InfoContext(ctx, "activity was cancelled before it began, and is not run",
-			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "reason", cancel.Reason)
+			t.about("reason", cancel.Reason, "message", cancel.Message, "decidedFor", max(0, w.options.Clock().Sub(cancel.RequestedAt)))...)
 		t.deleted = cancel.Deleted
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, &ending{}

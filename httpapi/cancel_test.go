@@ -1,12 +1,22 @@
 package httpapi_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -40,6 +50,58 @@ func TestCancelActivityByAPI(t *testing.T) {
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
+	for name, activity := range map[string]string{"running": "stands-by", "pending": "nobody's"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cancelOnAHub(t, activity)
+		})
+	}
+}
+
+// cancelOnAHub cancels an activity by the API of a whole hub: it is told so, or never runs, its orchestration goes on without it, and
+// history says who wanted that.
+func cancelOnAHub(t *testing.T, activity string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		told := ""
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "stands-by", func(ctx context.Context, _ int) (int, error) {
+			<-ctx.Done()
+			told = context.Cause(ctx).Error()
+			return 0, context.Cause(ctx)
+		})
+		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+			_, err := perdure.CallActivityByName[int](ctx, activity, 1).Await(ctx)
+			return fmt.Sprint("went on: ", err), nil
+		})
+		sim, err := simhub.New(simhub.Options{Registry: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sim.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan struct{})
+		go func() { defer close(served); sim.Cloud.Serve(ctx) }()
+		h := &hub{api: httpapi.New(client.New(sim.Provider), httpapi.WithLogger(slog.New(slog.DiscardHandler)))}
+		h.call(t, http.MethodPost, "/v1/orchestrations/waits", `{"instanceId":"one","input":1}`).want(http.StatusAccepted)
+		time.Sleep(10 * time.Second)
+		h.call(t, http.MethodPost, "/v1/instances/one/activities/3/cancel", `{"message":"enough"}`).want(http.StatusAccepted)
+		time.Sleep(time.Hour)
+		stop()
+		<-served
+		if a := h.call(t, http.MethodGet, "/v1/instances/one/result", "").want(http.StatusOK); !strings.Contains(a.Body.String(), `"output":"went on: cancelled (requested): enough"`) {
+			t.Errorf("result %s", a.Body)
+		}
+		if want := map[string]string{"stands-by": "cancelled (requested): enough"}[activity]; told != want {
+			t.Errorf("the activity was told %q, want %q", told, want)
+		}
+		if a := h.call(t, http.MethodGet, "/v1/instances/one/cancellations", "").want(http.StatusOK); strings.Count(a.Body.String(), `"target":"activity"`) != 1 || !strings.Contains(a.Body.String(), `"reason":"requested"`) {
+			t.Errorf("cancellations %s", a.Body)
+		}
+		if err := sim.CheckRest(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestCancelActivityNotFound404(t *testing.T) {

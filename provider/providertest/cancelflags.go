@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure/history"
@@ -23,7 +24,7 @@ func cancelFlags() group {
 		{name: "RenewSurfacesCancelFlag", run: renewSurfaces, needs: []Capability{Polling}},
 		{name: "RenewExtendsLockWhenCancelled", run: renewExtendsCancelled, needs: []Capability{Polling}, visibility: shortLock},
 		{name: "ARenewalThatCannotReadStillExtends", run: renewUnreadable, needs: []Capability{Polling, Faults}, visibility: shortLock},
-		{name: "AckWithoutCompletion", run: ackWithoutCompletion},
+		{name: "AckWithoutCompletion", run: ackWithoutCompletion, visibility: shortLock},
 		{name: "CompletionAfterCancelIsFiltered", run: completionAfterCancel},
 		{name: "CancelDoesNotTouchAttempts", run: attemptsOfCancelled, needs: []Capability{Polling}, visibility: shortLock},
 		{name: "CancelIsPerExecution", run: cancelPerExecution},
@@ -93,6 +94,7 @@ func (e *execution) wantReasons(want ...string) {
 func fetchSurfaces(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
+	f.behind()
 	t := e.cancelTurn(nil, turnStarted(), cancels("select_loser", one(3)))
 	e.ack(t)
 	items := f.work(Queue)
@@ -106,8 +108,15 @@ func fetchSurfaces(f *fixture) {
 
 func enqueueAndCancel(f *fixture) {
 	e := f.start("a")
+	f.behind()
+	writes := f.count(Write)
 	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	writes.want(1, "the turn and its flags are one write")
 	e.wantReasons("", "", "requested")
+	items := f.work(Queue)
+	if len(items) != 1 || !f.cancels(items[0].ExecutionID).Of(items[0].ActivityID).Requested {
+		f.t.Errorf("fetched %s, want the activity, cancelled", text(items))
+	}
 }
 
 func failedAckLeavesNoFlag(f *fixture) {
@@ -143,10 +152,55 @@ func lostCancel(f *fixture) {
 func massCancel(f *fixture) {
 	e := f.start("a")
 	const losers = 2000
+	f.behind()
 	e.ack(e.recordTurn(cancels("select_loser", history.Range{First: 3, Last: 2 + losers})))
 	c := f.cancels(e.head.ExecutionID)
 	if len(c) != 1 || c.Of(2).Requested || !c.Of(3).Requested || !c.Of(2+losers).Requested || c.Of(3+losers).Requested {
 		f.t.Errorf("record %s", shorten(text(c)))
+	}
+	for _, op := range []Operation{Write, Update, Read, Send, Delete} {
+		few, many := f.callsToCancel(op, 1), f.callsToCancel(op, losers)
+		f.wantEqual(fmt.Sprintf("calls of the kind %s for %d cancels, as for one", op, losers), many, few)
+	}
+}
+
+// callsToCancel is how many calls of a kind it takes to cancel so many activities in one turn, and to read that they are.
+func (f *fixture) callsToCancel(op Operation, n int64) int {
+	f.t.Helper()
+	e := f.start(fmt.Sprintf("%s-%d", op, n))
+	e.commit(turnStarted(), activity(Queue))
+	calls := f.count(op)
+	e.ack(e.recordTurn(cancels("select_loser", history.Range{First: 3, Last: 2 + n})))
+	f.cancels(e.head.ExecutionID)
+	return calls.hits()
+}
+
+// counted is a count of calls, which a backend may not be able to make (Faults): then nothing is held against it.
+type counted struct {
+	f    *fixture
+	hits func() int
+}
+
+// count counts the calls of a kind, from now until something else is.
+func (f *fixture) count(op Operation) counted {
+	if !f.can(Faults) {
+		return counted{f, func() int { return 0 }}
+	}
+	return counted{f, f.Fail(Fault{On: op, How: Counted})}
+}
+
+func (c counted) want(n int, what string) {
+	c.f.t.Helper()
+	if got := c.hits(); got != n && c.f.can(Faults) {
+		c.f.t.Errorf("%d calls, want %d: %s", got, n, what)
+	}
+}
+
+// behind makes eventually consistent reads miss all that is written from now on, where the backend can be made to (StaleReads).
+func (f *fixture) behind() {
+	const more = 1000 // than any of these tests write
+	if f.can(StaleReads) {
+		f.Lag(more)
 	}
 }
 
@@ -280,7 +334,7 @@ func renewUnreadable(f *fixture) {
 	f.wantNone(Queue, "after the first lock")
 }
 
-// ackWithoutCompletion: a cancelled activity that is not run is acknowledged, and nobody is told anything.
+// ackWithoutCompletion: a cancelled activity that is not run is acknowledged: nobody is told anything, and its record is gone.
 func ackWithoutCompletion(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
@@ -289,19 +343,28 @@ func ackWithoutCompletion(f *fixture) {
 	if len(failed) > 0 {
 		f.t.Errorf("%d failed", len(failed))
 	}
+	if ms := f.messages(); len(ms) > 0 {
+		f.t.Errorf("the orchestration is told %s", text(ms))
+	}
+	f.Pass(pastLock)
 	f.wantNothingSent()
 }
 
-// attemptsOfCancelled: deliveries are counted as they are of any other.
+// attemptsOfCancelled: deliveries are counted as they are of any other, and so are deaths.
 func attemptsOfCancelled(f *fixture) {
 	items := f.cancelledWork()
-	for _, it := range items {
-		f.wantEqual("first delivery", it.Record.ReceiveCount, 1)
-	}
-	f.Pass(pastLock)
-	again, _ := f.p.AdoptWorkItems(f.fetch(Queue, 3))
-	for _, it := range again {
-		f.wantEqual("second delivery", []int{it.Record.ReceiveCount, it.Attempt}, []int{2, 1})
+	for delivery := 1; delivery <= 3; delivery++ {
+		if delivery > 1 {
+			f.Pass(pastLock)
+			items, _ = f.p.AdoptWorkItems(f.fetch(Queue, 3))
+		}
+		if len(items) != 3 {
+			f.t.Fatalf("delivery %d is of %d work items, want all three", delivery, len(items))
+		}
+		for _, it := range items {
+			f.wantEqual("delivery and attempt", []int{it.Record.ReceiveCount, it.Attempt}, []int{delivery, 1})
+			f.wantDied(provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}, delivery-1)
+		}
 	}
 }
 
@@ -313,9 +376,11 @@ func completionAfterCancel(f *fixture) {
 	done := provider.CompletedWorkItem{LockedWorkItem: f.locked(Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{done})
 	f.must(err)
-	if ms := f.messages(); len(failed) != 0 || len(ms) != 1 {
-		f.t.Errorf("%d failed, %d messages; want the outcome sent", len(failed), len(ms))
+	ms := f.messages()
+	if len(failed) != 0 || len(ms) != 1 {
+		f.t.Fatalf("%d failed, %d messages; want the outcome sent", len(failed), len(ms))
 	}
+	f.wantEqual("the outcome", ms[0].Outcomes, []provider.ActivityOutcome{*done.Outcome})
 }
 
 func cancelPerExecution(f *fixture) {

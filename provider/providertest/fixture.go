@@ -18,7 +18,12 @@ type fixture struct {
 
 	p provider.Provider
 	t *testing.T
+	// capabilities are the harness's.
+	capabilities []Capability
 }
+
+// can reports whether the backend has a capability, for tests that look closer where they can.
+func (f *fixture) can(c Capability) bool { return slices.Contains(f.capabilities, c) }
 
 func (f *fixture) ctx() context.Context { return f.t.Context() }
 

@@ -54,7 +54,7 @@ type Hub struct {
 	Pass func(d time.Duration)
 
 	// Fail makes calls to the backend fail from now on, instead of what an earlier Fail said; Fault{} ends it (Faults).
-	// hits tells how many have failed.
+	// hits tells how many have.
 	Fail func(f Fault) (hits func() int)
 	// Damage spoils a committed segment (Corruption).
 	Damage func(executionID string, segment int64, d Damage)
@@ -115,6 +115,8 @@ const (
 	Refused Failure = "refused"
 	// Lost: it was done, but the answer did not arrive.
 	Lost Failure = "lost"
+	// Counted: it does not fail, and hits counts it.
+	Counted Failure = "counted"
 )
 
 // Damage is what has happened to a segment.

@@ -78,7 +78,7 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 				h.Open(t, config, func(t *testing.T, hub Hub) {
 					t.Helper()
 					ran.Add(1)
-					c.run(&fixture{Hub: hub, p: hub.Provider, t: t})
+					c.run(&fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities})
 				})
 			})
 		}

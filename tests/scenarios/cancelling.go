@@ -16,7 +16,7 @@ func cancelling(tick time.Duration) []Scenario {
 	return []Scenario{
 		{
 			Name: "CancelledInstanceRunsCompensation", Register: body(guardedTrip), Input: []string{"cabin", "ferry"}, Drive: cancelsWhen("waiting"),
-			Check: all(cancelled, customStatus(`"gave back ferry, gave back cabin"`)),
+			Check: all(cancelled, customStatus(`"gave back ferry, gave back cabin"`), decided(watchName, "requested")), Calm: ended(watchName),
 		},
 		{
 			Name: "CompensationThatFailsIsAFailure", Register: body(guardedTrip), Input: []string{"cabin", stuck}, Drive: cancelsWhen("waiting"),
@@ -90,7 +90,7 @@ func cancelsLater(ctx context.Context, w World, id string) error {
 // stuck cannot be given back.
 const stuck = "non-refundable"
 
-// guardedTrip reserves all, and waits; when that ends in an error, it gives back what it has, the latest first.
+// guardedTrip reserves all, and waits while an activity is at work; when that ends in an error, it gives back what it has, the latest first.
 func guardedTrip(ctx *perdure.OrchestrationContext, items []string) (_ struct{}, err error) {
 	var reserved, log []string
 	defer func() {
@@ -112,6 +112,7 @@ func guardedTrip(ctx *perdure.OrchestrationContext, items []string) (_ struct{},
 		}
 		reserved = append(reserved, item)
 	}
+	perdure.CallActivity(ctx, watch, struct{}{})
 	_, err = waits(ctx, struct{}{})
 	return struct{}{}, err
 }

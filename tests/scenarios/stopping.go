@@ -2,9 +2,12 @@ package scenarios
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -14,6 +17,7 @@ import (
 
 // stopping is what the seeds want of cancellation, row by row: each decision is history, and is seen where the work is done.
 func stopping(tick time.Duration) []Scenario {
+	mark := filepath.Join(os.TempDir(), "perdure-told-"+rand.Text())
 	return []Scenario{
 		{
 			Name: "SelectTimeoutCancelsLosingActivity", Register: body(outwaited), Input: tick,
@@ -24,8 +28,8 @@ func stopping(tick time.Duration) []Scenario {
 			Check: all(gives("rested"), decided(watchName, "select_loser")), Calm: heard("select_loser"),
 		},
 		{
-			Name: "RetryStartToCloseTimeoutCancelsTheAttempt", Register: body(slowFirst, slowAtFirst), Input: tick,
-			Check: gives("attempt 2"),
+			Name: "RetryStartToCloseTimeoutCancelsTheAttempt", Register: body(slowFirst, slowAtFirst), Input: Slow{tick, mark},
+			Check: all(gives("attempt 2, after the first was told"), swept(mark)),
 		},
 		{
 			Name: "CancelInstanceCancelsOutstandingActivities", Register: body(watchesThree), Input: tick, Drive: cancelsWhen("waiting"),
@@ -37,7 +41,7 @@ func stopping(tick time.Duration) []Scenario {
 		},
 		{
 			Name: "ContinueAsNewCancelsPreviousExecution", Register: body(leavesWatch), Input: Saying{first, tick},
-			Check: all(gives(second), executions(2), decidedBefore(watchName, "orchestration_terminal_continued_as_new")),
+			Check: all(gives(second), executions(2), decidedBefore(watchName, "orchestration_terminal_continued_as_new")), Calm: endedBefore(watchName),
 		},
 		{
 			Name: "CancelledActivityResumesOrchestration", Register: body(forgiving), Input: tick, Drive: cancelsActivity,
@@ -49,7 +53,7 @@ func stopping(tick time.Duration) []Scenario {
 		},
 		{
 			Name: "CancelChild", Register: body(cancelsChild), Input: tick, Drive: seesCancelling,
-			Check: all(gives("dropped_future"), decided("UnwindsSlowly", "dropped_future"), answered(history.SubOrchestrationFailed, history.TypeCancelled), cancelledBeside("/c", "dropped_future")),
+			Check: all(gives("dropped_future"), decided("UnwindsSlowly", "dropped_future"), answered(history.SubOrchestrationFailed, history.TypeCancelled), cancelledBeside("/c", "dropped_future"), askedByParent("/c")),
 		},
 		{
 			Name: "ChildReachesCancelled", Register: body(cancelsChild), Input: tick,
@@ -102,10 +106,17 @@ func outrun(ctx *perdure.OrchestrationContext, tick time.Duration) (string, erro
 	return rest.Await(ctx)
 }
 
+// Slow is how long the attempts of an activity may take, in ticks, and the file that the first makes when it is told that it took too long:
+// the second may be in another process.
+type Slow struct {
+	Tick time.Duration
+	Mark string
+}
+
 // slowFirst gives each attempt of an activity a while. The first takes longer, and must be told so.
-func slowFirst(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: tick, NonRetryable: []string{"DeafError"}})
-	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", struct{}{}, perdure.WithStartToClose(4*tick), retried).Await(ctx)
+func slowFirst(ctx *perdure.OrchestrationContext, s Slow) (string, error) {
+	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: s.Tick, NonRetryable: []string{"DeafError"}})
+	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", s, perdure.WithStartToClose(4*s.Tick), retried).Await(ctx)
 }
 
 // DeafError is that of an attempt which was not told that its time is over.
@@ -114,16 +125,22 @@ type DeafError struct{ Cause string }
 func (e *DeafError) Error() string { return "told " + e.Cause }
 
 func slowAtFirst(r *perdure.Registry) {
-	perdure.AddActivity(r, "SlowAtFirst", func(ctx context.Context, _ struct{}) (string, error) {
+	perdure.AddActivity(r, "SlowAtFirst", func(ctx context.Context, s Slow) (string, error) {
 		if n := perdure.ActivityInfoFrom(ctx).Attempt; n > 1 {
-			return fmt.Sprintf("attempt %d", n), nil
+			_, err := os.Stat(s.Mark)
+			return fmt.Sprintf("attempt %d, after the first was told", n), err
 		}
 		<-ctx.Done()
 		if late, ok := errors.AsType[*perdure.TimeoutError](context.Cause(ctx)); ok {
-			return "", late
+			return "", errors.Join(late, os.WriteFile(s.Mark, nil, 0o600))
 		}
 		return "", &DeafError{context.Cause(ctx).Error()}
 	})
+}
+
+// swept removes a file.
+func swept(file string) Check {
+	return func(context.Context, *client.Client, client.Status) error { return os.Remove(file) }
 }
 
 func watchesThree(ctx *perdure.OrchestrationContext, tick time.Duration) (struct{}, error) {
@@ -203,7 +220,7 @@ func unwindsSlowly(ctx *perdure.OrchestrationContext, tick time.Duration) (strin
 		return word, nil
 	}
 	safe := perdure.WithoutCancel(ctx)
-	return "", errors.Join(ctx.Err(), perdure.Sleep(safe, 8*tick))
+	return "", errors.Join(ctx.Err(), perdure.Sleep(safe, 24*tick))
 }
 
 // cancelsChild leaves the scope of a child that waits, and stays until that has unwound.
@@ -220,9 +237,31 @@ func cancelsChild(ctx *perdure.OrchestrationContext, tick time.Duration) (string
 
 // seesCancelling waits until the child is.
 func seesCancelling(ctx context.Context, w World, id string) error {
-	return w.until(ctx, id+"/c", func(s client.Status) bool {
-		return s.Status == client.StatusCancelling || s.Status == client.StatusCancelled
-	})
+	return w.until(ctx, id+"/c", func(s client.Status) bool { return s.Status == client.StatusCancelling })
+}
+
+// askedByParent: both histories tell who wanted the child to end: the parent's code, and to the child the parent.
+func askedByParent(suffix string) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		for id, want := range map[string]history.Event{
+			s.InstanceID:          {Kind: history.SubOrchestrationCancelRequested, RequestedBy: history.RequestedByBody},
+			s.InstanceID + suffix: {Kind: history.CancelRequested, RequestedBy: "parent:" + s.InstanceID},
+		} {
+			var by []string
+			for e, err := range c.History(ctx, id) {
+				if err != nil {
+					return err
+				}
+				if e.Kind == want.Kind {
+					by = append(by, e.RequestedBy)
+				}
+			}
+			if len(by) != 1 || by[0] != want.RequestedBy {
+				return fmt.Errorf("%s has %s requested by %q, want it by %q", id, want.Kind, by, want.RequestedBy)
+			}
+		}
+		return nil
+	}
 }
 
 // cancelsStranger asks for a child of an id that is somebody else's, and cancels it at once. The cancel does not find its child:
@@ -269,15 +308,23 @@ func decided(name, reason string) Check {
 // decidedBefore: the same of the instance's first execution.
 func decidedBefore(name, reason string) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
-		first := ""
-		for x, err := range c.Executions(ctx, s.InstanceID) {
-			if err != nil {
-				return err
-			}
-			first = x.ExecutionID
+		first, err := firstExecution(ctx, c, s.InstanceID)
+		if err != nil {
+			return err
 		}
 		return decidedIn(ctx, c, s, first, name, reason)
 	}
+}
+
+// firstExecution is the instance's: the last of the list.
+func firstExecution(ctx context.Context, c *client.Client, instanceID string) (first string, err error) {
+	for x, err := range c.Executions(ctx, instanceID) {
+		if err != nil {
+			return "", err
+		}
+		first = x.ExecutionID
+	}
+	return first, nil
 }
 
 func decidedIn(ctx context.Context, c *client.Client, s client.Status, execution, name, reason string) error {
@@ -303,17 +350,32 @@ func decidedIn(ctx context.Context, c *client.Client, s client.Status, execution
 // ended: it is known what became of the activities of this name that were cancelled, and none was left to itself.
 func ended(name string) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
-		found, err := c.Cancellations(ctx, s.InstanceID, "")
+		return endedIn(ctx, c, s.InstanceID, "", name)
+	}
+}
+
+// endedBefore: the same of the instance's first execution.
+func endedBefore(name string) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		first, err := firstExecution(ctx, c, s.InstanceID)
 		if err != nil {
 			return err
 		}
-		for _, x := range found.Items {
-			if x.Name == name && (x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted) {
-				return fmt.Errorf("%s #%d: seen %v, end %q", name, x.ID, x.SeenAt, x.End)
-			}
-		}
-		return nil
+		return endedIn(ctx, c, s.InstanceID, first, name)
 	}
+}
+
+func endedIn(ctx context.Context, c *client.Client, instanceID, execution, name string) error {
+	found, err := c.Cancellations(ctx, instanceID, execution)
+	if err != nil {
+		return err
+	}
+	for _, x := range found.Items {
+		if x.Name == name && (x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted) {
+			return fmt.Errorf("%s #%d: seen %v, end %q", name, x.ID, x.SeenAt, x.End)
+		}
+	}
+	return nil
 }
 
 // heard: the watches that were cancelled ended so, and those that ran have told history that they saw the reason.

@@ -1,0 +1,187 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// lines are those of a journal with a message.
+func (j *journal) lines(message string) (lines []string) {
+	for line := range strings.Lines(j.String()) {
+		if strings.Contains(line, fmt.Sprintf("msg=%q ", message)) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// wantLine fails unless there is one line with a message, and it has all these words.
+func (j *journal) wantLine(t *testing.T, message string, words ...string) {
+	t.Helper()
+	lines := j.lines(message)
+	if len(lines) != 1 {
+		t.Errorf("%d lines say %q, want one:\n%s", len(lines), message, j)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(lines[0], " "+w) {
+			t.Errorf("the line lacks %s: %s", w, lines[0])
+		}
+	}
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+// Lines of the log that a cancel has.
+const (
+	lineTold    = "activity is cancelled, and was told so"
+	lineEnded   = "a cancelled activity has ended within its grace"
+	linePanic   = "activity panicked after its context had ended"
+	lineUnbegun = "activity was cancelled before it began, and is not run"
+	lineAsked   = "sub-orchestrations were asked to end"
+	lineDone    = "sub-orchestrations have ended, being cancelled"
+	lineFailed  = "sub-orchestrations could not be cancelled"
+	lineNobody  = "a sub-orchestration that its parent cancels is not there: it will never begin"
+	lineRefused = "a parent's cancel was refused"
+)
+
+// That an activity is cancelled, that it heeds it, and how it ends, is in the log once each, with how long it took; that it was polled for in
+// between is not.
+func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 9 * time.Second})
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		f.cancel(in, 3)
+		time.Sleep(10 * time.Second)
+		whose := []string{"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1", "reason=select_loser"}
+		f.log.wantLine(t, lineTold, append(whose, "activityId=3", `message="too slow"`, "decidedFor=500ms", "ranFor=1m1s")...)
+		f.log.wantLine(t, lineEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
+		f.cancel(in, 4)
+		<-over
+		if n := strings.Count(f.log.String(), "\n"); n != 4 {
+			t.Errorf("%d lines of two activities that were cancelled after a minute of polls, want two each:\n%s", n, &f.log)
+		}
+		if ended := f.log.lines(lineEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") || !strings.Contains(ended[1], "end=finished endedAfter=9s") {
+			t.Errorf("ended: %s", ended)
+		}
+	})
+}
+
+// A cancel that came before its activity.
+func TestACancelOfWhatHasNotBegunIsLogged(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		time.Sleep(time.Second)
+		f.cancel(in, 3)
+		time.Sleep(time.Minute)
+		<-f.handled(ctx, f.worker(nil))
+		f.log.wantLine(t, lineUnbegun, "level=INFO", "activity=job", "instance=a", "execution="+in.ExecutionID, "activityId=3", "reason=select_loser", "decidedFor=1m0s")
+	})
+}
+
+// A panic in the grace is a warning, whatever ended the context: nobody may hear of it otherwise.
+func TestAPanicInTheGraceIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, omit := range []bool{false, true} {
+		onFloor(t, func(ctx context.Context, f *floor) {
+			in := f.jobsOf("a", job{Takes: time.Hour, Longer: 2 * time.Second, Panics: true})
+			over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.OmitErrorTexts = omit }))
+			time.Sleep(time.Minute)
+			f.cancel(in, 3)
+			<-over
+			want := []string{"level=WARN", "activity=job", "instance=a", "execution=" + in.ExecutionID, "activityId=3", "reason=select_loser", "end=stopped", "endedAfter=2s"}
+			f.log.wantLine(t, linePanic, want...)
+			if secret := strings.Contains(f.log.String(), "a secret"); secret == omit {
+				t.Errorf("error texts are left out: %v; the log has this one: %v", omit, secret)
+			}
+		})
+	}
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Hour, Panics: true})
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		<-f.handled(ctx, f.worker(nil))
+		f.log.wantLine(t, linePanic, "level=WARN", "activityId=3", "reason=deadline", "error=")
+		if n := len(f.log.lines(lineEnded)); n > 0 {
+			t.Error("it is said to be cancelled")
+		}
+	})
+}
+
+// A turn that cancels a thousand children has one line for it, which names the first; and one that their answers come to has one.
+func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
+	t.Parallel()
+	const many = 1000
+	log := &journal{}
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	perdure.AddOrchestration(r, "parent", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		scope, leave := perdure.WithCancel(ctx)
+		for i := range n {
+			perdure.CallSubOrchestrationByName[int](scope, "waits", 0, perdure.WithInstanceID(fmt.Sprint("c", i)))
+		}
+		if err := perdure.Sleep(ctx, time.Minute); err != nil {
+			return 0, err
+		}
+		leave()
+		return n, perdure.Sleep(ctx, time.Hour)
+	})
+	inBubble(t, simhub.Options{Registry: r, Logger: log.logger(), BatchSize: 10}, func(_ context.Context, h *hub) {
+		in := h.startAs("p", "parent", many)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+			t.Fatalf("it ended with %s", end.Kind)
+		}
+		log.wantLine(t, lineAsked, "level=INFO", "instance=p", "execution="+in.ExecutionID, fmt.Sprintf("children=%d", many), `first="#3 c0, #4 c1, `, "reason=dropped_future")
+		if line := log.lines(lineAsked)[0]; strings.Count(line, "#") != 10 {
+			t.Errorf("the line names more than ten: %s", line)
+		}
+		turns := 0
+		for _, e := range h.events(in) {
+			if e.Kind == history.TurnStarted {
+				turns++
+			}
+		}
+		if n := len(log.lines(lineDone)); n == 0 || n > turns {
+			t.Errorf("%d lines tell of answers, of %d turns", n, turns)
+		}
+		if n := strings.Count(log.String(), "\n"); n > turns+1 {
+			t.Errorf("%d lines for %d turns", n, turns)
+		}
+	})
+}
+
+// What a parent's cancel finds, where it does not find its child.
+func TestACancelOfAChildThatIsRefusedIsLogged(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	inBubble(t, simhub.Options{Logger: log.logger()}, func(_ context.Context, h *hub) {
+		stranger := h.startAs("c", "waits-a-day", 0)
+		h.turn(0)
+		parent := h.startAs("p", "gives-up-child", 0)
+		h.turn(0)
+		h.told()
+		h.raise(parent, "e", 1)
+		for range 3 {
+			h.turn(0)
+		}
+		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p", "parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested", `error="instance \"c\" is of another start"`)
+		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1", `first="#3 c"`, `error="instance \"c\" is of another start"`)
+		h.send(cancelMessage("nobody", "s1"))
+		h.turn(0)
+		log.wantLine(t, lineNobody, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px", "parentEventId=3", "reason=parent_cancelled")
+	})
+}

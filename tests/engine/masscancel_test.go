@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// Ten thousand activities of one instance are at work, or lie in their queue, when it is cancelled: each is told within the poll's second, and
+// then the hub is as it was. Orchestrations take the processor and the calls that they took before, nothing is polled, renewed or sent for
+// what is over, and no message is left.
+func TestThroughputRecoversAfterAMassCancel(t *testing.T) {
+	const many, concurrency = 10_000, 900 // batches of ten: the last thousand have no invocation yet
+	var decided time.Time
+	told, last := 0, time.Duration(0)
+	sightings := make(chan time.Time, many)
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	perdure.AddActivity(r, "stand-by", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		sightings <- time.Now()
+		return 0, context.Cause(ctx)
+	})
+	perdure.AddOrchestration(r, "fan", fanOut("inc"))
+	perdure.AddOrchestration(r, "stand-by", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		n, err := fanOut("stand-by")(ctx, n)
+		return n, errors.Join(err, perdure.Sleep(perdure.WithoutCancel(ctx), 30*time.Second)) // so that what they have to say is taken by it
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h, err := simhub.New(simhub.Options{Registry: r, Concurrency: concurrency})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan struct{})
+		go func() { defer close(served); h.Cloud.Serve(ctx) }()
+		c := client.New(h.Provider)
+		burst(t, h, c, "warm-up")
+		cpu, calls := burst(t, h, c, "before")
+		if _, err := c.Start(t.Context(), "stand-by", many, client.WithInstanceID("mass")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := c.Cancel(t.Context(), "mass", "that will do"); err != nil {
+			t.Fatal(err)
+		}
+		decided = time.Now()
+		used := processorTime(t)
+		h.Cloud.ResetCounts()
+		time.Sleep(time.Minute)
+		cancelCPU := processorTime(t) - used
+		cancelCalls := sum(h.Cloud.Counts())
+		close(sightings)
+		for at := range sightings {
+			told++
+			last = max(last, at.Sub(decided))
+		}
+		if s, err := c.Status(t.Context(), "mass"); err != nil || s.Status != client.StatusCancelled {
+			t.Errorf("the instance is %s, %v", s.Status, err)
+		}
+		h.Cloud.ResetCounts()
+		time.Sleep(time.Hour)
+		if rest := h.Cloud.Counts(); len(rest) > 0 {
+			t.Errorf("in the hour after it %v were called", rest)
+		}
+		cpuAfter, callsAfter := burst(t, h, c, "after")
+		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for each: %.1f, %.1f",
+			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(), bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
+		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
+			t.Errorf("%d activities were told, the last after %v; %d have stopped and %d never begun, want %d, and each told within a second", told, last, stopped, never, many)
+		}
+		if callsAfter > calls*101/100 {
+			t.Errorf("%d calls for %d orchestrations, before it were %d", callsAfter, bursts, calls)
+		}
+		stop()
+		<-served
+		if err := h.CheckRest(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ends are how many activities of the instance have stopped, being cancelled, and how many have never begun.
+func ends(t *testing.T, c *client.Client) (stopped, never int) {
+	t.Helper()
+	found, err := c.Cancellations(t.Context(), "mass", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range found.Items {
+		switch x.End {
+		case client.EndStopped:
+			stopped++
+		case client.EndNeverStarted:
+			never++
+		}
+	}
+	return stopped, never
+}
+
+// fanOut calls an activity n times at once.
+func fanOut(activity string) func(*perdure.OrchestrationContext, int) (int, error) {
+	return func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		fs := make([]perdure.Awaitable, n)
+		for i := range fs {
+			fs[i] = perdure.CallActivityByName[int](ctx, activity, i)
+		}
+		return n, perdure.WhenAll(ctx, fs...)
+	}
+}
+
+// bursts is how many orchestrations a burst has.
+const bursts = 300
+
+// burst runs orchestrations of five activities, and tells what they took.
+func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time.Duration, calls int64) {
+	t.Helper()
+	h.Cloud.ResetCounts()
+	used := processorTime(t)
+	for n := range bursts {
+		if _, err := c.Start(t.Context(), "fan", 5, client.WithInstanceID(fmt.Sprintf("%s-%d", name, n))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // one after the other, so that how they meet in batches is not left to chance
+	}
+	cpu, calls = processorTime(t)-used, sum(h.Cloud.Counts())
+	for n := range bursts {
+		if s, err := c.Status(t.Context(), fmt.Sprintf("%s-%d", name, n)); err != nil || s.Status != client.StatusCompleted {
+			t.Fatalf("%s: %s, %v", name, s.Status, err)
+		}
+	}
+	return cpu, calls
+}
+
+func sum(counts map[string]int64) (n int64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
