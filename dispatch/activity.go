@@ -37,6 +37,8 @@ type task struct {
 	// reads and looks are what it shares with others of its execution that came with it.
 	reads *cancelRead
 	looks *look
+	// heard is from where it has not read the cancel record.
+	heard int64
 	// pushed: its lock is the manager's to keep. That of a record that was fetched is its poller's.
 	pushed bool
 	// marked: its delivery has left a mark. poison: it is not run any more.
@@ -85,7 +87,7 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 	for i := range items {
 		t := &s.tasks[i]
 		t.item, t.shift, t.index, t.pushed = items[i], s, i, items[i].Record.Hold == nil
-		t.reads = readsFor(ctx, s.tasks[:i], items[i].ExecutionID)
+		t.reads = readsFor(ctx, s.tasks[:i], &t.item)
 		if mayBeOver(&t.item) {
 			t.looks = looksFor(ctx, s.tasks[:i], items[i].ExecutionID)
 		}

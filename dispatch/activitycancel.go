@@ -11,36 +11,40 @@ import (
 
 // cancelRead is one read of an execution's cancel record, for all of a batch that are to begin.
 type cancelRead struct {
-	ctx     context.Context //nolint:containedctx // of all for whom it is, whoever comes first
-	begun   atomic.Bool
-	done    chan struct{}
+	ctx   context.Context //nolint:containedctx // of all for whom it is, whoever comes first
+	from  int64           // the first segment that scheduled one of them
+	begun atomic.Bool
+	done  chan struct{}
+
 	cancels provider.Cancels
+	next    int64
 	err     error
 }
 
-func newCancelRead(ctx context.Context) *cancelRead {
-	return &cancelRead{ctx: ctx, done: make(chan struct{})}
+func newCancelRead(ctx context.Context, from int64) *cancelRead {
+	return &cancelRead{ctx: ctx, from: from, done: make(chan struct{})}
 }
 
 // readsFor is the read that a task shares with those before it: it is begun after the batch was received (R12).
-func readsFor(ctx context.Context, before []task, executionID string) *cancelRead {
+func readsFor(ctx context.Context, before []task, it *provider.LockedWorkItem) *cancelRead {
 	for i := range before {
-		if before[i].item.ExecutionID == executionID {
-			return before[i].reads
+		if r := before[i].reads; before[i].item.ExecutionID == it.ExecutionID {
+			r.from = min(r.from, it.Segment)
+			return r
 		}
 	}
-	return newCancelRead(ctx)
+	return newCancelRead(ctx, it.Segment)
 }
 
 // of reads, or waits for who does.
-func (r *cancelRead) of(p provider.Provider, it *provider.LockedWorkItem) (provider.CancelInfo, error) {
+func (r *cancelRead) of(p provider.Provider, it *provider.LockedWorkItem) (c provider.CancelInfo, next int64, err error) {
 	if r.begun.CompareAndSwap(false, true) {
-		r.cancels, r.err = p.ReadCancels(r.ctx, it.ExecutionID)
+		r.cancels, r.next, r.err = p.ReadCancels(r.ctx, it.ExecutionID, r.from)
 		close(r.done)
 	} else {
 		<-r.done
 	}
-	return r.cancels.Of(it.ActivityID), r.err
+	return r.cancels.Of(it.ActivityID), r.next, r.err
 }
 
 // watched is an execution of which activities are running.
@@ -48,6 +52,7 @@ type watched struct {
 	executionID string
 	instanceID  string
 	running     int
+	from        int64           // from which segment on one of them does not know the cancel record
 	ctx         context.Context //nolint:containedctx // of the shift that came last: what polls are made with
 	next        time.Time
 	polling     bool
@@ -60,10 +65,11 @@ const pollLimit = 5 * time.Second
 func (m *manager) watch(t *task) {
 	x := m.executions[t.item.ExecutionID]
 	if x == nil {
-		x = &watched{executionID: t.item.ExecutionID, instanceID: t.item.InstanceID, next: t.began.Add(m.options.CancelPollInterval)}
+		x = &watched{executionID: t.item.ExecutionID, instanceID: t.item.InstanceID, from: t.heard, next: t.began.Add(m.options.CancelPollInterval)}
 		m.executions[x.executionID] = x
 	}
 	x.running++
+	x.from = min(x.from, t.heard)
 	x.ctx = t.shift.ctx
 }
 
@@ -83,18 +89,21 @@ func (m *manager) pollDue(now time.Time) (next time.Time) {
 			next = earlier(next, x.next)
 		default:
 			x.polling, x.next = true, now.Add(m.options.CancelPollInterval)
-			go m.poll(x.ctx, x)
+			go m.poll(x.ctx, x, x.from)
 		}
 	}
 	return next
 }
 
-// poll reads the cancel record of an execution, once for all its activities that are running in this process.
-func (m *manager) poll(ctx context.Context, x *watched) {
+// poll reads on in the cancel record of an execution, once for all its activities that are running in this process.
+func (m *manager) poll(ctx context.Context, x *watched, from int64) {
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), pollLimit)
 	defer stop()
-	cancels, err := m.options.Provider.ReadCancels(limited, x.executionID)
+	cancels, next, err := m.options.Provider.ReadCancels(limited, x.executionID, from)
 	m.mu.Lock()
+	if err == nil && x.from == from { // else one has begun meanwhile that knows less
+		x.from = next
+	}
 	x.polling = false
 	news := err != nil && !x.failing
 	x.failing = err != nil

@@ -128,6 +128,9 @@ func (m *manager) renew(s *shift, tasks []*task, now time.Time) {
 		t.renewing = true
 		m.postpone(t, now.Add(m.options.CancelPollInterval))
 		items[i] = t.item
+		if x := m.executions[t.item.ExecutionID]; x != nil {
+			items[i].CancelsFrom = x.from
+		}
 	}
 	go func() {
 		// Half the time that is left: one that hangs is tried again.

@@ -24,8 +24,8 @@ func TestWhatAChainOfTenCosts(t *testing.T) {
 		want := map[string]int64{
 			"DynamoDB.PutItem":       11, // a turn each: the start, and ten outcomes
 			"DynamoDB.UpdateItem":    2,  // Running, Completed
-			"DynamoDB.GetItem":       11, // is it cancelled? once before each activity; and the test's own, of the instance
-			"DynamoDB.Query":         2,  // the cold read of the first turn; and the test's own, of the end
+			"DynamoDB.GetItem":       1,  // the test's own, of the instance
+			"DynamoDB.Query":         12, // the cold read of the first turn; is it cancelled? once before each activity; and the test's own, of the end
 			"SQS.SendMessageBatch":   20, // ten work items, ten outcomes
 			"SQS.DeleteMessageBatch": 10, // each work item, by its worker
 		}
@@ -72,7 +72,7 @@ func TestWhatAFanOfFiveCosts(t *testing.T) {
 		if got["DynamoDB.PutItem"] != 2 || got["SQS.SendMessageBatch"] != 2 || got["SQS.DeleteMessageBatch"] != 1 {
 			t.Errorf("calls %v: want 2 turns, 2 sends and 1 delete", got)
 		}
-		if n := got["DynamoDB.GetItem"] - 1; n != 1 { // one is the test's own
+		if n := got["DynamoDB.Query"] - 2; n != 1 { // one is the first turn's, and one the test's own
 			t.Errorf("%d reads of the cancel record, want 1 for the batch", n)
 		}
 	})
@@ -103,7 +103,7 @@ func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
 			h.Cloud.ResetCounts()
 			h.turn(0)
 			calls[n], units[n] = h.Cloud.Counts(), int64(h.Cloud.Capacity().Write)
-			cancels, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID)
+			cancels, _, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID, 0)
 			if first, last := cancels.Of(4), cancels.Of(int64(3+n)); err != nil || !first.Requested || !last.Requested || last.Reason != "select_loser" {
 				t.Errorf("of %d: %+v, %+v, %v", n, first, last, err)
 			}
@@ -126,13 +126,13 @@ func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Millisecond})
 		f.Cloud.ResetCounts()
 		<-f.handled(ctx, f.worker(nil))
-		if reads, c := f.Cloud.Counts()["DynamoDB.GetItem"], f.Cloud.Capacity(); reads != 1 || c.Read > 1 {
+		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1 || c.Read > 1 {
 			t.Errorf("a short activity: %d reads of %v units, want one of at most one", reads, c.Read)
 		}
 		f.jobsOf("b", job{Takes: 10*time.Second + 500*time.Millisecond})
 		f.Cloud.ResetCounts()
 		<-f.handled(ctx, f.worker(nil))
-		if reads, c := f.Cloud.Counts()["DynamoDB.GetItem"], f.Cloud.Capacity(); reads != 1+10 || c.Read > 1+10 {
+		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1+10 || c.Read > 1+10 {
 			t.Errorf("one of ten seconds: %d reads of %v units, want one before and one a second", reads, c.Read)
 		}
 	})

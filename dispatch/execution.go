@@ -28,8 +28,8 @@ type execution struct {
 	// broken is why its code cannot go on; then instance is nil. blocked is what history says of that.
 	broken  error
 	blocked blocked
-	// cancels is the cancel record; cancelling says that the instance has been asked to end.
-	cancels    provider.Cancels
+	// cancels are what the last turns have decided to cancel; cancelling says that the instance has been asked to end.
+	cancels    provider.CancelBlock
 	cancelling bool
 	// custom is the last custom status that the code has set.
 	custom history.Payload
@@ -90,13 +90,14 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	x.lastID = events[len(events)-1].ID
 	for i := range read.Segments {
 		x.firsts = append(x.firsts, read.Segments[i].Events[0].ID)
+		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))
 	}
 	x.blocked.apply(events)
 	x.timers = provider.TimerSpans{}
 	x.timers.Apply(events)
 	x.parked.applyAll(read.Segments)
 	x.due = x.due || x.parked.due
-	x.cancels, x.cancelling, x.custom = provider.CancelsOf(events), provider.IsCancelling(events), provider.CustomStatusOf(events)
+	x.cancelling, x.custom = provider.IsCancelling(events), provider.CustomStatusOf(events)
 	name, version := bound(events)
 	x.retention = o.retentionOf(name, version)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil

@@ -21,8 +21,8 @@ import (
 
 // readsCancels: the call that reads an execution's cancel record.
 func readsCancels(c simaws.Call) bool {
-	in, ok := c.Input.(*dynamodb.GetItemInput)
-	return ok && text(in.Key, "sk") == "c"
+	in, ok := c.Input.(*dynamodb.QueryInput)
+	return ok && text(in.ExpressionAttributeValues, ":last") == "c"
 }
 
 // I6: what is cancelled before the worker looks does not run. What is cancelled after runs, and is told.

@@ -86,7 +86,7 @@ func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
 		}
-		record, err := h.Provider.ReadCancels(ctx, in.ExecutionID)
+		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,45 +105,50 @@ func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 	})
 }
 
-// A record that no transaction can hold, such as an earlier release has left: the instance fails, and says why.
-func TestACancelRecordThatFitsNoCommitFailsItsInstance(t *testing.T) {
+// A turn that decides more than a transaction can hold beside it: the instance fails, and says why, and what it scheduled is cancelled.
+func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 	t.Parallel()
-	const many = 600
+	const many = 36_000
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		for range many {
-			perdure.CallActivityByName[int](ctx, "nobody", 1)
-		}
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 			return 0, err
 		}
-		perdure.CallActivityByName[int](ctx, "nobody", 2).Cancel("")
+		for i := range many {
+			perdure.CallActivityByName[int](ctx, "nobody", 1).Cancel(babble(uint64(i), 32))
+		}
 		_, err := perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 		return 0, err
 	})
-	inBubble(t, simhub.Options{Registry: r, SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, SendAnewAfter: -1}, func(_ context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		h.turn(0)
-		o, err := h.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
-		if err != nil {
-			t.Fatal(err)
-		}
-		turn := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark}
-		turn.Events = []history.Event{{Kind: history.TurnStarted, BuildID: "before"}}
-		for i := range many { // what a client once cancelled, for reasons of its own
-			turn.Events = append(turn.Events, history.Event{
-				Kind: history.ActivityCancelRequested, SourceEventID: int64(3 + i), Reason: babble(uint64(i), 2<<10), RequestedBy: history.RequestedByClient,
-			})
-		}
-		for i := range turn.Events {
-			turn.Events[i].ID, turn.Events[i].Time = o.Last().ID+1+int64(i), time.Now().UTC()
-		}
-		if _, err := h.Provider.AckOrchestrationItem(ctx, turn); err != nil {
-			t.Fatal(err)
-		}
 		h.raise(in, "e", 1)
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePayloadTooLarge || !strings.Contains(end.Error.Message, "decisions to cancel") {
 			t.Errorf("it ended with %s: %s", end.String(), fmt.Sprint(end.Error))
+		}
+	})
+}
+
+// What one turn after the other has cancelled may take more than any transaction holds: each commits its own, and the instance goes on.
+func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
+	t.Parallel()
+	const turns, each = 12, 250
+	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
+		in := h.start("cancels", 0)
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+		}
+		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := 0
+		for i := range record {
+			bytes += len(record[i].Message)
+		}
+		if len(record) != turns*each || bytes < turns*(240<<10) {
+			t.Errorf("%d decisions, of %d, with %d bytes of messages", len(record), turns*each, bytes)
 		}
 	})
 }

@@ -184,7 +184,7 @@ func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 		}
 		h.wantNone(in.InstanceID)
 		h.wantStubs(in.ExecutionID, 4)
-		if c, err := h.Provider.ReadCancels(ctx, in.ExecutionID); err != nil || c.Of(100).Reason != "instance_deleted" {
+		if c, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0); err != nil || c.Of(100).Reason != "instance_deleted" {
 			t.Errorf("cancel record %+v, %v", c, err)
 		}
 		h.serveFor(24 * time.Hour)

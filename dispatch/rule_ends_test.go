@@ -59,7 +59,7 @@ func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind)
 	if diff := cmp.Diff(want, got); diff != "" {
 		h.t.Error(diff)
 	}
-	cancels, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID)
+	cancels, _, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID, 0)
 	if c := cancels.Of(3); err != nil || !c.Requested || c.Reason != reason {
 		h.t.Errorf("the cancel record says %+v, %v", c, err)
 	}

@@ -293,7 +293,7 @@ func TestWhatARetryCosts(t *testing.T) {
 			t.Errorf("100 failures: %v", c)
 		}
 		// Of the worker: is it cancelled, has it ended, is it the current attempt, what did the last one leave.
-		if c["DynamoDB.GetItem"] != 300 || c["DynamoDB.Query"] != 100 {
+		if c["DynamoDB.GetItem"] != 200 || c["DynamoDB.Query"] != 200 {
 			t.Errorf("100 failures: %v", c)
 		}
 	})

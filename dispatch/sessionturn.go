@@ -92,10 +92,9 @@ func (s *session) newTurn(events []history.Event) *provider.Turn {
 		InstanceID: s.item.InstanceID, Head: s.x.head, Watermark: s.x.head.Watermark, Events: events, Parent: s.x.start.Parent,
 		Unblocks: s.x.blocked.is, Cancelling: s.x.cancelling || provider.IsCancelling(events),
 		CancelledTimers: s.x.timers.Cancelled(events), Retention: s.x.retention, CustomStatus: s.x.customAfter(events),
+		Cancels: provider.CancelsOf(events),
 	}
-	if more := provider.CancelsOf(events); len(more) > 0 {
-		t.Cancels = slices.Concat(s.x.cancels, more)
-	}
+	_, t.CancelBlock = s.x.cancels.Add(t.Head.Segment+1, t.Cancels)
 	return t
 }
 
@@ -106,9 +105,7 @@ func (s *session) moved(t *provider.Turn, refused []provider.OutputFailure, cons
 	s.x.lastID, s.x.cancelling = t.Events[len(t.Events)-1].ID, t.Cancelling
 	s.x.firsts = append(s.x.firsts, t.Events[0].ID)
 	s.x.blocked.apply(t.Events)
-	if t.Cancels != nil {
-		s.x.cancels = t.Cancels
-	}
+	s.x.cancels, _ = s.x.cancels.Add(t.Head.Segment+1, t.Cancels)
 	s.x.custom = t.CustomStatus
 	s.x.timers.Apply(t.Events)
 	s.x.activities.apply(t.Events)

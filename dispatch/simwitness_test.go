@@ -90,8 +90,9 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 	for _, it := range itemsPut(c) {
 		w.put(it)
 	}
-	if in, ok := c.Input.(*dynamodb.GetItemInput); ok {
-		w.read(ctx, in.Key)
+	if readsCancels(c) {
+		in, _ := c.Input.(*dynamodb.QueryInput)
+		w.read(ctx, text(in.ExpressionAttributeValues, ":pk"))
 	}
 	return nil
 }
@@ -167,10 +168,10 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 }
 
 // read notes what had been decided when an invocation first looked at a cancel record: by history, whatever the record says.
-func (w *witness) read(ctx context.Context, key map[string]ddbtypes.AttributeValue) {
+func (w *witness) read(ctx context.Context, pk string) {
 	name, _ := simhub.Process(ctx)
-	id, ofExecution := strings.CutPrefix(text(key, "pk"), "x#")
-	if name == "" || !ofExecution || text(key, "sk") != "c" {
+	id, ofExecution := strings.CutPrefix(pk, "x#")
+	if name == "" || !ofExecution {
 		return
 	}
 	look := [2]string{name, id}
@@ -333,7 +334,7 @@ func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeV
 		switch sk := text(it, "sk"); {
 		case it["ttl"] == nil:
 			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s stays for ever", id, sk))
-		case sk == "c" || strings.HasPrefix(sk, "p#") || strings.HasPrefix(sk, "o#"): // a late delivery may still leave its mark, or a note of what is sent, which say nothing and go
+		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") || strings.HasPrefix(sk, "o#"): // a late delivery may still leave its mark, or a note of what is sent, which say nothing and go
 		case strings.HasPrefix(sk, "h#") && text(it, "stub") != "" && it["events"] == nil:
 		default:
 			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s is left", id, sk))

@@ -205,10 +205,10 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
 				return nil, &ending{back: true}
 			}
-			reads, t.looks = newCancelRead(ctx), newLook(ctx) // those of the others were before the wait
+			reads, t.looks = newCancelRead(ctx, it.Segment), newLook(ctx) // those of the others were before the wait
 		}
 	}
-	cancel, err := reads.of(w.provider, it)
+	cancel, heard, err := reads.of(w.provider, it)
 	switch {
 	case err != nil:
 		w.options.Logger.ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue",
@@ -221,6 +221,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, &ending{}
 	}
+	t.heard = heard
 	over, err := w.isOver(ctx, t)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -36,9 +37,34 @@ type ActivityCancel struct {
 	At time.Time
 }
 
-// Cancels are the decisions of an execution, in order: its cancel record. It derives from history, so that it can be written
-// whole by whoever has that.
+// Cancels are decisions of an execution, in order: those of a turn, or its cancel record, which is what all turns have decided.
 type Cancels []ActivityCancel
+
+// CancelBlockTurns is how many turns that cancel activities make a block.
+const CancelBlockTurns = 64
+
+// CancelBlock is what the turns of an execution have decided that cancelled activities, one such turn after the other, since the block
+// before was complete. It derives from history, so whoever has that comes to the same.
+type CancelBlock struct {
+	// After is the segment of the turn that completed the block before; 0 where there is none.
+	After int64
+	// Turns is how many there are; Cancels is what they decided.
+	Turns   int
+	Cancels Cancels
+}
+
+// Add takes in what the turn of a segment decided, and returns the block that it completes, or nil.
+func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete *CancelBlock) {
+	if len(own) == 0 {
+		return b, nil
+	}
+	b.Turns++
+	b.Cancels = append(slices.Clip(b.Cancels), own...)
+	if b.Turns < CancelBlockTurns {
+		return b, nil
+	}
+	return CancelBlock{After: segment}, &b
+}
 
 // Of is what the record says of an activity: the first decision that concerns it.
 func (c Cancels) Of(activityID int64) CancelInfo {

@@ -115,8 +115,11 @@ type WorkItems interface {
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
 	// their queue (R14). It returns the records whose outcome was not accepted: they stay, to be delivered again.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
-	// ReadCancels reads the cancel record of an execution, strongly consistent: empty when nothing was cancelled.
-	ReadCancels(ctx context.Context, executionID string) (Cancels, error)
+	// ReadCancels reads the cancel record of an execution as far as it concerns activities that were scheduled in segment from, or in a
+	// later one: what the turns of these segments have decided, and what is open, strongly consistent and in order. It is empty where
+	// nothing was cancelled. Whoever has read so far misses nothing by reading from segment next the next time: it is from where there
+	// may be more, or from a little before.
+	ReadCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
 	// RenewWorkItemLocks extends the locks of a queue's work items to so long from now, as Polling.RenewRecords does, and answers
 	// for each, in their order, whether it is lost, and whether its activity is cancelled, strongly consistent. An error says nothing
 	// of a lock that did not come back as lost, and of a cancel that did not come back as requested.
@@ -187,6 +190,8 @@ type LockedWorkItem struct {
 	WorkItem
 
 	Record Record
+	// CancelsFrom is the segment from which on its holder has not read the cancel record (ReadCancels); 0: he has read none of it.
+	CancelsFrom int64
 }
 
 // CompletedWorkItem is a work item that is over and, unless nothing is to be told, how it ended.

@@ -17,8 +17,12 @@ type Turn struct {
 	Events    []history.Event
 	// Parent waits for the instance; nil when nobody does.
 	Parent *history.Parent
-	// Cancels is the execution's whole cancel record, when this turn adds to it: committed with the segment. Nil when it does not.
+	// Cancels is what this turn decides to cancel, and nothing of what earlier turns did: committed with the segment, behind theirs. What
+	// they decided stands, whatever this turn says of the same activities. Nil when it cancels none.
 	Cancels Cancels
+	// CancelBlock is the block that this turn completes; nil for all but one turn in many. It decides nothing that the turns have not: a
+	// provider may keep it, so that whoever reads from far back has less to read, or leave it.
+	CancelBlock *CancelBlock
 	// CancelledTimers are the timers that this turn cancels, which may be somewhere outside, and the activities that it gives up of which an
 	// attempt may wait by one.
 	CancelledTimers []TimerSpan

@@ -85,8 +85,8 @@ func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) 
 // takeBack deletes the item of an activity that has just come to be, where its instance is deleted. A deletion marks the cancel record before it
 // looks for what it erases: either it finds the item, or whoever wrote the item finds the mark.
 func (p *Provider) takeBack(ctx context.Context, executionID string, activityID int64) error {
-	cancels, err := p.ReadCancels(ctx, executionID)
-	if err != nil || !cancels.Of(activityID).Deleted {
+	seal, err := p.readSeal(ctx, executionID)
+	if err != nil || !seal.Of(activityID).Deleted {
 		return err
 	}
 	return p.remove(ctx, "", executionID, activitySK(activityID))

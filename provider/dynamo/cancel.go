@@ -1,33 +1,36 @@
 package dynamo
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// attrCancels is the record itself, of an item c that holds it whole.
+// attrCancels holds decisions, of an item that is readable.
 const attrCancels = "cancels"
 
-// cancelLimit: up to here the record lies in c, readable and within the smallest read unit; above it in parts c#<n>.
-const cancelLimit = 2 << 10
+// attrAfter, of a block, is the segment that completed the block before.
+const attrAfter = "after"
 
-// Limits of a cancel record. A turn writes it whole, and it is read before each activity: so its messages share what they may take. Later ones
-// lose all but the mark that says so; history has them.
+// sealLimit: up to here c is readable; above, it lies in parts c#<n>, as records of the release before do.
+const sealLimit = 2 << 10
+
+// decidedLimit: up to here what a turn has decided is readable, in an item of one write unit.
+const decidedLimit = 900
+
+// Limits of what a turn cancels: it is read before each activity, so its messages share what they may take. Later ones lose all but the
+// mark that says so; history has them. A block that takes more than its limit is not written: who reads takes what it is made of.
 const (
-	recordLimit         = 768 << 10 // compressed, beside turnLimit in a transaction of 4 MB
+	recordLimit         = 768 << 10 // compressed, beside turnLimit and a block in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
 	recordMessageKept   = 32 // no longer than the mark
+	blockLimit          = 64 << 10
 )
 
 // cancelEntry is a decision as it is stored: of scattered ids, the bitmap is smaller than the ranges.
@@ -41,11 +44,80 @@ type cancelEntry struct {
 	At      time.Time       `json:"at"`
 }
 
-// encodeCancels makes the items of a cancel record: none for an empty one.
-func encodeCancels(executionID string, cancels provider.Cancels) ([]item, error) {
+// encodeDecided makes the items of what a turn cancels, and of the block that it completes: none for a turn that cancels nothing. They are
+// new, whatever was decided before: so they cost what is in them, and nothing that stands can be lost.
+func encodeDecided(t *provider.Turn) ([]item, error) {
+	sequence := t.Head.Segment + 1
+	items, err := encodePart(t.Head.ExecutionID, decidedSK(sequence), t.Cancels)
+	if err != nil || t.CancelBlock == nil {
+		return items, err
+	}
+	block, err := encodePart(t.Head.ExecutionID, blockSK(sequence), t.CancelBlock.Cancels)
+	if err != nil || len(block) != 1 || sizeOfCancels(block[0]) > blockLimit {
+		return items, nil //nolint:nilerr // nothing depends on it
+	}
+	block[0][attrAfter] = num(t.CancelBlock.After)
+	return append(items, block[0]), nil
+}
+
+// sizeOfCancels is what the decisions in an item take.
+func sizeOfCancels(it item) int {
+	if b, ok := it[attrZstd].(*types.AttributeValueMemberB); ok {
+		return len(b.Value)
+	}
+	return len(getString(it, attrCancels))
+}
+
+// decidedSK and blockSK sort as the segments do.
+func decidedSK(sequence int64) string { return fmt.Sprintf(skDecided+"%010d", sequence) }
+func blockSK(sequence int64) string   { return fmt.Sprintf(skBlocks+"%010d", sequence) }
+
+// encodePart makes an item of decisions, or, where they take more, several: their keys sort behind the first's, before any other's.
+func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
 	}
+	doc, err := encodeEntries(cancels)
+	if err != nil {
+		return nil, err
+	}
+	first := item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}
+	if len(doc) <= decidedLimit {
+		first[attrCancels] = str(string(doc))
+		return []item{first}, nil
+	}
+	packed := compressor.EncodeAll(doc, nil)
+	if len(packed) > recordLimit {
+		if open := allFrom(cancels); open != nil {
+			return encodePart(executionID, sk, open)
+		}
+		return nil, tooManyCancels(len(cancels), len(packed))
+	}
+	items := []item{first}
+	for at := 0; at < len(packed); at += partLimit {
+		if at > 0 {
+			items = append(items, item{attrPK: str(executionPK(executionID)), attrSK: str(fmt.Sprintf("%s#%03d", sk, len(items)))})
+		}
+		items[len(items)-1][attrZstd] = &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]}
+	}
+	first[attrParts] = num(int64(len(items)))
+	return items, nil
+}
+
+// allFrom are decisions from the first on that is open, if they are fewer: it is about all there are.
+func allFrom(cancels provider.Cancels) provider.Cancels {
+	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.Open }); i > 0 {
+		return cancels[i:]
+	}
+	return nil
+}
+
+func tooManyCancels(decisions, bytes int) error {
+	return fmt.Errorf("%w: the %d decisions to cancel activities take %d bytes compressed, of %d that fit: cancel more at once, or in several turns",
+		provider.ErrTooLarge, decisions, bytes, recordLimit)
+}
+
+func encodeEntries(cancels provider.Cancels) ([]byte, error) {
 	entries := make([]cancelEntry, len(cancels))
 	room := recordMessagesLimit
 	for i := range cancels {
@@ -58,23 +130,31 @@ func encodeCancels(executionID string, cancels provider.Cancels) ([]item, error)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
+	return doc, nil
+}
+
+// encodeSeal makes the items of c.
+func encodeSeal(executionID string, cancels provider.Cancels) ([]item, error) {
+	doc, err := encodeEntries(cancels)
+	if err != nil {
+		return nil, err
+	}
 	c := item{attrPK: str(executionPK(executionID)), attrSK: str(skCancels)}
-	if len(doc) <= cancelLimit {
+	if len(doc) <= sealLimit {
 		c[attrCancels] = str(string(doc))
 		return []item{c}, nil
 	}
 	items := []item{c}
 	packed := compressor.EncodeAll(doc, nil)
 	if len(packed) > recordLimit {
-		if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.Open }); i > 0 {
-			return encodeCancels(executionID, cancels[i:]) // it is about all there are
+		if open := allFrom(cancels); open != nil {
+			return encodeSeal(executionID, open)
 		}
-		return nil, fmt.Errorf("%w: the %d decisions to cancel activities take %d bytes compressed, of %d that fit: cancel more at once, or continue as new",
-			provider.ErrTooLarge, len(cancels), len(packed), recordLimit)
+		return nil, tooManyCancels(len(cancels), len(packed))
 	}
 	for at := 0; at < len(packed); at += partLimit {
 		items = append(items, item{
-			attrPK: str(executionPK(executionID)), attrSK: str(cancelPartSK(len(items) - 1)),
+			attrPK: str(executionPK(executionID)), attrSK: str(sealPartSK(len(items) - 1)),
 			attrZstd: &types.AttributeValueMemberB{Value: packed[at:min(at+partLimit, len(packed))]},
 		})
 	}
@@ -82,7 +162,7 @@ func encodeCancels(executionID string, cancels provider.Cancels) ([]item, error)
 	return items, nil
 }
 
-func cancelPartSK(n int) string { return fmt.Sprintf("%s#%03d", skCancels, n) }
+func sealPartSK(n int) string { return fmt.Sprintf("%s#%03d", skCancels, n) }
 
 // Bytes that a range and a bit take, about, where they are stored.
 const (
@@ -122,62 +202,14 @@ func (e *cancelEntry) cancel() provider.ActivityCancel {
 	return c
 }
 
-// ReadCancels reads c: one item, of at most one read unit unless ids are many and scattered.
-func (p *Provider) ReadCancels(ctx context.Context, executionID string) (provider.Cancels, error) {
-	c, err := p.getExecutionItem(ctx, executionID, skCancels)
-	if err != nil || len(c) == 0 {
-		return nil, err
-	}
-	doc := []byte(getString(c, attrCancels))
-	if parts := int(getNumber(c, attrParts)); parts > 0 {
-		if doc, err = p.readCancelParts(ctx, executionID, parts); err != nil {
-			return nil, err
-		}
-	}
-	return decodeCancels(executionID, doc)
-}
-
-func decodeCancels(executionID string, doc []byte) (provider.Cancels, error) {
+func decodeCancels(executionID, sk string, doc []byte) (provider.Cancels, error) {
 	var entries []cancelEntry
 	if err := json.Unmarshal(doc, &entries); err != nil {
-		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, executionPK(executionID), skCancels, err)
+		return nil, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, executionPK(executionID), sk, err)
 	}
 	cancels := make(provider.Cancels, len(entries))
 	for i := range entries {
 		cancels[i] = entries[i].cancel()
 	}
 	return cancels, nil
-}
-
-// readCancelParts joins the parts of a large record. A turn may write it anew meanwhile; what is torn does not unpack.
-func (p *Provider) readCancelParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
-	var packed bytes.Buffer
-	for n := range parts {
-		part, err := p.getExecutionItem(ctx, executionID, cancelPartSK(n))
-		if err != nil {
-			return nil, err
-		}
-		if b, ok := part[attrZstd].(*types.AttributeValueMemberB); ok {
-			packed.Write(b.Value)
-		}
-	}
-	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
-	if err != nil {
-		return nil, &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: fmt.Errorf("item %s %s: %w", executionPK(executionID), skCancels, err)}
-	}
-	return doc, nil
-}
-
-func (p *Provider) getExecutionItem(ctx context.Context, executionID, sk string) (item, error) {
-	var out *dynamodb.GetItemOutput
-	err := call(ctx, "DynamoDB.GetItem", "", func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}, ConsistentRead: aws.Bool(true),
-		})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out.Item, nil
 }

@@ -34,7 +34,7 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", t.InstanceID, err)
 	}
-	cancels, err := encodeCancels(t.Head.ExecutionID, t.Cancels)
+	cancels, err := encodeDecided(t)
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
 	}

@@ -2,9 +2,7 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -24,16 +22,12 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 	if d.over {
 		return p.endDamaged(ctx, &in, d)
 	}
-	cancels, err := p.ReadCancels(ctx, in.ExecutionID)
-	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
-		return err
-	}
 	now := p.now().UTC()
 	end := history.Event{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text}
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Parent: in.Parent, Unblocks: in.Status == provider.StatusBlocked,
 		Events:  []history.Event{end},
-		Cancels: append(slices.Clip(cancels), provider.ActivityCancel{Open: true, Reason: history.TerminalReason(end.Kind), At: now}),
+		Cancels: provider.Cancels{{Open: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
 	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: the end of a damaged history: %w", in.InstanceID, err)

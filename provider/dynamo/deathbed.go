@@ -120,8 +120,10 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 
 // keysOf leaves out of what a query reads all that may be large.
 func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
-	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous")
-	in.ExpressionAttributeNames = map[string]string{"#sk": attrSK, "#stub": attrStub, "#wm": attrWM, "#inbox": attrInbox, "#previous": attrPrevious}
+	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
+	in.ExpressionAttributeNames = map[string]string{
+		"#sk": attrSK, "#stub": attrStub, "#wm": attrWM, "#inbox": attrInbox, "#previous": attrPrevious, "#ttl": attrTTL,
+	}
 	return in
 }
 

@@ -45,20 +45,24 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 		return false, err
 	}
 	rest := remainsOf(items)
-	cancels, readable := cancelsOf(executionID, items)
+	cancels, readable := sealOf(executionID, items)
 	if rest.previous != "" || !readable {
 		return false, nil
 	}
 	now := p.now().UTC()
-	record, err := encodeCancels(executionID, cancels.Deleted(now))
+	record, err := encodeSeal(executionID, cancels.Deleted(now))
 	if err != nil || len(record) != 1 {
 		return false, nil //nolint:nilerr // too large: step by step then
 	}
-	record[0][attrTTL] = unix(now.Add(tombstoneLife))
+	ttl := unix(now.Add(tombstoneLife))
+	record[0][attrTTL] = ttl
 	for sequence := range rest.last + 1 {
 		record = append(record, p.stub(executionID, sequence))
 	}
 	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark)}}, p.puts(record)...)
+	for _, sk := range rest.decided {
+		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
+	}
 	for _, sk := range rest.others {
 		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
 			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
@@ -100,8 +104,8 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position) *types.
 	return put
 }
 
-// cancelsOf finds the cancel record among an execution's items; readable is false where it has parts, or is damaged.
-func cancelsOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
+// sealOf finds c among an execution's items; readable is false where it has parts, or is damaged.
+func sealOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
 	for _, it := range items {
 		if getString(it, attrSK) != skCancels {
 			continue
@@ -109,7 +113,7 @@ func cancelsOf(executionID string, items []item) (cancels provider.Cancels, read
 		if getNumber(it, attrParts) > 0 || !json.Valid([]byte(getString(it, attrCancels))) {
 			return nil, false
 		}
-		cancels, err := decodeCancels(executionID, []byte(getString(it, attrCancels)))
+		cancels, err := decodeCancels(executionID, skCancels, []byte(getString(it, attrCancels)))
 		return cancels, err == nil
 	}
 	return nil, true

@@ -115,13 +115,14 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	return append(writes, types.TransactWriteItem{Update: mark}), nil
 }
 
-// deletedCancels makes the items of a deleted execution's cancel record. One that is beyond reading gives way.
+// deletedCancels makes the items of the mark that a deletion leaves: what turns have decided stands. A record of the release before that
+// is beyond reading gives way.
 func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]item, error) {
-	before, err := p.ReadCancels(ctx, executionID)
+	before, err := p.readSeal(ctx, executionID)
 	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return nil, err
 	}
-	return encodeCancels(executionID, before.Deleted(now))
+	return encodeSeal(executionID, before.Deleted(now))
 }
 
 // mark makes an instance Deleting, on the condition that the execution is still its current one. What its tombstone is to say of

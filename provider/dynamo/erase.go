@@ -72,11 +72,14 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 }
 
 // erasures are what erases an item: a stub for a segment, and for the places before it that a damaged history lacks; and all but the cancel record goes
-// that is not a segment's first part: records of activities, marks, further parts.
+// that is not a segment's first part: records of activities, marks, further parts. The cancel record is given an end.
 func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it item, due *int64) (writes []func() error) {
 	sk := getString(it, attrSK)
-	if sk == skCancels || strings.HasPrefix(sk, skCancels+"#") {
+	switch {
+	case isSeal(sk), isDecided(sk) && it[attrTTL] != nil:
 		return nil
+	case isDecided(sk):
+		return []func() error{func() error { return p.last(ctx, instanceID, executionID, sk) }}
 	}
 	sequence, part, err := parseSegmentSK(sk)
 	if !strings.HasPrefix(sk, skSegments) || err != nil || part > 0 {
@@ -104,6 +107,7 @@ type remains struct {
 	last     int64          // the sequence of the last segment
 	stubs    map[int64]bool // which are stubs already
 	others   []string       // sort keys of what is not kept: parts beyond the first, records of activities
+	decided  []string       // and of what turns have cancelled
 	previous string
 	// watermark is the last message that was consumed.
 	watermark provider.Position
@@ -113,7 +117,10 @@ func remainsOf(items []item) remains {
 	r := remains{stubs: map[int64]bool{}}
 	for _, it := range items {
 		sk := getString(it, attrSK)
-		if sk == skCancels || strings.HasPrefix(sk, skCancels+"#") {
+		if isDecided(sk) {
+			r.decided = append(r.decided, sk)
+		}
+		if isSeal(sk) || isDecided(sk) {
 			continue
 		}
 		sequence, part, err := parseSegmentSK(sk)
@@ -146,7 +153,35 @@ func (p *Provider) stub(executionID string, sequence int64) item {
 	}
 }
 
-// keepCancels lets the cancel record of a deleted execution last as long as a message can.
+// isSeal reports whether a sort key is that of c, or of a part of it.
+func isSeal(sk string) bool { return sk == skCancels || strings.HasPrefix(sk, skCancels+"#") }
+
+// isDecided reports whether a sort key is that of what turns have cancelled.
+func isDecided(sk string) bool {
+	return strings.HasPrefix(sk, skDecided) || strings.HasPrefix(sk, skBlocks)
+}
+
+// lasting is the update by which what a turn has cancelled lasts as long as a message can.
+func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *types.Update {
+	return &types.Update{
+		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
+		UpdateExpression:         aws.String("SET #ttl = :ttl"),
+		ExpressionAttributeNames: map[string]string{"#ttl": attrTTL}, ExpressionAttributeValues: item{":ttl": ttl},
+	}
+}
+
+func (p *Provider) last(ctx context.Context, instanceID, executionID, sk string) error {
+	u := p.lasting(executionID, sk, unix(p.now().Add(tombstoneLife)))
+	return call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
+		_, err := p.table.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
+			ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+		})
+		return err
+	})
+}
+
+// keepCancels lets the mark of a deleted execution last as long as a message can.
 func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID string) error {
 	now := p.now().UTC()
 	record, err := p.deletedCancels(ctx, executionID, now)

@@ -65,7 +65,11 @@ const (
 	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
-	skCancels  = "c"
+	// What a turn has cancelled lies under its segment's number, and sorts before c: so one query reads what was decided from a segment
+	// on, and c with it.
+	skDecided = "b#"
+	skCancels = "c"  // all is cancelled, since the instance is deleted; in releases before this one, the whole record
+	skBlocks  = "f#" // and the number of its last segment: what so many turns have cancelled, once more
 
 	skActivities = "a#" // and the id: what workers leave of activities
 	skRetries    = "r#" // and the id: which attempt an activity is at that has failed before

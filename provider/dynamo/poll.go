@@ -98,29 +98,42 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	return d, nil
 }
 
+// cancelsAsked are what is cancelled of an execution, as far as its work items do not know it.
+type cancelsAsked struct {
+	from    int64
+	cancels provider.Cancels
+}
+
 // RenewWorkItemLocks extends the visibility of the records while it reads what is cancelled of each execution, once.
 func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
 	records := make([]provider.Record, len(items))
-	cancels := map[string]*provider.Cancels{}
+	asked := map[string]*cancelsAsked{}
 	for i := range items {
-		records[i], cancels[items[i].ExecutionID] = items[i].Record, new(provider.Cancels)
+		it := &items[i]
+		records[i] = it.Record
+		from := max(it.Segment, it.CancelsFrom)
+		if x := asked[it.ExecutionID]; x != nil {
+			x.from = min(x.from, from)
+		} else {
+			asked[it.ExecutionID] = &cancelsAsked{from: from}
+		}
 	}
 	var lost []provider.Record
 	calls := []func() error{func() (err error) {
 		lost, err = p.RenewRecords(ctx, queue, lock, records...)
 		return err
 	}}
-	for _, executionID := range slices.Sorted(maps.Keys(cancels)) {
-		into := cancels[executionID]
+	for _, executionID := range slices.Sorted(maps.Keys(asked)) {
+		x := asked[executionID]
 		calls = append(calls, func() (err error) {
-			*into, err = p.ReadCancels(ctx, executionID)
+			x.cancels, _, err = p.ReadCancels(ctx, executionID, x.from)
 			return err
 		})
 	}
 	err := together(calls...)
 	renewals := make([]provider.Renewal, len(items))
 	for i := range items {
-		renewals[i].Cancel = cancels[items[i].ExecutionID].Of(items[i].ActivityID)
+		renewals[i].Cancel = asked[items[i].ExecutionID].cancels.Of(items[i].ActivityID)
 		renewals[i].Lost = slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == items[i].Record.ID })
 	}
 	return renewals, err

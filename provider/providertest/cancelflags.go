@@ -2,7 +2,9 @@ package providertest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -20,6 +22,12 @@ func cancelFlags() group {
 		{name: "MassCancelFragmented", run: massCancelFragmented},
 		{name: "AnyIDsInAnyOrder", run: anyCancels},
 		{name: "CancelIsIdempotentFirstReasonWins", run: firstReasonWins},
+		{name: "ALaterTurnAddsToTheRecord", run: laterTurnAdds},
+		{name: "TheRecordOfManyTurnsReadsTheSameFromAnySegment", run: manyCancellingTurns},
+		{name: "WhoReadsOnMissesNothing", run: readingOn},
+		{name: "AReadOfTheRecordIsNeverBehind", run: strongCancels, needs: []Capability{StaleReads}},
+		{name: "ATurnThatCancelsMoreThanAnItemHolds", run: severalItems},
+		{name: "ATurnThatCancelsMoreThanACommitHolds", run: tooManyCancels},
 		{name: "CancelUnknownIsHarmless", run: cancelUnknown},
 		{name: "RenewSurfacesCancelFlag", run: renewSurfaces, needs: []Capability{Polling}},
 		{name: "RenewExtendsLockWhenCancelled", run: renewExtendsCancelled, needs: []Capability{Polling}, visibility: shortLock},
@@ -31,6 +39,8 @@ func cancelFlags() group {
 		{name: "AnEndWithWorkOutstandingCancelsAll", run: endCancelsAll},
 		{name: "ALargeTurnThatCancelsCommitsWhole", run: largeCancel},
 		{name: "OrphanActivityAfterDelete", run: orphanAfterDelete},
+		{name: "ALateTurnCancelsNothingOfWhatIsDeleted", run: lateCancelAfterDelete},
+		{name: "TheEndOfADamagedHistoryCancelsTheRest", run: damagedEndCancels, needs: []Capability{Corruption}},
 		{name: "AnUnreachableRecordIsAnError", run: unreadableCancels, needs: []Capability{Faults}},
 	}}
 }
@@ -48,17 +58,20 @@ func cancels(reason string, ids ...history.Range) history.Event {
 
 func one(id int64) history.Range { return history.Range{First: id, Last: id} }
 
-// recordTurn is a turn with this record: of more activities than its history has, which is all the same to a provider.
-func (e *execution) recordTurn(record ...history.Event) *provider.Turn {
-	t := e.turn(turnStarted())
-	t.Cancels = provider.CancelsOf(record)
-	return t
+// recordTurn is a turn that decides this: of more activities than its history has, which is all the same to a provider.
+func (e *execution) recordTurn(decided ...history.Event) *provider.Turn {
+	return e.deciding(e.turn(turnStarted()), provider.CancelsOf(decided))
 }
 
-// cancelTurn is a turn with the record that its history comes to.
-func (e *execution) cancelTurn(before provider.Cancels, events ...history.Event) *provider.Turn {
+// cancelTurn is a turn that decides what its events say.
+func (e *execution) cancelTurn(events ...history.Event) *provider.Turn {
 	t := e.turn(events...)
-	t.Cancels = slices.Concat(before, provider.CancelsOf(t.Events))
+	return e.deciding(t, provider.CancelsOf(t.Events))
+}
+
+func (e *execution) deciding(t *provider.Turn, cancels provider.Cancels) *provider.Turn {
+	t.Cancels = cancels
+	_, t.CancelBlock = e.block.Add(t.Head.Segment+1, cancels)
 	return t
 }
 
@@ -66,14 +79,22 @@ func (e *execution) ack(t *provider.Turn) {
 	e.f.t.Helper()
 	_, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
 	e.f.must(err)
+	e.block, _ = e.block.Add(t.Head.Segment+1, t.Cancels)
 	e.follow(t)
 }
 
+// cancels is the whole record of an execution.
 func (f *fixture) cancels(executionID string) provider.Cancels {
 	f.t.Helper()
-	c, err := f.p.ReadCancels(f.ctx(), executionID)
-	f.must(err)
+	c, _ := f.cancelsFrom(executionID, 0)
 	return c
+}
+
+func (f *fixture) cancelsFrom(executionID string, from int64) (c provider.Cancels, next int64) {
+	f.t.Helper()
+	c, next, err := f.p.ReadCancels(f.ctx(), executionID, from)
+	f.must(err)
+	return c, next
 }
 
 // wantReasons fails unless activities 1 to len(want) are cancelled for these reasons; "" is not.
@@ -95,7 +116,7 @@ func fetchSurfaces(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
 	f.behind()
-	t := e.cancelTurn(nil, turnStarted(), cancels("select_loser", one(3)))
+	t := e.cancelTurn(turnStarted(), cancels("select_loser", one(3)))
 	e.ack(t)
 	items := f.work(Queue)
 	if len(items) != 2 {
@@ -110,7 +131,7 @@ func enqueueAndCancel(f *fixture) {
 	e := f.start("a")
 	f.behind()
 	writes := f.count(Write)
-	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	writes.want(1, "the turn and its flags are one write")
 	e.wantReasons("", "", "requested")
 	items := f.work(Queue)
@@ -121,7 +142,7 @@ func enqueueAndCancel(f *fixture) {
 
 func failedAckLeavesNoFlag(f *fixture) {
 	e := f.start("a")
-	loser := e.cancelTurn(nil, turnStarted(), activity(OtherQueue), cancels("requested", one(3)))
+	loser := e.cancelTurn(turnStarted(), activity(OtherQueue), cancels("requested", one(3)))
 	e.commit(turnStarted(), activity(Queue))
 	_, err := f.p.AckOrchestrationItem(f.ctx(), loser)
 	f.wantIs(err, provider.ErrConflict)
@@ -134,7 +155,7 @@ func failedAckLeavesNoFlag(f *fixture) {
 func refusedLeavesNoFlag(f *fixture) {
 	e := f.start("a")
 	f.Fail(Fault{On: Write, How: Refused, Times: 1})
-	_, err := f.p.AckOrchestrationItem(f.ctx(), e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	_, err := f.p.AckOrchestrationItem(f.ctx(), e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	f.wantPermanent(err)
 	e.wantReasons("", "", "")
 	e.wantSegments()
@@ -143,7 +164,7 @@ func refusedLeavesNoFlag(f *fixture) {
 func lostCancel(f *fixture) {
 	e := f.start("a")
 	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
-	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	if e.wantReasons("", "", "requested"); hits() != 1 {
 		f.t.Errorf("%d responses lost, want 1", hits())
 	}
@@ -243,13 +264,150 @@ func anyCancels(f *fixture) {
 
 func firstReasonWins(f *fixture) {
 	e := f.start("a")
-	first := e.cancelTurn(nil, turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3)))
+	first := e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3)))
 	e.ack(first)
-	second := e.cancelTurn(first.Cancels, turnStarted(), cancels("requested", one(3), one(4)))
+	second := e.cancelTurn(turnStarted(), cancels("requested", one(3), one(4)))
 	e.ack(second)
 	e.wantReasons("", "", "select_loser", "requested")
 	f.redispatch(e, at(1))
 	e.wantReasons("", "", "select_loser", "requested")
+}
+
+// laterTurnAdds: a turn says what it decides, and nothing of what was decided before. That stands, and comes first.
+func laterTurnAdds(f *fixture) {
+	e := f.start("a")
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), activity(Queue), cancels("select_loser", one(3)), cancels("timeout", one(4))))
+	e.commit(turnStarted())
+	e.ack(e.cancelTurn(turnStarted(), cancels("requested", one(5))))
+	e.ack(e.cancelTurn(turnStarted(), cancels("timeout", one(3), one(4), one(5))))
+	e.wantReasons("", "", "select_loser", "timeout", "requested", "")
+	var order []string
+	for _, c := range f.cancels(e.head.ExecutionID) {
+		order = append(order, c.Reason)
+	}
+	f.wantEqual("decisions", order, []string{"select_loser", "timeout", "requested", "timeout"})
+}
+
+// manyCancellingTurns: more than a few blocks, some turns of which cancel nothing. Whoever reads from a segment finds all that was decided
+// from there on, as it was decided; of what was decided before he finds that or nothing.
+func manyCancellingTurns(f *fixture) {
+	const turns = 3*provider.CancelBlockTurns + 20
+	e := f.start("a")
+	decidedIn := map[int64]int64{} // by activity
+	var again history.Range
+	for n := range int64(turns) {
+		if n%7 == 3 {
+			e.ack(e.cancelTurn(turnStarted()))
+		}
+		ids := []history.Range{{First: 10 * n, Last: 10*n + n%3}, one(10*n + 5)}
+		t := e.recordTurn(cancels(reasonOf(n), ids...), cancels("too late", again, one(10*n+5)))
+		e.ack(t)
+		for _, r := range ids {
+			for id := r.First; id <= r.Last; id++ {
+				decidedIn[id] = t.Head.Segment + 1
+			}
+		}
+		again = ids[0]
+	}
+	last := e.head.Segment
+	for _, from := range []int64{0, 1, 2, 73, 74, 75, 76, 77, 148, 149, 150, 151, last - 90, last - 70, last - 20, last - 1, last, last + 1} {
+		record, _ := f.cancelsFrom(e.head.ExecutionID, from)
+		for id := range int64(10 * turns) {
+			segment, decided := decidedIn[id]
+			switch got := record.Of(id).Reason; {
+			case decided && segment >= from && got != reasonOf(id/10), !decided && got != "":
+				f.t.Fatalf("from segment %d: activity %d, cancelled in segment %d (%v), has the reason %q, want %q", from, id, segment, decided, got, reasonOf(id/10))
+			}
+		}
+	}
+}
+
+func reasonOf(n int64) string { return "reason " + text(n) }
+
+// readingOn: who has read to an end goes on there, and finds what was decided since, and what is open.
+func readingOn(f *fixture) {
+	e := f.start("a")
+	x := e.head.ExecutionID
+	e.commit(turnStarted(), activity(Queue), activity(Queue))
+	known, next := f.cancelsFrom(x, 1)
+	if len(known) > 0 {
+		f.t.Errorf("nothing is cancelled, and the record says %s", text(known))
+	}
+	for n := range int64(provider.CancelBlockTurns + 40) {
+		e.ack(e.recordTurn(cancels(reasonOf(n), one(100+n))))
+		if n%10 != 0 {
+			continue
+		}
+		known, next = f.cancelsFrom(x, next)
+		if got := known.Of(100 + n).Reason; got != reasonOf(n) {
+			f.t.Errorf("activity %d: %q", 100+n, got)
+		}
+		f.Pass(shortPass)
+	}
+	e.commit(turnStarted())
+	quiet, _ := f.cancelsFrom(x, e.head.Segment)
+	if len(quiet) > 0 {
+		f.t.Errorf("from the last segment on nothing is cancelled, and the record says %s", text(quiet))
+	}
+	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
+	for _, from := range []int64{1, next, e.head.Segment, e.head.Segment + 100} {
+		if known, _ = f.cancelsFrom(x, from); !known.Of(3).Deleted {
+			f.t.Errorf("from segment %d on nobody is told that the instance is deleted: %s", from, shorten(text(known)))
+		}
+	}
+}
+
+// shortPass is a moment, in real time too.
+const shortPass = 10 * time.Millisecond
+
+func strongCancels(f *fixture) {
+	e := f.start("a")
+	e.ack(e.recordTurn(cancels("requested", one(3))))
+	f.Lag(3)
+	e.ack(e.recordTurn(cancels("timeout", one(4))))
+	e.wantReasons("", "", "requested", "timeout")
+}
+
+// severalItems: reasons that do not compress, twice as many as an item of most stores holds.
+func severalItems(f *fixture) {
+	e := f.start("a")
+	t := e.turn(turnStarted())
+	for id := range int64(600) {
+		t.Cancels = append(t.Cancels, provider.ActivityCancel{IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.now()})
+	}
+	e.ack(t)
+	e.ack(e.recordTurn(cancels("requested", one(3), one(9999))))
+	for _, from := range []int64{0, 1} {
+		record, _ := f.cancelsFrom(e.head.ExecutionID, from)
+		for i := range t.Cancels {
+			if got := record.Of(int64(i + 3)).Reason; got != t.Cancels[i].Reason {
+				f.t.Fatalf("from segment %d: activity %d: %q, want %q", from, i+3, shorten(got), shorten(t.Cancels[i].Reason))
+			}
+		}
+		f.wantEqual("the reason of another turn", record.Of(9999).Reason, "requested")
+	}
+}
+
+// gibberish is text that does not compress, another with each seed.
+func gibberish(seed uint64, n int) string {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('!' + rng.IntN('~'-'!'))
+	}
+	return string(b)
+}
+
+func tooManyCancels(f *fixture) {
+	e := f.start("a")
+	t := e.turn(turnStarted())
+	for id := range int64(6 << 10) {
+		t.Cancels = append(t.Cancels, provider.ActivityCancel{IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.now()})
+	}
+	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
+	f.wantIs(err, provider.ErrTooLarge)
+	e.wantReasons("", "", "")
+	e.wantSegments()
 }
 
 func cancelUnknown(f *fixture) {
@@ -274,7 +432,7 @@ func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 		f.t.Fatalf("%d work items, %d cannot be read", len(items), len(unreadable))
 	}
 	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
-	e.ack(e.cancelTurn(nil, turnStarted(), cancels("requested", one(4))))
+	e.ack(e.cancelTurn(turnStarted(), cancels("requested", one(4))))
 	return items
 }
 
@@ -337,7 +495,7 @@ func renewUnreadable(f *fixture) {
 // ackWithoutCompletion: a cancelled activity that is not run is acknowledged: nobody is told anything, and its record is gone.
 func ackWithoutCompletion(f *fixture) {
 	e := f.quiet("a")
-	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{{LockedWorkItem: f.locked(Queue)[0]}})
 	f.must(err)
 	if len(failed) > 0 {
@@ -371,7 +529,7 @@ func attemptsOfCancelled(f *fixture) {
 // completionAfterCancel: the outcome is accepted and sent. That the code is not told of it is the turn's.
 func completionAfterCancel(f *fixture) {
 	e := f.start("a")
-	e.ack(e.cancelTurn(nil, turnStarted(), activity(Queue), cancels("requested", one(3))))
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	f.messages()
 	done := provider.CompletedWorkItem{LockedWorkItem: f.locked(Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{done})
@@ -402,14 +560,14 @@ func endCancelsAll(f *fixture) {
 	e.commit(turnStarted(), activity(Queue))
 	by := cancels("orchestration_terminal_completed", one(3))
 	by.RequestedBy = history.RequestedByEngine
-	e.ack(e.cancelTurn(nil, turnStarted(), by, ended("1")))
+	e.ack(e.cancelTurn(turnStarted(), by, ended("1")))
 	e.wantReasons(slices.Repeat([]string{"orchestration_terminal_completed"}, 5)...)
 	f.wantStatus("a", provider.StatusCompleted)
 }
 
 func largeCancel(f *fixture) {
 	e := f.start("a")
-	t := e.cancelTurn(nil, turnStarted(), bulky(900<<10), cancels("requested", one(3)))
+	t := e.cancelTurn(turnStarted(), bulky(900<<10), cancels("requested", one(3)))
 	e.ack(t)
 	e.wantSegments(t)
 	e.wantReasons("", "", "requested")
@@ -421,7 +579,7 @@ func orphanAfterDelete(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
 	next := e.continueAs("x2", completed(3))
-	t := next.cancelTurn(nil, turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(4)))
+	t := next.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(4)))
 	next.ack(t)
 	queued := f.locked(Queue)
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
@@ -437,8 +595,33 @@ func orphanAfterDelete(f *fixture) {
 	}
 }
 
+// lateCancelAfterDelete: the turn was under way when the instance was deleted.
+func lateCancelAfterDelete(f *fixture) {
+	e := f.start("a")
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3))))
+	late := e.cancelTurn(turnStarted(), cancels("requested", one(4)))
+	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
+	_, err := f.p.AckOrchestrationItem(f.ctx(), late)
+	f.wantIs(err, provider.ErrConflict)
+	e.wantReasons("instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
+	if record := f.cancels(e.head.ExecutionID); !record.Of(3).Deleted || !record.Of(4).Deleted {
+		f.t.Errorf("nobody is told that the instance is deleted: %s", text(record))
+	}
+}
+
+// damagedEndCancels: what turns have decided stands, though nobody can read the history.
+func damagedEndCancels(f *fixture) {
+	e := f.quiet("a")
+	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3))))
+	e.commit(turnStarted())
+	f.Damage(e.instance.ExecutionID, 1, Undecodable)
+	f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "a"})
+	f.must(f.p.TerminateDamaged(f.ctx(), &f.messages()[0]))
+	e.wantReasons("orchestration_terminal_terminated", "orchestration_terminal_terminated", "select_loser", "orchestration_terminal_terminated")
+}
+
 func unreadableCancels(f *fixture) {
 	f.Fail(Fault{On: Read, How: Refused, Times: 1})
-	_, err := f.p.ReadCancels(f.ctx(), "x")
+	_, _, err := f.p.ReadCancels(f.ctx(), "x", 0)
 	f.wantPermanent(err)
 }

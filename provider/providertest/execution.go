@@ -15,6 +15,7 @@ type execution struct {
 	head     provider.Head
 	next     int64 // id of the next event
 	base     int   // the message that its first segment consumed
+	block    provider.CancelBlock
 }
 
 // at is the position of a message, of an inbox that only the test knows.

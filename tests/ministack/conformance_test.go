@@ -25,10 +25,10 @@ func TestConformance(t *testing.T) {
 	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
-		Want: providertest.Report{Ran: 321, NotApplicable: []string{
+		Want: providertest.Report{Ran: 328, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
-			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain",
+			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/AReadOfTheRecordIsNeverBehind",
 			"activity records/RecordsAreReadStrongly",
 			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
