@@ -121,6 +121,15 @@ func Sleep(ctx *OrchestrationContext, d time.Duration) error {
 	return err
 }
 
+// endedError is what a task failed with that was cancelled by itself, or whose end was waited for.
+func endedError(t *replay.Task, f *history.Failure) error {
+	e := &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, Ended: CancelEnd(f.Ended)}
+	if c := t.EndedWith(); c != nil {
+		e.scope = cancelledError(c)
+	}
+	return e
+}
+
 // errorOf is what a task failed with, as its awaiter sees it; nil when it did not fail.
 func errorOf(t *replay.Task) error {
 	f := t.Failure()
@@ -130,7 +139,7 @@ func errorOf(t *replay.Task) error {
 	case t.Cancellation() != nil:
 		return cancelledError(t.Cancellation())
 	case t.IsCancelled():
-		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
+		return endedError(t, f)
 	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
 		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
 	case t.Kind() == history.TimerCreated:

@@ -48,14 +48,22 @@ type CancelledError struct {
 	Reason CancelReason
 	// Message is the text of whoever cancelled; it may be empty.
 	Message string
+	// Ended is how it really ended, of a call that asked for that with [WaitForCancellation], once it is known. Else it is empty.
+	Ended CancelEnd
+	// scope is the error of the scope that it was cancelled with; nil where that was not so, or it is the very error.
+	scope error
 }
 
 // Error implements error.
 func (e *CancelledError) Error() string {
-	if e.Message == "" {
-		return fmt.Sprintf("cancelled (%s)", e.Reason)
+	why := string(e.Reason)
+	if e.Ended != "" {
+		why += ", " + string(e.Ended)
 	}
-	return fmt.Sprintf("cancelled (%s): %s", e.Reason, e.Message)
+	if e.Message == "" {
+		return fmt.Sprintf("cancelled (%s)", why)
+	}
+	return fmt.Sprintf("cancelled (%s): %s", why, e.Message)
 }
 
 // Is makes it a context.DeadlineExceeded or context.Canceled.

@@ -31,6 +31,13 @@ import (
 // The context that undo is given is not cancelled when ctx is, or the instance, so that what it waits for is done. What undo fails with is
 // joined to the error, and stops no other Compensate.
 //
+// Of the calls that were made through ctx, or a scope under it, with [WaitForCancellation], none runs any more when undo begins: those
+// that are cancelled are waited for until they have really ended, and those that are outstanding, since the function failed beside
+// them, are cancelled before (ReasonDroppedFuture). So a charge is not refunded before it is made, and the undo of a parent does not
+// overtake that of its child. Of several Compensates the first to undo does all the waiting. The other calls are left as they are. Who
+// does one thing that is to be undone beside another gives it a scope of its own ([WithCancel]): else a failure of one cancels the
+// calls of both. The context of [WithoutCancel] is no scope of its own: through that nothing is cancelled, and what is already is waited for.
+//
 // It is to be deferred itself: within another deferred function it does not hear of panics. It panics when err or undo is nil.
 func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationContext) error) {
 	switch {
@@ -43,7 +50,7 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	}
 	if r := recover(); r != nil {
 		f := replay.Panicked(r) // while its stack is there
-		if failed := undo(WithoutCancel(ctx)); failed != nil {
+		if failed := ctx.undo(undo); failed != nil {
 			f.Message = bounded(failed.Error() + "\nwhile undoing what had been done before: " + f.Message)
 		}
 		panic(&compensatedPanic{f})
@@ -51,9 +58,15 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	if *err == nil || ctx.continuesOn(*err) {
 		return
 	}
-	if failed := undo(WithoutCancel(ctx)); failed != nil {
+	if failed := ctx.undo(undo); failed != nil {
 		*err = errors.Join(*err, failed)
 	}
+}
+
+// undo waits for the ends of the calls of the scope that asked for it, and then undoes.
+func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
+	ctx.replay.AwaitEnds(string(ReasonDroppedFuture))
+	return undo(WithoutCancel(ctx))
 }
 
 // compensatedPanic is a panic that goes on after something was undone, with the stack of where it began.

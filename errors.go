@@ -23,8 +23,9 @@ type ActivityError struct {
 	// error that wraps others it is the outermost that has a type of its own.
 	Type    string
 	Message string
-	// Reason says why an activity was cancelled; it is empty when it was not.
+	// Reason says why an activity was cancelled; it is empty when it was not. Ended is that of the *CancelledError, if it was one.
 	Reason CancelReason
+	Ended  CancelEnd
 	// NonRetryable says that the activity marked the error with NonRetryable.
 	NonRetryable bool
 	// Cause is what the error wrapped; nil when nothing.
@@ -36,7 +37,7 @@ type ActivityError struct {
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
 	return &ActivityError{
 		Activity: name, ActivityID: id,
-		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined),
 	}
 }
@@ -54,7 +55,7 @@ func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 }
 
 // SubOrchestrationError is the failure of a sub-orchestration, as the orchestration that called it sees it. errors.As finds a
@@ -67,8 +68,9 @@ type SubOrchestrationError struct {
 	// an "ActivityError", with what the activity failed with as its Cause.
 	Type    string
 	Message string
-	// Reason says why the orchestration was cancelled; it is empty when it was not.
+	// Reason says why the orchestration was cancelled; it is empty when it was not. Ended is that of the *CancelledError, if it was one.
 	Reason CancelReason
+	Ended  CancelEnd
 	// NonRetryable says that the error was marked with NonRetryable.
 	NonRetryable bool
 	// Cause is what the error wrapped; nil when nothing.
@@ -80,7 +82,7 @@ type SubOrchestrationError struct {
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
 	return &SubOrchestrationError{
 		Orchestration: name, InstanceID: instanceID,
-		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined),
 	}
 }
@@ -98,7 +100,7 @@ func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure(
 
 // failure is the error as it came.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 }
 
 // TimeoutError says that something ran out of time. errors.Is finds context.DeadlineExceeded in it.

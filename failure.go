@@ -63,7 +63,7 @@ func failureOfDepth(err error, depth int) *history.Failure {
 	case nil:
 		return f
 	case *CancelledError:
-		f.Reason = string(e.Reason)
+		f.Reason, f.Ended = string(e.Reason), string(e.Ended)
 		if err == error(e) { //nolint:errorlint // the very error: its text is made of its reason and message
 			f.Message = bounded(e.Message)
 		}
@@ -203,7 +203,7 @@ func engineError(f *history.Failure) error {
 	case history.TypeTimeout:
 		return &TimeoutError{Message: f.Message}
 	case history.TypeCancelled:
-		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message}
+		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, Ended: CancelEnd(f.Ended)}
 	case history.TypePayloadTooLarge:
 		return parsePayloadTooLarge(f.Message)
 	default:

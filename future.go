@@ -21,11 +21,12 @@ type Awaitable interface {
 	outcome() (*replay.Task, error)
 }
 
-// IsDone reports whether the future has settled: with a value, with an error, or because it was cancelled.
+// IsDone reports whether the future has settled: with a value, with an error, or because it was cancelled; of a call that asked for
+// [WaitForCancellation], because that has ended as well.
 func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 
 // Cancel gives up what the future stands for, with the reason ReasonRequested. A message of more than 4 KiB is cut, and says so. The
-// future settles at once with a *CancelledError; an activity that runs is told by its context. A future that has settled is left alone, but for an external
+// future settles with a *CancelledError, at once but for a call that asked for [WaitForCancellation]; an activity that runs is told by its context. A future that has settled is left alone, but for an external
 // event that the code was not told of: that goes back to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 

@@ -23,7 +23,7 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 }
 
 // Select is WhenAny, and cancels the losers with the reason ReasonSelectLoser, in the order of the arguments: their futures
-// settle with a *CancelledError. A loser that has settled as well is left alone, but for an external event, which goes back to the
+// settle with a *CancelledError, which Select does not wait for. A loser that has settled as well is left alone, but for an external event, which goes back to the
 // head of its queue. When the scope of ctx is cancelled nobody has won, and futures of other scopes are left alone.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if len(fs) == 0 {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -76,11 +77,18 @@ func (c *Client) checkCancellable(ctx context.Context, in provider.Instance, act
 	switch {
 	case len(events) == 0:
 		return ErrActivityNotFound
-	case provider.Settled([]provider.Segment{{Events: events}})[activityID]:
+	case provider.Settled([]provider.Segment{{Events: events}})[activityID] || isCancelled(events, activityID):
 		return fmt.Errorf("it is over: %w", ErrNotCancellable)
 	case events[len(events)-1].Kind.Terminal():
 		return fmt.Errorf("its execution is over: %w", ErrNotCancellable)
 	default:
 		return nil
 	}
+}
+
+// isCancelled reports whether a cancel of an activity is decided, or waits to be by an instance that is blocked.
+func isCancelled(events []history.Event, activityID int64) bool {
+	return slices.ContainsFunc(events, func(e history.Event) bool {
+		return e.Kind == history.ActivityCancelRequested && slices.Contains(e.Sources(), activityID) || isCancelled(e.Inputs, activityID)
+	})
 }

@@ -63,6 +63,10 @@ const (
 	EndCancelled    = CancelEnd("cancelled")              // of an instance: it ended Cancelled
 	EndFailed       = CancelEnd("failed")                 // of an instance: it ended otherwise than Cancelled, without a result
 	EndRefused      = CancelEnd("refused")                // of a sub-orchestration: it could not be cancelled, and Error says why
+	// Of an activity whose call asked for perdure.WaitForCancellation: its worker died, or had to stop, before it told of an end; its
+	// schedule-to-close time was over before anybody did.
+	EndWorkerGone = CancelEnd(history.EndWorkerGone)
+	EndTimedOut   = CancelEnd(history.EndTimedOut)
 )
 
 // Cancellations is what was cancelled in an execution, in the order in which it was decided: what is added comes last.
@@ -212,7 +216,7 @@ func (l *cancelLog) add(e *history.Event) {
 	case history.OrchestrationStarted:
 		l.name, l.scheduled, l.places = e.Name, map[int64]history.Event{}, map[int64]int{}
 	case history.ActivityScheduled, history.SubOrchestrationScheduled:
-		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID}
+		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID, Cancel: e.Cancel}
 	case history.CancelRequested:
 		if l.asked == 0 {
 			l.decided(e, e.ID, TargetInstance)
@@ -269,7 +273,7 @@ func (l *cancelLog) ended(e *history.Event) {
 	case history.ActivityCompleted, history.SubOrchestrationCompleted, history.OrchestrationCompleted:
 		c.End = EndFinished
 	case history.ActivityFailed:
-		c.End = EndStopped
+		c.End = l.failedAs(e)
 	case history.OrchestrationCancelled:
 		c.End = EndCancelled
 	case history.SubOrchestrationCancelFailed:
@@ -288,6 +292,28 @@ func (l *cancelLog) ended(e *history.Event) {
 		return
 	}
 	c.EndedAt = e.Time
+	if e.Cancel != nil && e.Cancel.SeenAt != nil {
+		c.SeenAt = *e.Cancel.SeenAt
+	}
+}
+
+// failedAs is how an activity ended that was cancelled, by the failure that history has of it.
+func (l *cancelLog) failedAs(e *history.Event) CancelEnd {
+	if from := l.scheduled[e.SourceEventID]; !from.Waits() {
+		return EndStopped
+	}
+	switch history.EndOf(e) {
+	case history.EndNeverBegan:
+		return EndNeverStarted
+	case history.EndGivenUp:
+		return EndLeaked
+	case history.EndWorkerGone:
+		return EndWorkerGone
+	case history.EndTimedOut:
+		return EndTimedOut
+	default:
+		return EndStopped
+	}
 }
 
 // witness takes what a worker has left: it was there, and history heard of it later.
@@ -297,5 +323,8 @@ func (l *cancelLog) witness(r *provider.ActivityRecord) {
 		return
 	}
 	c := &l.items[place]
+	if r.End == provider.EndNeverStarted && c.End != "" {
+		return // in the delivery that found it cancelled: how it ended before, history tells
+	}
 	c.SeenAt, c.EndedAt, c.End = r.SeenAt, r.EndedAt, CancelEnd(r.End)
 }

@@ -54,6 +54,11 @@ type PendingItem struct {
 	// so, or one has begun it since. Of an activity without this, a heartbeat and a failure nobody knows whether it has begun.
 	UnknownAt    time.Time `json:"unknownAt,omitzero"`
 	UnknownBuild string    `json:"unknownBuild,omitempty"`
+
+	// CancelledAt is when an activity or sub-orchestration was cancelled whose end is waited for (perdure.WaitForCancellation), and that has
+	// not ended yet; CancelReason is why. Zero of all others.
+	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
+	CancelReason string    `json:"cancelReason,omitempty"`
 }
 
 // PendingKind is what an execution waits for.

@@ -30,6 +30,14 @@ type openItem struct {
 	since       time.Time
 	due         *time.Time // of a timer
 	child       *openChild
+	waits       bool // for its end, when it is cancelled
+	cancelled   *openCancel
+}
+
+// openCancel is why and when something was cancelled that has not ended.
+type openCancel struct {
+	reason string
+	at     time.Time
 }
 
 // openChild is a sub-orchestration, and the attempt before the one that it is at.
@@ -71,7 +79,7 @@ func (l *pendingLog) add(e *history.Event) {
 		l.parked = l.parked[n:]
 	case history.ActivityScheduled:
 		l.activities++
-		l.open[e.ID] = &openItem{what: PendingActivity, name: e.Name, queue: e.Queue, since: e.Time}
+		l.open[e.ID] = &openItem{what: PendingActivity, name: e.Name, queue: e.Queue, since: e.Time, waits: e.Waits()}
 	case history.TimerCreated:
 		l.timer(e, failed)
 	case history.SubOrchestrationScheduled:
@@ -100,7 +108,7 @@ func (l *pendingLog) child(e *history.Event, failed *openChild) {
 	if failed != nil && failed.name == e.Name && failed.attempt == e.Attempt {
 		c.err, c.failedAt, c.nextTry = failed.err, failed.failedAt, failed.nextTry
 	}
-	l.open[e.ID] = &openItem{what: PendingSubOrchestration, name: e.Name, since: e.Time, child: c}
+	l.open[e.ID] = &openItem{what: PendingSubOrchestration, name: e.Name, since: e.Time, child: c, waits: e.Waits()}
 }
 
 func (l *pendingLog) wait(e *history.Event) {
@@ -130,8 +138,12 @@ func (l *pendingLog) settle(e *history.Event) {
 	}
 	for _, id := range e.Settles() {
 		o := l.open[id]
+		if o != nil && o.waits && requestsCancel(e.Kind) {
+			o.cancelled = &openCancel{reason: e.Reason, at: e.Time}
+			continue
+		}
 		delete(l.open, id)
-		if o == nil || o.child == nil {
+		if o == nil || o.child == nil || o.cancelled != nil {
 			continue
 		}
 		switch e.Kind {
@@ -147,6 +159,10 @@ func (l *pendingLog) settle(e *history.Event) {
 		default:
 		}
 	}
+}
+
+func requestsCancel(k history.Kind) bool {
+	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
 }
 
 func (l *pendingLog) park(inputs []history.Event) {
@@ -180,6 +196,9 @@ func (o *openItem) item(id int64, failed retries) PendingItem {
 	p := PendingItem{What: o.what, ID: id, Name: o.name, Queue: o.queue, Since: o.since.UTC()}
 	if o.due != nil {
 		p.DueAt = o.due.UTC()
+	}
+	if c := o.cancelled; c != nil {
+		p.CancelReason, p.CancelledAt = c.reason, c.at.UTC()
 	}
 	if c := o.child; c != nil {
 		p.ChildID, p.Attempt, p.LastError, p.FailedAt, p.NextTryAt = c.instanceID, c.attempt, c.err, c.failedAt, c.nextTry

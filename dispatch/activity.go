@@ -64,9 +64,16 @@ type task struct {
 	lost, deleted bool
 	// looseSince is when the hold of a fetched record was found ended.
 	looseSince time.Time
-	renewAt    time.Time
-	renewing   bool
-	pulse      pulse
+	// run is that of an activity which is waited for when it is cancelled, once it was taken, before who had it until then; keepAt is when it
+	// is to be taken again.
+	run      provider.Run
+	before   *provider.Run
+	left     provider.ActivityRecord // by then
+	keepAt   time.Time
+	keeping  bool
+	renewAt  time.Time
+	renewing bool
+	pulse    pulse
 }
 
 // phase is how far a task has come.

@@ -20,10 +20,15 @@ func tooLate(it *provider.WorkItem, at time.Time) bool {
 }
 
 // closed is the outcome of an activity that may not begin any more.
-func (w *Worker) closed(ctx context.Context, it *provider.LockedWorkItem) *provider.ActivityOutcome {
+func (w *Worker) closed(ctx context.Context, t *task) *provider.ActivityOutcome {
+	it := &t.item
 	w.options.Logger.WarnContext(ctx, "activity is not run: its schedule-to-close time was over before it began", "activity", it.Name,
 		"instance", it.InstanceID, "activityId", it.ActivityID, "attempt", it.Attempt, "closeBy", *it.CloseBy)
-	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: timedOut(fmt.Sprintf("activity %q: %s", it.Name, closeMessage))}
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: timedOut(fmt.Sprintf("activity %q: %s", it.Name, closeMessage))}
+	if it.WaitCancel {
+		o.Ended = t.endBefore()
+	}
+	return o
 }
 
 func timedOut(message string) *history.Failure {

@@ -167,6 +167,7 @@ func (m *manager) lookAfter(s *shift, now time.Time) (next time.Time, leaks []le
 			m.signal(t, s.stopped, now)
 		}
 		next = earlier(next, m.heartDue(t, now))
+		next = earlier(next, m.runDue(t, now))
 		if t.signal == nil {
 			continue
 		}
@@ -184,6 +185,9 @@ func (m *manager) lookAfter(s *shift, now time.Time) (next time.Time, leaks []le
 func (m *manager) signal(t *task, why *perdure.CancelledError, now time.Time) {
 	if t.signal == nil {
 		t.signal, t.signalled, t.giveUpAt = why, now, now.Add(m.grace())
+		if t.item.WaitCancel && t.item.CloseBy != nil { // its end is told before anybody says that it is over by that
+			t.giveUpAt = earlier(t.giveUpAt, *t.item.CloseBy)
+		}
 		t.cancel(why)
 	}
 	if why.Reason == perdure.ReasonDeadline {
@@ -203,7 +207,7 @@ func (m *manager) tellLeak(l *leak) {
 	m.leaked.Add(1)
 	m.options.Logger.WarnContext(t.shift.ctx, "activity ignores the end of its context: it is not waited for any longer, and leaked",
 		t.about("reason", string(t.signal.Reason), "ignoredFor", l.ignored, "ranFor", l.ran)...)
-	e := t.endingOf(ending{})
+	e := t.endingOf(t.givenUp())
 	go func() { // who looks after all of them waits for no call
 		if e.back {
 			m.flush(t.shift.ctx, t)

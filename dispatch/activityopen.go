@@ -61,6 +61,7 @@ type standing struct {
 	known         bool
 	first, next   int64 // the segments that were read: from first up to before next
 	settled       provider.IDSet
+	cancelled     provider.IDSet
 	over, deleted bool
 }
 
@@ -126,7 +127,8 @@ func (l *look) of(ctx context.Context, s *standings, p provider.Provider, it *pr
 func (x *standing) of(it *provider.WorkItem) (over, deleted, known bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.over || x.settled.Has(it.ActivityID), x.deleted, x.known && it.Segment >= x.first
+	over = x.over || x.settled.Has(it.ActivityID) || !it.WaitCancel && x.cancelled.Has(it.ActivityID)
+	return over, x.deleted, x.known && it.Segment >= x.first
 }
 
 // read reads on from where the last look ended, or from a segment that is before all that were read.
@@ -151,6 +153,9 @@ func (x *standing) read(ctx context.Context, p provider.Provider, segment int64)
 	}
 	for _, r := range got.IDs {
 		x.settled = x.settled.Add(r)
+	}
+	for _, r := range got.Cancelled {
+		x.cancelled = x.cancelled.Add(r)
 	}
 	x.known, x.next = true, max(x.next, got.Next)
 	x.over, x.deleted = x.over || got.Over, x.deleted || got.Deleted

@@ -75,10 +75,14 @@ func (s *session) fired(m *provider.InboxMessage) []history.Event {
 }
 
 func outcome(o *provider.ActivityOutcome) history.Event {
+	e := history.Event{Kind: history.ActivityCompleted, SourceEventID: o.ActivityID, Attempt: o.Attempt, Result: o.Result}
 	if o.Error != nil {
-		return history.Event{Kind: history.ActivityFailed, SourceEventID: o.ActivityID, Attempt: o.Attempt, Error: o.Error}
+		e.Kind, e.Result, e.Error = history.ActivityFailed, nil, o.Error
 	}
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: o.ActivityID, Attempt: o.Attempt, Result: o.Result}
+	if o.Ended != "" || o.SeenAt != nil {
+		e.Cancel = &history.CancelNote{Ended: o.Ended, SeenAt: o.SeenAt}
+	}
+	return e
 }
 
 func childOutcome(m *provider.InboxMessage) history.Event {

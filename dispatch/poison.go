@@ -86,7 +86,11 @@ func (w *Worker) poisoned(ctx context.Context, t *task) *ending {
 			"instance", it.InstanceID, "activityId", it.ActivityID, "queue", w.options.Queue, "record", it.Record.ID, "error", err)
 		return &ending{back: true}
 	}
-	return &ending{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}}
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
+	if it.WaitCancel {
+		o.Ended = history.EndWorkerGone
+	}
+	return &ending{outcome: o}
 }
 
 const (

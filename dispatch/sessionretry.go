@@ -40,14 +40,14 @@ func (s *session) retry(ctx context.Context) error {
 		}
 		for j := range m.Outcomes {
 			o, of := &m.Outcomes[j], told{m.Record.ID, j}
-			if retries, err := s.retries(of, o.ActivityID, o.Run != "" && o.Error != nil); err != nil {
+			if retries, again, err := s.retries(of, o.ActivityID, o.Run != "" && o.Error != nil); err != nil {
 				return err
 			} else if retries {
-				outcomes, failed = append(outcomes, *o), append(failed, of)
+				outcomes, failed = append(outcomes, ofAttempt(o, again)), append(failed, of)
 			}
 		}
 		of := told{m.Record.ID, 0}
-		if retries, err := s.retries(of, m.TimerID, m.Kind == provider.MessageTimerFired && !m.Activity); err != nil {
+		if retries, _, err := s.retries(of, m.TimerID, m.Kind == provider.MessageTimerFired && !m.Activity); err != nil {
 			return err
 		} else if retries {
 			attempts, due = append(attempts, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, Segment: m.Segment}), append(due, of)
@@ -66,12 +66,24 @@ func (s *session) retry(ctx context.Context) error {
 	return nil
 }
 
-// retries reports whether what is told of an activity may lead to its next attempt: so it does while the activity is open.
-func (s *session) retries(of told, activityID int64, may bool) (bool, error) {
-	if !may || s.verdicts[of] != unjudged {
-		return false, nil
+// ofAttempt is the failure of an attempt: of the last, unless there may be another.
+func ofAttempt(o *provider.ActivityOutcome, again bool) provider.ActivityOutcome {
+	failed := *o
+	if !again {
+		failed.RetryAt = nil
 	}
-	return s.open(activityID)
+	return failed
+}
+
+// retries reports whether what is told of an activity is to be judged by its attempts: so it is while the activity is open, when it may
+// lead to the next attempt (again), or is cancelled and waited for. Then none follows, and a failure is its end, if it is of the current attempt;
+// an attempt that is due is sent, for its worker to tell.
+func (s *session) retries(of told, activityID int64, may bool) (judged, again bool, err error) {
+	if !may || s.verdicts[of] != unjudged {
+		return false, false, nil
+	}
+	open, ending, err := s.open(activityID)
+	return open || ending, open, err
 }
 
 // judged takes the verdicts.
@@ -116,26 +128,32 @@ func (s *session) isDone(m *provider.InboxMessage, index int) bool {
 	return s.verdicts[told{m.Record.ID, index}] > isInput
 }
 
-// open reports whether an activity has neither ended nor been cancelled, in the session's view.
-func (s *session) open(activityID int64) (bool, error) {
+// open reports whether an activity has neither ended nor been cancelled, in the session's view; ending, that it was cancelled, has not
+// ended, and is waited for.
+func (s *session) open(activityID int64) (open, ending bool, err error) {
 	x := s.x
 	if x.instance != nil {
-		return x.instance.OpenActivity(activityID), nil
+		open, ending = x.instance.OpenActivity(activityID)
+		return open, ending, nil
 	}
 	if x.activities == nil {
 		if x.read == nil {
-			return false, errUnverified // its code is not there to say, and history was not asked
+			return false, false, errUnverified // its code is not there to say, and history was not asked
 		}
 		x.activities = openActivities{}
 		for i := range x.read.Segments {
 			x.activities.apply(x.read.Segments[i].Events)
 		}
 	}
-	return x.activities[activityID], nil
+	a := x.activities[activityID]
+	return a.open, a.waits && !a.open, nil
 }
 
-// openActivities are those that a history has scheduled and not settled; what is parked settles, too.
-type openActivities map[int64]bool
+// openActivities are those that a history has scheduled and not settled; what is parked settles, too. One that is waited for when it is
+// cancelled stays among them, no longer open, until it has ended.
+type openActivities map[int64]openActivity
+
+type openActivity struct{ open, waits bool }
 
 // apply takes over what events say; nil takes nothing.
 func (a openActivities) apply(events []history.Event) {
@@ -145,7 +163,7 @@ func (a openActivities) apply(events []history.Event) {
 	for i := range events {
 		e := &events[i]
 		if e.Kind == history.ActivityScheduled {
-			a[e.ID] = true
+			a[e.ID] = openActivity{open: true, waits: e.Waits()}
 		}
 		a.settle(e)
 		for k := range e.Inputs {
@@ -156,7 +174,11 @@ func (a openActivities) apply(events []history.Event) {
 
 func (a openActivities) settle(e *history.Event) {
 	for _, id := range e.Settles() {
-		delete(a, id)
+		if e.Kind == history.ActivityCancelRequested && a[id].waits {
+			a[id] = openActivity{waits: true}
+		} else {
+			delete(a, id)
+		}
 	}
 }
 

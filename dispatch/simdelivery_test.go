@@ -96,6 +96,11 @@ func (d *deliveries) whyNot(item *provider.WorkItem) string {
 	for _, r := range settled.IDs {
 		ids = ids.Add(r)
 	}
+	for _, r := range settled.Cancelled {
+		if !item.WaitCancel {
+			ids = ids.Add(r)
+		}
+	}
 	switch current, err := d.h.Provider.ReadRetry(ctx, item.ExecutionID, item.ActivityID); {
 	case settled.Over:
 		return "its execution was over"

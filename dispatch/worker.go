@@ -89,6 +89,7 @@ func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
 		back = append(back, tasksOf(ends, refused)...)
 	}
 	w.unmark(ctx, back)
+	w.leaveRuns(ctx, back)
 	return w.giveBack(ctx, w.sendAnew(ctx, back))
 }
 
@@ -188,6 +189,7 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 		e = w.retried(ctx, t, e)
 	case !e.back:
 		w.manager.leave(ctx, t, t.signalled, e.returned())
+		e = t.endedAs(e, history.EndReturned)
 	default:
 		w.options.Logger.WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
 			t.about("attemptCount", t.item.Record.ReceiveCount, "reason", string(t.signal.Reason), "message", t.signal.Message,
@@ -208,8 +210,10 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			reads, t.looks = newCancelRead(ctx, it.Segment), newLook(ctx) // those of the others were before the wait
 		}
 	}
-	cancel, heard, err := reads.of(w.provider, it)
+	cancel, heard, hindered, err := w.lookAtCancel(ctx, t, reads, hop)
 	switch {
+	case hindered != nil:
+		return nil, hindered
 	case err != nil:
 		w.options.Logger.ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
@@ -219,7 +223,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			t.about("reason", cancel.Reason, "message", cancel.Message, "decidedFor", max(0, w.options.Clock().Sub(cancel.RequestedAt)))...)
 		t.deleted = cancel.Deleted
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
-		return nil, &ending{}
+		return nil, w.notBegun(ctx, t, cancel)
 	}
 	t.heard = heard
 	over, err := w.isOver(ctx, t)
@@ -233,12 +237,22 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "attempt", it.Attempt, "attemptCount", it.Record.ReceiveCount)
 		return nil, &ending{}
 	case tooLate(&it.WorkItem, w.options.Clock()):
-		return nil, &ending{outcome: w.closed(ctx, it)}
+		return nil, &ending{outcome: w.closed(ctx, t)}
 	case hop:
 		e := w.hop(ctx, it)
 		return nil, &e
 	}
 	return w.runnable(ctx, t)
+}
+
+// lookAtCancel finds out whether an activity is cancelled. One that is waited for then takes its run first.
+func (w *Worker) lookAtCancel(ctx context.Context, t *task, reads *cancelRead, hop bool) (cancel provider.CancelInfo, heard int64, hindered *ending, err error) {
+	if t.item.WaitCancel && !hop {
+		cancel, heard, hindered = w.takeRun(ctx, t)
+		return cancel, heard, hindered, nil
+	}
+	cancel, heard, err = reads.of(w.provider, &t.item)
+	return cancel, heard, nil, err
 }
 
 // vanished is the outcome of an activity that ended its goroutine.

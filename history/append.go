@@ -53,7 +53,7 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	}
 	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy})
 	b, err = appendRare(b,
-		rare{"error", e.Error != nil, e.Error}, rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent},
+		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel}, rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent},
 		rare{"tags", len(e.Tags) > 0, e.Tags}, rare{"carriedEvents", len(e.CarriedEvents) > 0, e.CarriedEvents},
 		rare{"eventIds", len(e.EventIDs) > 0, e.EventIDs}, rare{"inputs", len(e.Inputs) > 0, e.Inputs})
 	return append(b, '}'), err

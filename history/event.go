@@ -52,6 +52,8 @@ type Event struct {
 	Message     string   `json:"message,omitempty"`
 	RequestedBy string   `json:"requestedBy,omitempty"`
 	Error       *Failure `json:"error,omitempty"`
+	// Cancel is what the event says of a cancel that is waited for; nil where that is nothing, as with all that nobody waits for.
+	Cancel *CancelNote `json:"cancel,omitempty"`
 
 	Retry         *RetryPolicy      `json:"retry,omitempty"`
 	Parent        *Parent           `json:"parent,omitempty"`
@@ -69,6 +71,9 @@ const (
 	RequestedByClient = "client"
 	RequestedByParent = "parent:" // and the instance id
 )
+
+// Waits reports whether the event schedules something that is waited for when it is cancelled.
+func (e *Event) Waits() bool { return e.Cancel != nil && e.Cancel.Wait }
 
 // IsInput reports whether the event came from outside, rather than being a decision of the orchestration: a cancel request
 // is a decision when the body or the engine took it, and an input when anybody else asked.

@@ -107,6 +107,35 @@ func grown() map[string]sample {
 				Error: &history.Failure{Type: "E1", Message: "m", Joined: []string{"E2", "E3"}},
 			}, "sourceEventId error attempt",
 		},
+		"ActivityScheduled-waits": {
+			history.Event{
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, Cancel: &history.CancelNote{Wait: true},
+			}, "name queue input cancel",
+		},
+		"ActivityCompleted-ended": {
+			history.Event{
+				ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Attempt: 1, Result: out,
+				Cancel: &history.CancelNote{Ended: history.EndReturned, SeenAt: &later},
+			}, "sourceEventId result attempt cancel",
+		},
+		"ActivityFailed-ended": {
+			history.Event{
+				ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Attempt: 1,
+				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested"}, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &later},
+			}, "sourceEventId error attempt cancel",
+		},
+		"SubOrchestrationScheduled-waits": {
+			history.Event{
+				ID: 9, Kind: history.SubOrchestrationScheduled, Time: noon, Name: "ship", InstanceID: "child", StartID: "start", Input: in, Attempt: 1,
+				Cancel: &history.CancelNote{Wait: true},
+			}, "name instanceId startId input attempt cancel",
+		},
+		"SubOrchestrationFailed-ended": {
+			history.Event{
+				ID: 9, Kind: history.SubOrchestrationFailed, Time: noon, SourceEventID: 3, InstanceID: "child",
+				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested", Ended: history.EndNeverBegan},
+			}, "sourceEventId instanceId error",
+		},
 		"ExternalEventRaised-referred": {
 			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: referred(history.PlaceInputs)}, "name eventId data",
 		},

@@ -39,9 +39,11 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 // Failure is an error as it travels: between functions, in history, to a client.
 type Failure struct {
 	// Type names the error for RetryPolicy.NonRetryable and for programs; see TypeXxx for the engine's own.
-	Type         string   `json:"type"`
-	Message      string   `json:"message"`
-	Reason       string   `json:"reason,omitempty"`
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Reason  string `json:"reason,omitempty"`
+	// Ended is how something really ended whose cancel was waited for: one of the EndXxx. Empty where nobody waited.
+	Ended        string   `json:"ended,omitempty"`
 	NonRetryable bool     `json:"nonRetryable,omitempty"`
 	Cause        *Failure `json:"cause,omitempty"`
 	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause: for RetryPolicy.NonRetryable, for

@@ -48,6 +48,14 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 			{ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "another.4", Segment: 2},
 		},
 	}
+	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
+	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
+	awaited.WaitCancel, awaitedTimer.WaitCancel = true, true
+	outcomes := provider.Message{
+		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
+			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"}, Ended: history.EndGivenUp, SeenAt: &seen},
+		},
+	}
 	ofHub := event
 	ofHub.PickedUp, ofHub.Hub = nil, "orders"
 	for name, want := range map[string]any{
@@ -55,6 +63,7 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"timer-refresh": refresh, "wake-refresh": wake,
+		"workitem-waits": awaited, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -139,6 +139,11 @@ type ActivityOutcome struct {
 	Run     string     `json:"run,omitempty"`
 	Segment int64      `json:"seq,omitempty"`
 	RetryAt *time.Time `json:"retryAt,omitempty"`
+
+	// Of an activity that is waited for when it is cancelled (WorkItem.WaitCancel). Ended is how it ended, one of history.EndXxx, where
+	// that is known beside Result and Error, SeenAt when its worker saw that it is cancelled.
+	Ended  string     `json:"ended,omitempty"`
+	SeenAt *time.Time `json:"seenAt,omitempty"`
 }
 
 // WorkItem is an activity to run: one attempt of it.
@@ -171,6 +176,8 @@ type WorkItem struct {
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
 	// Anew counts how often it was sent anew, because its code had no part in what failed.
 	Anew int `json:"anew,omitempty"`
+	// WaitCancel is of an activity that is waited for when it is cancelled: its end is told then, whatever it is.
+	WaitCancel bool `json:"waitCancel,omitempty"`
 }
 
 // Timer is a timer to fire: not before FireAt. It may be an activity's: TimerID is that of the activity then, and it ends its
@@ -189,6 +196,8 @@ type Timer struct {
 	Refresh int `json:"refresh,omitempty"`
 	// Hub is as in Message.
 	Hub string `json:"hub,omitempty"`
+	// WaitCancel is of one that ends the schedule-to-close time of an activity that is waited for when it is cancelled: it fires then, too.
+	WaitCancel bool `json:"waitCancel,omitempty"`
 }
 
 // IsRefresh reports whether a message asks for its instance's status to be written, and for no turn.

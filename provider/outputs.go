@@ -82,12 +82,13 @@ func (o *Outputs) await(x Origin, sequence int64, e *history.Event) {
 		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
 			Name: e.Name, Queue: e.Queue, Attempt: 1, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
+			WaitCancel: e.Waits(),
 		}
 		if by, limited := closeBy(e); limited {
 			w.CloseBy = &by
 			o.Timers = append(o.Timers, Timer{
 				V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID,
-				FireAt: by.Add(closeLeeway), Activity: true,
+				FireAt: by.Add(closeLeeway), Activity: true, WaitCancel: e.Waits(),
 			})
 		}
 		o.WorkItems = append(o.WorkItems, w)
@@ -152,23 +153,29 @@ func ChildOutcome(instanceID string, parent *history.Parent) Message {
 	}
 }
 
-// Settled collects the ids of a history that are over: completed, failed, fired or cancelled.
+// Settled collects the ids of a history that are over: completed, failed, fired or cancelled. An activity that is waited for when it is
+// cancelled is not over by that: its work item leads to whoever tells its end.
 func Settled(segments []Segment) map[int64]bool {
-	over := map[int64]bool{}
+	over, waits := map[int64]bool{}, map[int64]bool{}
 	for i := range segments {
 		for j := range segments[i].Events {
 			e := &segments[i].Events[j]
-			settle(over, e)
+			if e.Kind == history.ActivityScheduled && e.Waits() {
+				waits[e.ID] = true
+			}
+			settle(over, waits, e)
 			for k := range e.Inputs { // parked: their turn is still to come
-				settle(over, &e.Inputs[k])
+				settle(over, waits, &e.Inputs[k])
 			}
 		}
 	}
 	return over
 }
 
-func settle(over map[int64]bool, e *history.Event) {
+func settle(over, waits map[int64]bool, e *history.Event) {
 	for _, id := range e.Settles() {
-		over[id] = true
+		if e.Kind != history.ActivityCancelRequested || !waits[id] {
+			over[id] = true
+		}
 	}
 }

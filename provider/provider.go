@@ -103,7 +103,7 @@ type Orchestrations interface {
 	// RetryAt, it makes the next attempt the current one, in a write that also checks that Head is the head, and then sends it: with a
 	// delay, or by way of a timer that HoldTimers holds, where a queue cannot delay for so long. A failure whose next attempt is the
 	// current one already was told before: the same attempt is sent again. What else it is told of, the verdicts say; where all of them are
-	// RetryOver it looks at nothing but the current attempts. Of what is due it sends what is the current attempt. ErrConflict when Head is not
+	// RetryOver it looks at nothing but the current attempts. A failure without a RetryAt whose run has led to the current attempt has that sent again, too. Of what is due it sends what is the current attempt. ErrConflict when Head is not
 	// the head any more: nothing was sent then. After another error repeating is harmless.
 	RetryActivities(ctx context.Context, r *Retries) (Retried, error)
 }
@@ -134,6 +134,14 @@ type WorkItems interface {
 	PutActivityRecords(ctx context.Context, executionID string, records ...ActivityRecord) error
 	// ReadActivityRecord reads what was left of an activity, strongly consistent: its ActivityID alone where that is nothing.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
+	// TakeRun makes a delivery of a work item with WaitCancel the one that runs its activity, until Run.Until, unless another one is: then the
+	// answer is not Held. A delivery has it again as often as it asks; it goes over to a delivery of a later attempt, and to one of the
+	// same attempt when it has run out. The answer's Cancel is read after the run was taken, strongly consistent: of two deliveries that
+	// ask, one finds the other's run, or both the activity's cancel.
+	TakeRun(ctx context.Context, r Run) (Taken, error)
+	// LeaveRun puts what a delivery has found (Taken.Before), or its own run, run out, into the place of its run: the work item goes back to its
+	// queue. It changes nothing where the run is another's by now.
+	LeaveRun(ctx context.Context, r Run, leave *Run) error
 	// ReadRetry reads which attempt an activity is at that has failed before, strongly consistent: its ActivityID alone where it has not.
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (ActivityRetry, error)
 	// ReadSettled reads what an execution has settled from a segment on, strongly consistent. Next is from where that segment is not

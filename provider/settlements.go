@@ -8,8 +8,9 @@ import (
 
 // Settlements are what an execution has settled from one segment on.
 type Settlements struct {
-	// IDs are settled, or about to be: an outcome that is parked settles too. In no order.
-	IDs []history.Range
+	// IDs are settled, or about to be: an outcome that is parked settles too. Cancelled are activities that somebody has asked to cancel,
+	// which settles those whose end is not waited for (WorkItem.WaitCancel). In no order.
+	IDs, Cancelled []history.Range
 	// Next is the first segment that is not there yet.
 	Next int64
 	// Over: the execution has ended, so nothing of it is open. Deleted: and its instance is deleted.
@@ -32,12 +33,16 @@ func (s *Settlements) Apply(segment *Segment) {
 }
 
 func (s *Settlements) settle(e *history.Event) {
+	into := &s.IDs
+	if e.Kind == history.ActivityCancelRequested {
+		into = &s.Cancelled
+	}
 	if e.Kind.Sourced() && e.Kind != history.ActivityRetryScheduled && e.SourceEventID == 0 {
-		s.IDs = append(s.IDs, e.SourceEventIDs...)
+		*into = append(*into, e.SourceEventIDs...)
 		return
 	}
 	for _, id := range e.Settles() {
-		s.IDs = history.AppendID(s.IDs, id)
+		*into = history.AppendID(*into, id)
 	}
 }
 

@@ -14,6 +14,8 @@ type TimerSpan struct {
 	// Retries: the timer's id is that of an activity with a retry policy, and an attempt of it may wait by a timer of its own (Timer.Attempt).
 	// Until when history does not say.
 	Retries bool
+	// Waits: the activity is waited for when it is cancelled. Until it has ended its schedule-to-close time goes on.
+	Waits bool
 }
 
 // TimerSpans are the timers of an execution that wait, by id: its own, those that end the schedule-to-close times of activities,
@@ -45,6 +47,9 @@ func (s TimerSpans) Cancelled(events []history.Event) (cancelled []TimerSpan) {
 		}
 		for _, id := range e.Sources() {
 			span, ok := s[id]
+			if span.Waits && e.Kind == history.ActivityCancelRequested {
+				span.FireAt = time.Time{} // that timer goes on
+			}
 			if span.Retries = span.Retries && givesUp(e); ok && (span.Retries || !span.FireAt.IsZero()) {
 				cancelled = append(cancelled, span)
 			}
@@ -79,17 +84,27 @@ func (s TimerSpans) Apply(events []history.Event) {
 		case e.Kind == history.ActivityScheduled:
 			by, limited := closeBy(e)
 			if limited || e.Retry != nil {
-				span := TimerSpan{TimerID: e.ID, CreatedAt: e.Time, Retries: e.Retry != nil}
+				span := TimerSpan{TimerID: e.ID, CreatedAt: e.Time, Retries: e.Retry != nil, Waits: e.Waits()}
 				if limited {
 					span.FireAt = by.Add(closeLeeway)
 				}
 				s[e.ID] = span
 			}
 		case len(s) > 0 && settlesTimer(e.Kind):
-			for _, id := range e.Sources() {
-				delete(s, id)
-			}
+			s.settle(e)
 		default: // nothing of timers
+		}
+	}
+}
+
+// settle takes out what an event ends. Of an activity that is cancelled, and waited for, no other attempt comes.
+func (s TimerSpans) settle(e *history.Event) {
+	for _, id := range e.Sources() {
+		if span := s[id]; span.Waits && e.Kind == history.ActivityCancelRequested && !span.FireAt.IsZero() {
+			span.Retries = false
+			s[id] = span
+		} else {
+			delete(s, id)
 		}
 	}
 }

@@ -68,6 +68,9 @@ func nextText(x *client.PendingItem, now time.Time) string {
 // knownText is what is known of something beside when.
 func knownText(x *client.PendingItem, now time.Time) string {
 	var known []string
+	if !x.CancelledAt.IsZero() {
+		known = append(known, fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)), x.CancelReason))
+	}
 	if !x.UnknownAt.IsZero() {
 		known = append(known, fmt.Sprintf("no worker knows it (build %s, %s ago)", excerpt(x.UnknownBuild, longestName), span(now.Sub(x.UnknownAt))))
 	}

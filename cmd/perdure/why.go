@@ -26,7 +26,8 @@ DECIDED is the time since the execution began at which the cancellation became h
 decided it: the orchestration's code (body), the engine when a scope or the execution ended, a
 client, or a parent. SEEN is how long it took until the worker saw it, and ENDED how it ended then:
 never started, stopped, finished all the same, or leaked: its code ignored its context, and nobody
-waits for it. What still waits in a queue has neither; nor has what a worker ran that died.`
+waits for it. What still waits in a queue has neither; nor has what a worker ran that died, unless
+its call asked for the end (WaitForCancellation): then that is told when the worker's lease is over.`
 	cmd.Example = `  perdure why order-7
   perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
 	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one)")
@@ -137,6 +138,10 @@ func endText(x *client.Cancellation) string {
 		return "finished all the same, after " + after
 	case client.EndLeaked:
 		return "LEAKED: not waited for after " + after
+	case client.EndWorkerGone:
+		return "its worker was gone, told after " + after
+	case client.EndTimedOut:
+		return "nobody told, its time was over after " + after
 	case client.EndRefused:
 		return "not cancelled: " + excerpt(x.Error.Message, longestDetail)
 	default:

@@ -13,7 +13,7 @@ type cancel struct {
 	by       string           // who decided so
 }
 
-// cancel settles tasks as cancelled, in the order given. Those that are done already are left alone, but for external
+// cancel gives tasks up, in the order given: they settle as cancelled, but for those whose end is waited for. Those that are done, or cancelled, already are left alone, but for external
 // events that nobody has looked at. Neighbours of one kind share an event, so that the losers of a wide race do not make history
 // long. Only what others outside have heard of has one.
 func (x *execution) cancel(reason, message string, tasks ...*Task) {
@@ -32,11 +32,10 @@ func (x *execution) giveUpAll(tasks []*Task, how cancel) error {
 			x.giveUpEvents([]*Task{t}, how.f)
 			continue
 		}
-		if t.done {
+		if t.done || t.cancelled {
 			continue
 		}
-		t.cancelled = true
-		x.settle(t, nil, how.f)
+		x.giveUp(t, how.f)
 		if t.kind == "" {
 			continue // a coroutine
 		}
@@ -112,10 +111,9 @@ func (x *execution) cancelInstance(ev *history.Event) error {
 	return x.cancelScope(&x.root, c, cancel{f: &c.Failure, children: reasonParentCancelled, by: history.RequestedByEngine})
 }
 
-// cancelTask settles an activity that somebody outside wants to be given up.
+// cancelTask gives up an activity as somebody outside wants it.
 func (x *execution) cancelTask(t *Task, ev *history.Event) {
-	t.cancelled = true
-	x.settle(t, nil, &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(ev.Message), Reason: cmp.Or(ev.Reason, reasonRequested)})
+	x.giveUp(t, &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(ev.Message), Reason: cmp.Or(ev.Reason, reasonRequested)})
 }
 
 // expire takes into account that the timer of a scope has fired. One that could not be set ends its scope as well: it would

@@ -16,6 +16,8 @@ type SubOrchestrationCall struct {
 	Input      json.RawMessage
 	// Retry is how a child that fails is tried again; nil is not at all.
 	Retry *history.RetryPolicy
+	// WaitCancel: when it is cancelled its task settles once it is over.
+	WaitCancel bool
 }
 
 const (
@@ -69,6 +71,7 @@ func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *his
 		ev.Version, ev.StartID, ev.Input = s.Version, x.startID(ev.ID), inline(s.Input)
 		if kind == history.SubOrchestrationScheduled {
 			ev.Attempt, ev.Retry = 1, x.recorded(s.Retry)
+			waits(ev, s.WaitCancel)
 		}
 	}
 	return ev
@@ -118,6 +121,7 @@ func (x *execution) restart(t *Task) error {
 	}
 	if added {
 		ev.Version, ev.StartID, ev.Input, ev.Attempt, ev.Retry = c.version, x.startID(ev.ID), c.input, int(attempt), c.retry
+		waits(ev, t.waits != waitsForNone)
 	}
 	t.attempt, c.instanceID = attempt, id
 	x.become(t, ev)

@@ -25,6 +25,8 @@ type ActivityCall struct {
 	StartToClose, Heartbeat, ScheduleToClose time.Duration
 	// Retry is how it is tried again, by whoever runs it; nil is not at all.
 	Retry *history.RetryPolicy
+	// WaitCancel: when it is cancelled its task settles once it has really ended.
+	WaitCancel bool
 }
 
 // ScheduleActivity decides to run an activity. Like everything that makes a task it decides nothing when the scope is cancelled: the
@@ -38,6 +40,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	if added {
 		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), c.x.recorded(a.Retry)
 		ev.StartToCloseMs, ev.HeartbeatMs, ev.ScheduleToCloseMs = milliseconds(a.StartToClose), milliseconds(a.Heartbeat), milliseconds(a.ScheduleToClose)
+		waits(ev, a.WaitCancel)
 	}
 	return c.newTask(ev)
 }
@@ -87,6 +90,9 @@ func (c *Context) Go(code func()) *Task {
 // newTask is the task that an event schedules.
 func (c *Context) newTask(ev *history.Event) *Task {
 	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
+	if ev.Waits() { // as recorded: the code may have changed
+		t.waits = waitsForEnd
+	}
 	c.scope.adopt(t)
 	c.x.tasks[t.id] = t
 	return t
@@ -146,7 +152,8 @@ func (c *Context) own(tasks ...*Task) {
 	}
 }
 
-// Cancel decides to give up on tasks: they settle at once with a failure of history.TypeCancelled and the reason.
+// Cancel decides to give up on tasks: they settle with a failure of history.TypeCancelled and the reason, at once but for those whose
+// end is waited for.
 func (c *Context) Cancel(reason, message string, tasks ...*Task) {
 	c.x.cancel(reason, message, tasks...)
 }

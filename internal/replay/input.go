@@ -13,14 +13,19 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 		return nil, x.root.cancelled == nil // the first reason stays
 	case history.ActivityCancelRequested:
 		t := x.tasks[ev.SourceEventID]
-		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.IsInput()
+		return t, t.isOpenActivity() && ev.IsInput()
 	case history.ActivityRetryScheduled:
 		t := x.tasks[ev.SourceEventID]
-		return t, t != nil && t.kind == history.ActivityScheduled && !t.done && ev.Attempt > int(t.attempt)
+		return t, t.isOpenActivity() && ev.Attempt > int(t.attempt)
 	default:
 		t := x.tasks[ev.SourceEventID]
 		return t, t != nil && t.settledBy(ev.Kind)
 	}
+}
+
+// isOpenActivity reports whether a task, if there is one, is an activity that has neither settled nor been cancelled.
+func (t *Task) isOpenActivity() bool {
+	return t != nil && t.kind == history.ActivityScheduled && !t.done && !t.cancelled
 }
 
 // accept takes an input into account that concerns the execution; t is the task that it is about.

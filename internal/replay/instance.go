@@ -103,13 +103,21 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 }
 
 // OpenActivity reports whether the execution waits for an activity: it has neither ended nor been given up, and no input that is parked says
-// so.
-func (i *Instance) OpenActivity(id int64) bool {
+// so. ending is of one that was given up, now or by an input that is parked, and whose end is waited for: it is not tried again.
+func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	t := i.x.tasks[id]
 	if t == nil || t.kind != history.ActivityScheduled || t.done {
-		return false
+		return false, false
 	}
-	return !slices.ContainsFunc(i.x.parked, func(ev history.Event) bool { return slices.Contains(ev.Settles(), id) })
+	open = !t.cancelled
+	for j := range i.x.parked {
+		if ev := &i.x.parked[j]; slices.Contains(ev.Settles(), id) {
+			if open = false; ev.Kind != history.ActivityCancelRequested {
+				return false, false
+			}
+		}
+	}
+	return open, !open && t.waits != waitsForNone
 }
 
 // Differences are the inputs that code of another build decided on, and that this code would not. It must not be called while a turn runs.

@@ -190,7 +190,7 @@ func (m *mailbox) waits() []*Task {
 		tasks = append(tasks, waiting...)
 	}
 	tasks = slices.AppendSeq(tasks, maps.Keys(m.held))
-	return slices.DeleteFunc(tasks, func(t *Task) bool { return t.scope.shielded })
+	return slices.DeleteFunc(tasks, func(t *Task) bool { return t.scope.shielded() })
 }
 
 func byArrival(a, b *raised) int { return cmp.Compare(a.number, b.number) }

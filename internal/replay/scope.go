@@ -31,9 +31,14 @@ func newCancellation(reason, message string) *Cancellation {
 type scope struct {
 	cancelled *Cancellation // nil while it lives
 	members   *members      // nil while it has none
-	shielded  bool          // the cancel of the instance does not reach it
-	derived   bool          // it has a cancel of its own, so that it lists its members
+	parent    *scope        // nil of those that are not derived
 }
+
+// derived reports whether a scope has a cancel of its own, so that it lists its members.
+func (s *scope) derived() bool { return s.parent != nil }
+
+// shielded reports whether the cancel of the instance does not reach a scope.
+func (s *scope) shielded() bool { return s.within(shield) }
 
 // members are what a scope would have to end. The tasks and the waits of the root scope are found in the execution: code that knows
 // nothing of scopes pays nothing for them.
@@ -44,7 +49,7 @@ type members struct {
 }
 
 // shield is the scope that no cancel reaches. It keeps nothing, so that one is enough for all.
-var shield = &scope{shielded: true}
+var shield = &scope{}
 
 func (s *scope) has() *members {
 	if s.members == nil {
@@ -96,7 +101,7 @@ func (c *Context) End(reason string) {
 
 // derive makes a scope under another.
 func (s *scope) derive() *scope {
-	d := &scope{shielded: s.shielded, derived: true, cancelled: s.cancelled}
+	d := &scope{parent: s, cancelled: s.cancelled}
 	if s != shield && s.cancelled == nil {
 		m := s.has()
 		if len(m.under) == cap(m.under) { // code that makes scopes for ever keeps but those that live
@@ -110,7 +115,7 @@ func (s *scope) derive() *scope {
 // adopt makes a task the scope's.
 func (s *scope) adopt(t *Task) {
 	t.scope = s
-	if !s.derived {
+	if !s.derived() {
 		return
 	}
 	m := s.has()
@@ -122,7 +127,7 @@ func (s *scope) adopt(t *Task) {
 
 // enlist has a coroutine woken when the scope ends.
 func (s *scope) enlist(c *coroutine) {
-	if !s.derived {
+	if !s.derived() {
 		return
 	}
 	m := s.has()
@@ -201,11 +206,11 @@ func (m *members) outstanding(tasks, events []*Task) (outside, own []*Task) {
 	return tasks, events
 }
 
-// scheduled are the tasks outside that are outstanding, without or with those that the cancel of the instance does not reach.
+// scheduled are the tasks outside that are outstanding and not cancelled, without or with those that the cancel of the instance does not reach.
 func (x *execution) scheduled(shielded bool) []*Task {
 	var tasks []*Task
 	for _, t := range x.tasks {
-		if !t.done && (shielded || !t.scope.shielded) {
+		if !t.done && !t.cancelled && (shielded || !t.scope.shielded()) {
 			tasks = append(tasks, t)
 		}
 	}

@@ -21,6 +21,7 @@ type Task struct {
 	done      bool
 	cancelled bool // by the code, or with its scope: an outcome is of no use to it
 	expires   bool // a timer that ends its scope
+	waits     waiting
 	result    json.RawMessage
 	failure   *history.Failure
 	waiters   []*coroutine
@@ -54,18 +55,18 @@ func (t *Task) FireAt() time.Time {
 	return *t.fireAt
 }
 
-// IsDone reports whether the task has settled: with a result, a failure, or because it was cancelled.
+// IsDone reports whether the task has settled: with a result, a failure, or because it was cancelled and, where that is waited for, has ended.
 func (t *Task) IsDone() bool { return t.done }
 
-// IsCancelled reports whether the task was given up, by the code or otherwise; then Failure says why.
+// IsCancelled reports whether the task was given up, by the code or otherwise; then Failure says why, once it is done.
 func (t *Task) IsCancelled() bool { return t.cancelled }
 
 // Cancellation is that of the task's scope, if the task was given up with it; else nil.
 func (t *Task) Cancellation() *Cancellation {
-	if t.scope == nil || t.scope.cancelled == nil || t.failure != &t.scope.cancelled.Failure {
+	if !t.done {
 		return nil
 	}
-	return t.scope.cancelled
+	return t.ofScope()
 }
 
 // outstanding reports whether there is something to give up: an external event is until the code has been told of it.
@@ -73,8 +74,13 @@ func (t *Task) outstanding() bool {
 	return !t.done || t.kind == history.ExternalEventSubscribed && t.x.mail.held[t] != nil
 }
 
-// Failure is what the task failed with; nil when it did not.
-func (t *Task) Failure() *history.Failure { return t.failure }
+// Failure is what the task failed with; nil when it did not, or is not done.
+func (t *Task) Failure() *history.Failure {
+	if !t.done {
+		return nil // of one that is cancelled and has not ended it is only known why
+	}
+	return t.failure
+}
 
 // TakeResult hands out the result and forgets it: a warm instance does not keep what its code has decoded.
 func (t *Task) TakeResult() json.RawMessage {
@@ -117,7 +123,7 @@ func (t *Task) settledBy(k history.Kind) bool {
 }
 
 // record takes an outcome into account: it settles the task, unless the orchestration cancelled it before, and is its last; or a
-// child is tried again.
+// child is tried again. Of what was cancelled, and is waited for, it is the end, whatever came of it.
 func (x *execution) record(t *Task, ev *history.Event) error {
 	result, ok := ev.Result.Document()
 	if !ok {
@@ -127,6 +133,9 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 	f := failure(ev) // once: a larger frame would have the new stack of every turn grow
 	switch {
 	case t.done:
+		return nil
+	case t.cancelled:
+		x.settleEnded(t, history.EndOf(ev))
 		return nil
 	case t.expires:
 		t.done = true

@@ -16,6 +16,9 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 		return p.alongside(ctx, t, s, u)
 	}
 	refused, err := p.sendSegment(ctx, t.Origin(), s)
+	if err == nil {
+		err = p.tellEnds(ctx, t.Origin(), s.Sequence, t.CancelledTimers)
+	}
 	if err == nil && u.changed() {
 		err = p.publish(ctx, &u)
 	}
@@ -31,6 +34,9 @@ func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.S
 		func() error { return p.publish(ctx, &u) },
 		func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err },
 	)
+	if err == nil {
+		err = p.tellEnds(ctx, t.Origin(), s.Sequence, t.CancelledTimers)
+	}
 	if err == nil {
 		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
 	}
@@ -75,6 +81,9 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 			return nil, err
 		}
 		executions = append(executions, x)
+	}
+	if err := p.tellEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, since(o, from))); err != nil {
+		return out.refused, err
 	}
 	if u := endOf(o); o.Head.Segment > 0 { // else the instance was written together with its h#0
 		if err := p.publish(ctx, &u); err != nil {

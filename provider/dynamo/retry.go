@@ -70,15 +70,14 @@ func (c *retrying) rounds() (rounds [][]int) {
 
 // judge finds the verdicts on failures of different activities.
 func (c *retrying) judge(ctx context.Context, round []int) error {
-	var advance []int
-	var looks []func() error
+	var advance, last []int
 	for _, i := range round {
 		switch o := &c.Failed[i]; {
 		case c.over[o.ActivityID]:
 		case o.RetryAt != nil:
 			advance = append(advance, i)
 		default:
-			looks = append(looks, func() error { return c.lookAtLast(ctx, i) })
+			last = append(last, i)
 		}
 	}
 	for len(advance) > 0 {
@@ -88,7 +87,7 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 		}
 		advance = advance[n:]
 	}
-	err := together(looks...)
+	err := c.lookAtLast(ctx, last)
 	for _, i := range round {
 		if c.verdicts[i] == provider.RetryOver {
 			c.over[c.Failed[i].ActivityID] = true
@@ -97,15 +96,30 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 	return err
 }
 
-// lookAtLast finds the verdict on a failure that no attempt follows. It counts if its attempt is the current one; the commit that
-// records it is the fence.
-func (c *retrying) lookAtLast(ctx context.Context, i int) error {
-	o := &c.Failed[i]
-	current, err := c.p.ReadRetry(ctx, c.Head.ExecutionID, o.ActivityID)
-	if err == nil && (current.Attempt == 0 || current.Attempt == o.Attempt) {
-		c.verdicts[i] = provider.RetryOver
+// lookAtLast finds the verdicts on failures that no attempt follows. One counts if its attempt is the current one; the commit that
+// records it is the fence. One whose run has led to the current attempt all the same was told before, when it could: what it led to may not
+// have been sent.
+func (c *retrying) lookAtLast(ctx context.Context, last []int) error {
+	found := make([]provider.ActivityRetry, len(last))
+	looks := make([]func() error, len(last))
+	for n, i := range last {
+		looks[n] = func() (err error) {
+			found[n], err = c.p.ReadRetry(ctx, c.Head.ExecutionID, c.Failed[i].ActivityID)
+			return err
+		}
 	}
-	return err
+	if err := together(looks...); err != nil {
+		return err
+	}
+	for n, i := range last {
+		switch o, current := &c.Failed[i], &found[n]; {
+		case current.Attempt == 0 || current.Attempt == o.Attempt:
+			c.verdicts[i] = provider.RetryOver
+		case current.Attempt == o.Attempt+1 && current.Run == o.Run:
+			c.next(i, current.At, true)
+		}
+	}
+	return nil
 }
 
 // advance makes the next attempts the current ones, of those failures whose attempts are, in one transaction that checks that no turn was

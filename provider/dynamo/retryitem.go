@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +66,21 @@ func encodeFailure(f *history.Failure) (string, error) {
 // ReadRetries queries the items of an execution, page by page.
 func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	return p.retriesBetween(ctx, executionID, 0, lastActivity)
+}
+
+// retriesOf reads the items of some of an execution's activities, in one query over their ids.
+func (p *Provider) retriesOf(ctx context.Context, executionID string, activities map[int64]bool) iter.Seq2[provider.ActivityRetry, error] {
+	return func(yield func(provider.ActivityRetry, error) bool) {
+		if len(activities) == 0 {
+			return
+		}
+		ids := slices.Collect(maps.Keys(activities))
+		for r, err := range p.retriesBetween(ctx, executionID, slices.Min(ids), slices.Max(ids)) {
+			if _, wanted := activities[r.ActivityID]; (wanted || err != nil) && !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // lastActivity is the greatest id that keys take.

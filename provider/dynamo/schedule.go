@@ -170,7 +170,7 @@ func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancel
 			held = append(held, provider.Timer{ExecutionID: executionID, TimerID: span.TimerID})
 		}
 		if p.mayWaitByTimer(span) {
-			retried[span.TimerID] = true
+			retried[span.TimerID] = span.Waits
 		}
 	}
 	if len(held)+len(retried) == 0 {
@@ -215,16 +215,13 @@ func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer)
 
 // waitingRetries are the timers of the attempts that activities wait for, of those that may have a schedule: which attempt an activity is
 // at the item says that is written for each.
+// What is waited for and may have begun leads to who tells its end (tellEnds).
 func (p *Provider) waitingRetries(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
-	if len(activities) == 0 {
-		return nil, nil
-	}
-	ids := slices.Collect(maps.Keys(activities))
-	for r, err := range p.retriesBetween(ctx, executionID, slices.Min(ids), slices.Max(ids)) {
+	for r, err := range p.retriesOf(ctx, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}
-		if activities[r.ActivityID] && p.mayHaveSchedule(provider.TimerSpan{CreatedAt: r.FailedAt, FireAt: r.At}) {
+		if waits := activities[r.ActivityID]; p.mayHaveSchedule(provider.TimerSpan{CreatedAt: r.FailedAt, FireAt: r.At}) && (!waits || !p.mayHaveBegun(r.At)) {
 			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
 		}
 		if len(waiting) > mostDropped {

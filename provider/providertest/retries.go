@@ -299,7 +299,7 @@ func settledSince(f *fixture) {
 	settled := func(from int64) (ids []int64, s provider.Settlements) {
 		s, err := f.p.ReadSettled(f.ctx(), x, from)
 		f.must(err)
-		for _, r := range s.IDs {
+		for _, r := range slices.Concat(s.IDs, s.Cancelled) {
 			for id := r.First; id <= r.Last; id++ {
 				ids = append(ids, id)
 			}
@@ -313,7 +313,7 @@ func settledSince(f *fixture) {
 	e.commit(history.Event{Kind: history.ActivityRetryScheduled, SourceEventID: 4, Attempt: 2})
 	ids, s := settled(1)
 	f.wantEqual("settled", ids, []int64{3, 5, 6, 7})
-	if s.Next != 5 || s.Over {
+	if s.Next != 5 || s.Over || len(s.Cancelled) != 1 || s.Cancelled[0] != (history.Range{First: 6, Last: 7}) {
 		f.t.Errorf("%+v", s)
 	}
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {

@@ -1,0 +1,132 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Attributes of a run, in its activity's item.
+const (
+	attrRunToken   = "runToken"
+	attrRunAttempt = "runAttempt"
+	attrRunUntil   = "runUntil"
+)
+
+// TakeRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the cancel record.
+func (p *Provider) TakeRun(ctx context.Context, r provider.Run) (provider.Taken, error) {
+	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
+	if err != nil {
+		return provider.Taken{}, err
+	}
+	taken, before, err := p.foundRun(it, &r)
+	if err != nil || taken.Before != nil && !p.goesOver(taken.Before, &r) {
+		return provider.Taken{}, wrapRun(&r, err)
+	}
+	if taken.Held, err = p.writeRun(ctx, &r, before); err != nil || !taken.Held {
+		return provider.Taken{}, wrapRun(&r, err)
+	}
+	cancels, heard, err := p.ReadCancels(ctx, r.ExecutionID, r.Segment)
+	if err != nil {
+		return taken, err
+	}
+	taken.Heard = heard
+	if taken.Cancel = cancels.Of(r.ActivityID); len(it) == 0 && taken.Cancel.Deleted { // as putActivityRecord does
+		err = p.remove(ctx, "", r.ExecutionID, activitySK(r.ActivityID))
+	}
+	return taken, wrapRun(&r, err)
+}
+
+// foundRun is what an activity's item says: who has its run, and what was left of it.
+func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, before *provider.Run, err error) {
+	taken.Left.ActivityID = r.ActivityID
+	if len(it) == 0 {
+		return taken, nil, nil
+	}
+	if before, err = decodeRun(it, r); err != nil {
+		return taken, nil, err
+	}
+	if before != nil && before.Token != r.Token {
+		taken.Before = before
+	}
+	taken.Left, err = decodeActivityRecord(it)
+	return taken, before, err
+}
+
+// goesOver reports whether a run goes from one delivery to another.
+func (p *Provider) goesOver(from, to *provider.Run) bool {
+	return from.Attempt < to.Attempt || from.Attempt == to.Attempt && !from.Until.After(p.now())
+}
+
+func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (written bool, err error) {
+	in := p.runUpdate(r)
+	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl")
+	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token") // the second: a response was lost
+	setRun(in, r)
+	if before != nil {
+		in.ConditionExpression = aws.String("#token IN (:before, :token)")
+		in.ExpressionAttributeValues[":before"] = str(before.Token)
+	}
+	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
+	_, written, err = p.updateOld(ctx, in)
+	return written, err
+}
+
+// LeaveRun puts another run in the place of one, or none.
+func (p *Provider) LeaveRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
+	in := p.runUpdate(&r)
+	in.ConditionExpression = aws.String("#token = :own")
+	in.ExpressionAttributeValues[":own"] = str(r.Token)
+	if leave == nil {
+		in.UpdateExpression = aws.String("REMOVE #token, #attempt, #until")
+	} else {
+		in.UpdateExpression = aws.String(setRunExpression)
+		setRun(in, leave)
+	}
+	_, _, err := p.updateOld(ctx, in)
+	return wrapRun(&r, err)
+}
+
+func (p *Provider) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(r.ExecutionID)), attrSK: str(activitySK(r.ActivityID))},
+		ExpressionAttributeNames: map[string]string{
+			"#token": attrRunToken, "#attempt": attrRunAttempt, "#until": attrRunUntil,
+		},
+		ExpressionAttributeValues: item{},
+	}
+}
+
+const setRunExpression = "SET #token = :token, #attempt = :attempt, #until = :until"
+
+func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
+	v := in.ExpressionAttributeValues
+	v[":token"], v[":attempt"], v[":until"] = str(r.Token), num(int64(r.Attempt)), str(formatTime(r.Until))
+}
+
+// decodeRun is the run that an activity's item holds; nil where it holds none.
+func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
+	r := &provider.Run{
+		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(getNumber(it, attrRunAttempt)), Token: getString(it, attrRunToken),
+	}
+	if r.Token == "" {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	var err error
+	if r.Until, err = time.Parse(timeFormat, getString(it, attrRunUntil)); err != nil {
+		return nil, fmt.Errorf("%w: it has run out at %q", provider.ErrCorrupt, getString(it, attrRunUntil))
+	}
+	return r, nil
+}
+
+func wrapRun(r *provider.Run, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("dynamo: execution %s: run of activity #%d: %w", r.ExecutionID, r.ActivityID, err)
+}
