@@ -475,6 +475,7 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 
 func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 	t.Parallel()
+	t.Run("and not heard by a batch that is still at work", aLeakedActivityIsFenced)
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
 		w := f.worker(nil)
@@ -502,7 +503,7 @@ func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 }
 
 // What was given up returns while its batch is still at work: nobody hears it then either.
-func TestALeakedActivityIsFenced(t *testing.T) {
+func aLeakedActivityIsFenced(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: 5 * time.Minute, Ignores: true}, job{Takes: 10 * time.Minute})
@@ -711,7 +712,12 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 		f.jobsOf("a", job{Takes: 2 * time.Minute}, job{Takes: 2 * time.Minute})
 		f.calls = nil
 		over := f.handled(ctx, f.worker(nil))
-		for range 119 {
+		time.Sleep(2900 * time.Millisecond)
+		if early := f.leases(); len(early) > 0 {
+			t.Errorf("leased before the three seconds are over: %v", early)
+		}
+		time.Sleep(100 * time.Millisecond)
+		for range 116 {
 			time.Sleep(time.Second)
 			if again := f.receive("sim://default"); len(again) > 0 {
 				t.Fatalf("delivered again while it runs: %v", again)

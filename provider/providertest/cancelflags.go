@@ -582,6 +582,12 @@ func orphanAfterDelete(f *fixture) {
 	t := next.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(4)))
 	next.ack(t)
 	queued := f.locked(Queue)
+	if f.can(Faults) { // the write that ends the instance cancels them, and not what comes after it
+		f.Fail(Fault{On: Write, How: Refused, After: 1})
+		f.wantPermanent(f.p.DeleteInstance(f.ctx(), "a", true))
+		f.Fail(Fault{})
+		next.wantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
+	}
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	next.wantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
 	e.wantReasons("instance_deleted", "instance_deleted", "instance_deleted")
