@@ -59,6 +59,12 @@ type PendingItem struct {
 	// not ended yet; CancelReason is why. Zero of all others.
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
+
+	// NoWorker: the activity has been due for a while, and nobody is at work on it. No worker of its queue has been heard of for ten minutes, in which one that is given
+	// work, or is at work, tells so twice: there is none, its function dies before it begins, or may not read the queue. WorkerSeenAt is when one was
+	// heard of last; zero: never.
+	NoWorker     bool      `json:"noWorker,omitempty"`
+	WorkerSeenAt time.Time `json:"workerSeenAt,omitzero"`
 }
 
 // PendingKind is what an execution waits for.
@@ -111,7 +117,44 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 		return err
 	}
 	p.Items = l.first(limit, retries)
-	return c.witnesses(ctx, executionID, p.Items)
+	if err := c.witnesses(ctx, executionID, p.Items); err != nil {
+		return err
+	}
+	return c.missWorkers(ctx, p)
+}
+
+// startsWithin is how long a worker may take to be started for an activity that is due, before it is missed.
+const startsWithin = time.Minute
+
+// missWorkers marks the activities that nobody can be at work on.
+func (c *Client) missWorkers(ctx context.Context, p *Pending) error {
+	var waiting []*PendingItem
+	for i := range p.Items {
+		x := &p.Items[i]
+		due := x.Since
+		if x.NextTryAt.After(due) {
+			due = x.NextTryAt
+		}
+		if x.LastHeartbeatAt.After(due) {
+			due = x.LastHeartbeatAt // whoever told it was there
+		}
+		if x.What == PendingActivity && x.Queue != "" && x.UnknownAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
+			waiting = append(waiting, x)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	reports, err := c.provider.ReadWorkers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range waiting {
+		if r := reports[x.Queue]; r.Missing(p.ReadAt) {
+			x.NoWorker, x.WorkerSeenAt = true, r.SeenAt
+		}
+	}
+	return nil
 }
 
 // mostRetries bounds how many items of retries are read. Those of activities that are over are among them.

@@ -69,6 +69,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 	p.Retry("x1", provider.ActivityRetry{ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"}}) // is over
 	p.Retry("x1", provider.ActivityRetry{ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000), Error: &history.Failure{Type: "ScaleError", Message: "stuck"}})
 	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, BeatenAt: instant(800), Details: []byte(`7`)})
+	p.Work(map[string]time.Time{"payments": began})
 	got := mustPending(t, c, 0)
 	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{
 		{
@@ -251,5 +252,49 @@ func TestPendingOfADamagedHistory(t *testing.T) {
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// An activity has been due for a while, and no worker of its queue has been heard of: it waits for one. What is not due yet, has told of progress, is known to lie with a
+// worker that does not have it, or has its worker, does not.
+func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) time.Time { return began.Add(-d) }
+	for name, tt := range map[string]struct {
+		since  time.Duration
+		seen   map[string]time.Time
+		left   provider.ActivityRecord
+		retry  time.Duration // until the next try
+		missed bool
+	}{
+		"never heard of":                    {since: 5 * time.Minute, seen: map[string]time.Time{"other": began}, missed: true},
+		"heard of before":                   {since: 5 * time.Minute, seen: map[string]time.Time{"payments": ago(3 * time.Hour)}, missed: true},
+		"heard of eleven minutes ago":       {since: time.Hour, seen: map[string]time.Time{"payments": ago(11 * time.Minute)}, missed: true},
+		"heard of nine minutes ago":         {since: time.Hour, seen: map[string]time.Time{"payments": ago(9 * time.Minute)}},
+		"just sent":                         {since: 50 * time.Second, seen: map[string]time.Time{}},
+		"has told of progress":              {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{BeatenAt: ago(30 * time.Second)}},
+		"has told of progress an hour ago":  {since: 2 * time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{BeatenAt: ago(time.Hour)}, missed: true},
+		"no build of its worker has it":     {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{UnknownAt: ago(time.Minute), UnknownBuild: "b"}},
+		"its next try is to come":           {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
+		"its next try was due a while ago":  {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true},
+		"its next try was due a moment ago": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p := setup(t)
+			mustStart(t, c, "one")
+			scheduled := history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments", Time: ago(tt.since)}
+			p.Append("one", history.Event{Kind: history.TurnStarted, Time: ago(tt.since)}, scheduled)
+			p.Work(tt.seen)
+			tt.left.ActivityID = 3
+			p.Leave("x1", tt.left)
+			if tt.retry != 0 {
+				p.Retry("x1", provider.ActivityRetry{ActivityID: 3, Attempt: 2, At: began.Add(tt.retry), FailedAt: ago(20 * time.Minute), Error: &history.Failure{Type: "E"}})
+			}
+			got := mustPending(t, c, 0)
+			if x := got.Items[0]; x.NoWorker != tt.missed || x.NoWorker && !x.WorkerSeenAt.Equal(tt.seen["payments"]) {
+				t.Errorf("%+v, want it missed: %v", x, tt.missed)
+			}
+		})
 	}
 }

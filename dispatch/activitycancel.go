@@ -97,6 +97,7 @@ func (m *manager) pollDue(now time.Time) (next time.Time) {
 
 // poll reads on in the cancel record of an execution, once for all its activities that are running in this process.
 func (m *manager) poll(ctx context.Context, x *watched, from int64) {
+	m.reporter.atWork(ctx)
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), pollLimit)
 	defer stop()
 	cancels, next, err := m.options.Provider.ReadCancels(limited, x.executionID, from)

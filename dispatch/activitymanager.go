@@ -14,8 +14,9 @@ import (
 // up those that do not heed it. It has one timer for all of them, which activities of less than a moment never see, and no
 // goroutine but while it calls the provider.
 type manager struct {
-	options *Options
-	leaked  atomic.Int64
+	options  *Options
+	reporter *reporter
+	leaked   atomic.Int64
 
 	mu         sync.Mutex
 	shifts     map[*shift]bool
@@ -25,8 +26,8 @@ type manager struct {
 	seen       []sighting // cancels that the log is still to tell of
 }
 
-func newManager(o *Options) *manager {
-	return &manager{options: o, shifts: map[*shift]bool{}, executions: map[string]*watched{}}
+func newManager(o *Options, r *reporter) *manager {
+	return &manager{options: o, reporter: r, shifts: map[*shift]bool{}, executions: map[string]*watched{}}
 }
 
 func (m *manager) grace() time.Duration { return max(m.options.CancellationGracePeriod, 0) }

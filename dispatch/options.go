@@ -16,6 +16,8 @@ type Options struct {
 	// BuildID names the deployed code, for TurnStarted, and for what is blocked: code that could not take an instance's turns is
 	// not run for it again under the same name (R18). Default "dev", which names nothing: it is tried once a process.
 	BuildID string
+	// HubName is the hub's in the metrics of a Timekeeper.
+	HubName string
 	// Queue is the work queue a Worker serves. Default "default".
 	Queue string
 	// Clock is where times come from. Default time.Now.

@@ -14,6 +14,7 @@ import (
 type Timekeeper struct {
 	options  Options
 	provider provider.Provider
+	missing  missing
 }
 
 // NewTimekeeper makes a timekeeper. It calls nothing.

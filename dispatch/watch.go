@@ -25,6 +25,7 @@ func (k *Timekeeper) duties() []duty {
 		{"dead letters", k.pickUp},
 		{"retention", k.retire},
 		{"jobs", k.workOnJobs},
+		{"workers", k.missWorkers},
 	}
 }
 

@@ -196,7 +196,7 @@ func TestTheWatchWritesNothingForWhatIsWell(t *testing.T) {
 		h.wantWoken(0, "the third look")
 		for _, c := range h.made()[from:] {
 			switch c.Input.(type) {
-			case *dynamodb.GetItemInput, *dynamodb.QueryInput, *sqs.ReceiveMessageInput:
+			case *dynamodb.GetItemInput, *dynamodb.QueryInput, *sqs.ReceiveMessageInput, *sqs.GetQueueAttributesInput:
 			default:
 				t.Errorf("it calls %s", c.Operation)
 			}

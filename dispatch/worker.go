@@ -20,6 +20,7 @@ type Worker struct {
 	// standings are what is known of the executions whose activities came again.
 	standings *standings
 	alone     *alone
+	reporter  *reporter
 }
 
 // NewWorker makes a worker for Options.Queue. It calls nothing.
@@ -27,7 +28,8 @@ type Worker struct {
 // An activity of a record that was pushed, and that takes longer than a moment, is leased: see Options.LockTimeout.
 func NewWorker(opts Options) *Worker {
 	w := &Worker{options: opts.withDefaults(), standings: newStandings(), alone: newAlone()}
-	w.provider, w.manager = w.options.Provider, newManager(&w.options)
+	w.reporter = &reporter{options: &w.options}
+	w.provider, w.manager = w.options.Provider, newManager(&w.options, w.reporter)
 	return w
 }
 
@@ -45,6 +47,7 @@ func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 // Those on which a mark stands come last, one after the other, and go back to the queue where there is no time left (R13).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	since := w.options.Clock()
+	w.reporter.atWork(ctx)
 	items, unreadable := w.provider.AdoptWorkItems(records)
 	failed = abandon(ctx, w.options, w.options.Queue, deadLetter(ctx, w.options, w.options.Queue, unreadable))
 	if len(items) == 0 {

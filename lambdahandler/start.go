@@ -59,6 +59,9 @@ func StartWorker(r *perdure.Registry) {
 	}
 	f.check()
 	w := dispatch.NewWorker(opts)
+	if err := w.Announce(context.Background()); err != nil {
+		f.log.Warn("it could not be made known that this worker has started: activities of its queue may be shown as waiting for one", "queue", opts.Queue, "error", err)
+	}
 	if f.polled != nil {
 		f.pollWork(opts, w, activityNames(r, opts.Queue))
 		return
@@ -72,6 +75,7 @@ func StartWorker(r *perdure.Registry) {
 func StartRenewer(r *perdure.Registry) {
 	f := begin(true, true)
 	opts := f.options(r)
+	opts.HubName = f.env.optional("PERDURE_HUB", "")
 	f.check()
 	k := dispatch.NewTimekeeper(opts)
 	if f.polled == nil {

@@ -40,6 +40,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
 	o := simhub.Options{
 		Registry: r, BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
+		Reports:       true,
 		SendAnewAfter: -1, // no later build will know an activity that r does not: it is given up, and the hub comes to rest
 	}
 	for _, opt := range opts {

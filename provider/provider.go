@@ -15,6 +15,7 @@ type Provider interface {
 	Instances
 	Orchestrations
 	WorkItems
+	Workers
 	Timers
 	Retentions
 	Jobs

@@ -77,10 +77,22 @@ func knownText(x *client.PendingItem, now time.Time) string {
 	if x.LastError != nil {
 		known = append(known, excerpt(failureText(x.LastError), longestDetail))
 	}
+	if x.NoWorker {
+		known = append(known, missedText(x, now))
+	}
 	if len(known) == 0 && x.What == client.PendingActivity {
 		known = append(known, sentText(x))
 	}
 	return strings.Join(known, "; ")
+}
+
+// missedText says that nobody is there for an activity.
+func missedText(x *client.PendingItem, now time.Time) string {
+	queue := excerpt(x.Queue, longestName)
+	if x.WorkerSeenAt.IsZero() {
+		return fmt.Sprintf("waits in queue %s: no worker of it has ever been heard of", queue)
+	}
+	return fmt.Sprintf("waits in queue %s: no worker of it has been heard of for %s", queue, span(now.Sub(x.WorkerSeenAt)))
 }
 
 // sentText says no more of an activity than anybody knows.

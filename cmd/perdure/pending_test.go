@@ -71,3 +71,22 @@ func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 }
+
+func TestStatusTellsThatNobodyServesAQueue(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7")
+	h.Append("order-7", at(-5*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}),
+		at(-5*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}))
+	h.Work(map[string]time.Time{})
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "waits in queue payments: no worker of it has ever been heard of\n") || strings.Contains(out, "sent") {
+		t.Errorf("printed %s", out)
+	}
+	h.Work(map[string]time.Time{"payments": began.Add(-3 * time.Hour)})
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "waits in queue payments: no worker of it has been heard of for 3h") {
+		t.Errorf("printed %s", out)
+	}
+	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out, `"noWorker":true,"workerSeenAt":"`) {
+		t.Errorf("printed %s", out)
+	}
+}

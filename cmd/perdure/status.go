@@ -28,7 +28,8 @@ what each status means.
 What it waits for is read from its history. SINCE is how long ago it was scheduled, NEXT in how long it is
 tried again or due, and HEARTBEAT the age of the last one that told details. Of an activity that has just
 been sent nobody knows whether it has begun. One that no worker knows is not in the build that received it:
-deploy a worker that has it, or cancel it. History does not tell when a wait for an event is given up: such a
+deploy a worker that has it, or cancel it. One that waits in a queue of which no worker has been heard of is
+done by nobody: is there a function for that queue, does it start, may it read it? History does not tell when a wait for an event is given up: such a
 one is listed until the event comes.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'

@@ -27,6 +27,19 @@ func (h *TaskHub) MetricRecursiveInvocationsDropped(function awslambda.Function)
 	return function.Metric(jsii.String("RecursiveInvocationsDropped"), metricOptions("Sum"))
 }
 
+// MetricActivitiesWithoutWorker is the number of messages in a work queue of which no
+// worker has been heard of: its function dies at init, or may not read the queue. The
+// renewer's log makes it; there are no data points while all is well.
+func (h *TaskHub) MetricActivitiesWithoutWorker(queue string) awscloudwatch.Metric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace:     jsii.String("perdure"),
+		MetricName:    jsii.String("ActivitiesWithoutWorker"),
+		DimensionsMap: &map[string]*string{"hub": jsii.String(h.props.HubName), "queue": jsii.String(queue)},
+		Period:        awscdk.Duration_Minutes(jsii.Number(metricMinutes)),
+		Statistic:     jsii.String("Maximum"),
+	})
+}
+
 func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{
 		Period:    awscdk.Duration_Minutes(jsii.Number(metricMinutes)),
@@ -45,6 +58,10 @@ func (h *TaskHub) addAlarms() {
 	for _, q := range h.deadLetters() {
 		h.addAlarm("DeadLettersAlarm-"+q.name, h.MetricDeadLetters(q.queue), 1,
 			"A message lies in the dead letters of "+q.name)
+	}
+	for _, work := range h.WorkQueues {
+		h.addAlarm("WorkerMissingAlarm-"+work.Name, h.MetricActivitiesWithoutWorker(work.Name), 1,
+			"Work waits in the queue "+work.Name+", and no worker of it has been heard of")
 	}
 	parts := []string{"Orchestrator"}
 	for _, work := range h.WorkQueues {

@@ -41,8 +41,8 @@ func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 }
 
 // renewerPermissions: it keeps the timers, picks up what queues have moved to their
-// dead letters (R13), finishes deletions (R17), deletes what need not be kept any
-// longer (R21) and revives what is stuck.
+// dead letters (R13) and sends it on, finishes deletions (R17), deletes what need not
+// be kept any longer (R21), revives what is stuck, and counts what no worker takes.
 func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),
@@ -51,6 +51,7 @@ func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
 		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
 		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
+		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:DeleteSchedule"),
 		passRole,
 	}, h.payloadPermissions()...)

@@ -122,7 +122,7 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 			"Workdefault": consumeAndSend, "Inbox": "SendMessage", "WorkdefaultDeadLetters": "SendMessage",
 		},
 		"TaskHubRenewerRole": {
-			"Timers": consumeAndSend, "Inbox": "SendMessage",
+			"Timers": consumeAndSend, "Inbox": "SendMessage", "Workdefault": "GetQueueAttributes SendMessage",
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
 			"WorkdefaultDeadLetters": consumeAndSend,
 		},

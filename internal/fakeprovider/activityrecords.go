@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -45,4 +46,27 @@ func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, a
 		}
 	}
 	return provider.ActivityRecord{ActivityID: activityID}, nil
+}
+
+// Work sets when workers were last heard of, by queue. Before, one of the default queue is always there.
+func (p *Provider) Work(seen map[string]time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers = seen
+}
+
+// ReadWorkers implements provider.Workers.
+func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	reports := map[string]provider.WorkerReport{}
+	if p.workers == nil {
+		reports["default"] = provider.WorkerReport{Queue: "default", SeenAt: p.now()}
+	}
+	for queue, at := range p.workers {
+		reports[queue] = provider.WorkerReport{Queue: queue, SeenAt: at}
+	}
+	return reports, nil
 }

@@ -28,6 +28,7 @@ type Provider struct {
 	events     map[string][]history.Event           // by execution id
 	left       map[string][]provider.ActivityRecord // by execution id
 	retries    map[string][]provider.ActivityRetry  // by execution id
+	workers    map[string]time.Time                 // by queue
 	damaged    map[string]error                     // by execution id
 	failure    error
 	reads      int

@@ -26,6 +26,9 @@ type Options struct {
 	CacheBytes int
 	// TurnLimit is as in dispatch.Options.
 	TurnLimit time.Duration
+	// Reports is that workers tell the hub that they are there, as the functions do: a call when they start, and one every five minutes in which they
+	// are at work.
+	Reports bool
 	// Jitter leaves retry policies theirs; without it, retries are exact.
 	Jitter bool
 	// Retention is as in dispatch.Options.
@@ -127,6 +130,13 @@ func New(o Options) (*Hub, error) {
 	h.mapFunctions(where)
 	if err := h.Orchestrators[0].Announce(h.life); err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
+	}
+	for _, w := range h.Workers {
+		if o.Reports {
+			if err := w.Announce(h.life); err != nil {
+				return nil, fmt.Errorf("simhub: %w", err)
+			}
+		}
 	}
 	h.Cloud.ResetCounts()
 	return h, nil

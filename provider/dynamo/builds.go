@@ -88,12 +88,18 @@ func (b *builds) has(name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-func (b *builds) read(ctx context.Context, p *Provider) error {
-	in := &dynamodb.QueryInput{
-		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true),
+// hubQuery finds items of the hub itself, by what their sort keys begin with.
+func hubQuery(table, sk string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName:                 &table,
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: item{":pk": str(pkHub), ":sk": str(skBuilds)},
+		ExpressionAttributeValues: item{":pk": str(pkHub), ":sk": str(sk)},
 	}
+}
+
+func (b *builds) read(ctx context.Context, p *Provider) error {
+	in := hubQuery(p.hub.Table, skBuilds)
+	in.ConsistentRead = aws.Bool(true)
 	var names map[string][]string
 	latest := item{}
 	for page, err := range p.query(ctx, "", in) {

@@ -81,6 +81,8 @@ func (f *fixture) actions() map[string]action {
 		"ReadActivityRecords": {Read, func(ctx context.Context) error {
 			return last(f.p.ReadActivityRecords(ctx, o.Head.ExecutionID))
 		}},
+		"ReportWorker":     {Update, func(ctx context.Context) error { return f.p.ReportWorker(ctx, provider.WorkerReport{Queue: Queue}) }},
+		"ReadWorkers":      {Read, func(ctx context.Context) error { return second(f.p.ReadWorkers(ctx)) }},
 		"HoldTimers":       {Send, func(ctx context.Context) error { return f.p.HoldTimers(ctx, timerDue(9, f.now())) }},
 		"PendingInstances": {Read, func(ctx context.Context) error { return last(f.p.PendingInstances(ctx, f.Now())) }},
 		"DeadLetter": {Send, func(ctx context.Context) error {

@@ -35,7 +35,7 @@ const longVisibility = time.Minute
 
 func groups() []group {
 	return []group{
-		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), references(), children(), blocked(), cancelFlags(), activityRecords(), cancelChild(), deletion(), retention(), jobs(), workItems(), retries(), waits(), poison(), timers(),
+		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), references(), children(), blocked(), cancelFlags(), activityRecords(), cancelChild(), deletion(), retention(), jobs(), workItems(), workers(), retries(), waits(), poison(), timers(),
 		management(), histories(), largeTurns(), payloads(), corruption(), errorHandling(), locking(), lockExpiry(),
 	}
 }

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ran is how many of the suite's tests do.
-const ran = 330
+const ran = 333
 
 // notApplicable are the tests of what neither DynamoDB Local nor real time has.
 var notApplicable = []string{
@@ -43,7 +43,7 @@ var notApplicable = []string{
 	"activity records/RecordsAreReadStrongly",
 	"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 	"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
-	"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
+	"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
 	"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
 	"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", "errors/ACallEndsWithItsContext", "locking/AFetchIsOverWhenItsWaitIs",
 	"lock expiry/LocksEndAfterTwelveHours",

@@ -25,14 +25,14 @@ func TestConformance(t *testing.T) {
 	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
-		Want: providertest.Report{Ran: 328, NotApplicable: []string{
+		Want: providertest.Report{Ran: 331, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/AReadOfTheRecordIsNeverBehind",
 			"activity records/RecordsAreReadStrongly",
 			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
-			"retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
+			"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
 			"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
 			"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", "errors/ACallEndsWithItsContext",
 			"locking/AFetchIsOverWhenItsWaitIs", "lock expiry/ARenewalAfterExpiryLeavesTheNextHolderAlone",

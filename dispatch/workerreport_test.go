@@ -1,0 +1,173 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/provider"
+)
+
+// lineMissing is what the watch says of a queue that nobody serves.
+const lineMissing = "work waits in a queue of which no worker has been heard"
+
+// reports counts the reports of workers.
+func (f *floor) reports() (n int) {
+	for _, c := range f.made() {
+		if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && text(in.Key, "sk") == "w#default" {
+			n++
+		}
+	}
+	return n
+}
+
+// The functions of a queue die at init: nothing ever reads what lies there. The watch counts it, in a line that is a metric, and what is pending tells
+// it; once a worker lives, neither does.
+func TestWorkersThatDieAtInitAreTold(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		k := dispatch.NewTimekeeper(dispatch.Options{Provider: f.Provider, HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))})
+		c := client.New(f.Provider)
+		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
+		look := func() (lines int, pending client.PendingItem) {
+			t.Helper()
+			before := strings.Count(f.log.String(), lineMissing)
+			if _, err := k.Watch(ctx); err != nil {
+				t.Error(err)
+			}
+			p, err := c.Pending(ctx, "a", "", 0)
+			if err != nil || len(p.Items) != 2 {
+				t.Fatal(p, err)
+			}
+			return strings.Count(f.log.String(), lineMissing) - before, p.Items[0]
+		}
+		if lines, x := look(); lines > 0 || x.NoWorker {
+			t.Errorf("at once: %d lines, %+v", lines, x)
+		}
+		time.Sleep(2 * time.Minute)
+		if lines, x := look(); lines > 0 || !x.NoWorker || !x.WorkerSeenAt.IsZero() {
+			t.Errorf("after two minutes: %d lines, %+v", lines, x)
+		}
+		time.Sleep(2 * time.Minute)
+		if lines, _ := look(); lines != 1 {
+			t.Errorf("after four minutes: %d lines", lines)
+		}
+		f.wantMetric(map[string]any{"level": "WARN", "hub": "shop", "queue": "default", "ActivitiesWithoutWorker": 2.0})
+		w := f.worker(nil)
+		if err := w.Announce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		over := f.handled(ctx, w)
+		started := time.Now()
+		for range 25 { // they run for an hour, and nobody is given anything else
+			time.Sleep(2 * time.Minute)
+			if lines, x := look(); lines > 0 || x.NoWorker {
+				t.Fatalf("%v after a worker has started: %d lines, %+v", time.Since(started), lines, x)
+			}
+		}
+		<-over
+		time.Sleep(time.Hour)
+		f.jobsOf("b", job{}) // the next release of the worker dies at init
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			if _, err := k.Watch(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		f.wantMetric(map[string]any{"queue": "default", "ActivitiesWithoutWorker": 1.0, "build": "dev", "startedAt": started.Format(time.RFC3339)})
+		p, err := c.Pending(ctx, "b", "", 0)
+		if err != nil || len(p.Items) != 1 || !p.Items[0].NoWorker || time.Since(p.Items[0].WorkerSeenAt) < time.Hour {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// wantMetric fails unless the last line of the watch has this, and is a metric of these dimensions.
+func (f *floor) wantMetric(want map[string]any) {
+	f.t.Helper()
+	var last map[string]any
+	for line := range strings.Lines(f.log.String()) {
+		if strings.Contains(line, lineMissing) {
+			if err := json.Unmarshal([]byte(line), &last); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+	for name, v := range want {
+		if last[name] != v {
+			f.t.Errorf("%s is %v, want %v", name, last[name], v)
+		}
+	}
+	aws, err := json.Marshal(last["_aws"])
+	if err != nil || !strings.Contains(string(aws), `"CloudWatchMetrics":[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesWithoutWorker","Unit":"Count"}],"Namespace":"perdure"}],"Timestamp":`) {
+		f.t.Errorf("it is no metric: %s, %v", aws, err)
+	}
+}
+
+// A worker tells that it has started, and every five minutes that it is at work: while one activity runs for long, and where it has many short ones. It does so beside
+// its work, which costs no call more.
+func TestAWorkerReportsNowAndThen(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		w := f.worker(nil)
+		if err := w.Announce(ctx); err != nil || f.reports() != 1 {
+			t.Fatal(f.reports(), err)
+		}
+		for n := range 60 {
+			f.jobsOf(string(rune('a'+n)), job{})
+			<-f.handled(ctx, w)
+			time.Sleep(10 * time.Second)
+		}
+		if n := f.reports(); n != 2 {
+			t.Errorf("%d reports with ten minutes of short activities, want 2", n)
+		}
+		f.jobsOf("long", job{Takes: time.Hour})
+		<-f.handled(ctx, w)
+		if n := f.reports(); n < 2+11 || n > 2+13 {
+			t.Errorf("%d reports with an hour of a long one besides", n)
+		}
+		before := f.reports()
+		time.Sleep(24 * time.Hour)
+		if n := f.reports(); n != before {
+			t.Errorf("%d reports of a worker without work", n-before)
+		}
+	})
+	onFloor(t, func(ctx context.Context, f *floor) {
+		w := f.worker(nil)
+		if err := w.Announce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.jobsOf("a", job{})
+		made := len(f.made())
+		<-f.handled(ctx, w)
+		if got, want := strings.Join(f.operations(made), " "), "ReceiveMessage GetItem SendMessageBatch DeleteMessageBatch"; got != want {
+			t.Errorf("calls %s, want %s", got, want)
+		}
+	})
+}
+
+// A report that fails holds nothing up, and is not repeated before it is due again.
+func TestAReportThatFailsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		refused := f.failing("UpdateItem")
+		refused.Store(true)
+		w := f.worker(nil)
+		if err := w.Announce(ctx); err == nil {
+			t.Error("it is said to be made known")
+		}
+		time.Sleep(provider.WorkerReportEvery)
+		f.jobsOf("a", job{})
+		if failed := <-f.handled(ctx, w); len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		f.wantSent(1)
+	})
+}

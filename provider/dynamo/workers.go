@@ -1,0 +1,96 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// skWorkers are what is known of the workers of a queue, of the hub: w#<queue>.
+const skWorkers = "w#"
+
+// attrStartedAt is when the last worker of a queue started.
+const attrStartedAt = "startedAt"
+
+// ReportWorker is one update of one item, of one write unit.
+func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
+	now := str(formatTime(p.now()))
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: str(pkHub), attrSK: str(skWorkers + r.Queue)},
+		UpdateExpression:          aws.String("SET #seen = :now, #build = :build"),
+		ExpressionAttributeNames:  map[string]string{"#seen": attrSeenAt, "#build": attrBuild},
+		ExpressionAttributeValues: item{":now": now, ":build": str(r.BuildID)},
+	}
+	if !r.StartedAt.IsZero() {
+		*in.UpdateExpression += ", #started = :now"
+		in.ExpressionAttributeNames["#started"] = attrStartedAt
+	}
+	return call(ctx, "DynamoDB.UpdateItem", "", func() error {
+		_, err := p.table.UpdateItem(ctx, in)
+		return err
+	})
+}
+
+// ReadWorkers is one query, eventually consistent.
+func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
+	reports := map[string]provider.WorkerReport{}
+	for page, err := range p.query(ctx, "", hubQuery(p.hub.Table, skWorkers)) {
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range page {
+			r := provider.WorkerReport{Queue: strings.TrimPrefix(getString(it, attrSK), skWorkers), BuildID: getString(it, attrBuild)}
+			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt)) // of another release: nothing is known
+			r.StartedAt, _ = time.Parse(timeFormat, getString(it, attrStartedAt))
+			reports[r.Queue] = r
+		}
+	}
+	return reports, nil
+}
+
+// CountWorkItems asks each work queue, all at once.
+func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
+	var mu sync.Mutex
+	counts := map[string]int{}
+	calls := make([]func() error, 0, len(p.hub.WorkQueues))
+	for name, url := range p.hub.WorkQueues {
+		calls = append(calls, func() error {
+			n, err := p.countMessages(ctx, url)
+			mu.Lock()
+			defer mu.Unlock()
+			counts[name] = n
+			return err
+		})
+	}
+	return counts, together(calls...)
+}
+
+func (p *Provider) countMessages(ctx context.Context, url string) (n int, err error) {
+	names := []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
+	var out *sqs.GetQueueAttributesOutput
+	err = call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
+		out, err = p.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		some, err := strconv.Atoi(out.Attributes[string(name)])
+		if err != nil {
+			return 0, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, out.Attributes[string(name)])
+		}
+		n += some
+	}
+	return n, nil
+}
