@@ -23,6 +23,9 @@ type PollOptions struct {
 	// Unwind is how long Poll then waits, once it has ended the contexts of what is left, for it to heed that. A Worker waits
 	// for its activities for as long as its CancellationGracePeriod. Default 12 s; negative: not at all.
 	Unwind time.Duration
+	// Renew extends the locks of records that are being handled, as provider.Polling's RenewRecords does, which is the default. Of a work
+	// queue it is the Worker's: each renewal of a work item answers whether its activity is cancelled.
+	Renew func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
 	// Logger is where Poll logs. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -72,6 +75,11 @@ var errStopped = errors.New("dispatch: the process is being stopped")
 // up to Unwind more, an error that says how much it was. Otherwise it returns nil.
 func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
+	if q.options.Renew == nil {
+		q.options.Renew = func(ctx context.Context, lock time.Duration, records ...provider.Record) ([]provider.Record, error) {
+			return p.RenewRecords(ctx, queue, lock, records...)
+		}
+	}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var loops sync.WaitGroup
@@ -211,7 +219,7 @@ func (q *poller) lock(b *batch) time.Duration {
 }
 
 func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []provider.Record) (renewed bool) {
-	lost, err := q.p.RenewRecords(ctx, q.queue, lock, records...)
+	lost, err := q.options.Renew(ctx, lock, records...)
 	for i := range lost {
 		q.options.Logger.ErrorContext(ctx, "the lock of a record is lost: what comes of it is not sent", "queue", q.queue, "record", lost[i].ID)
 	}

@@ -526,3 +526,57 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 		h.wantOutput(in, "2")
 	})
 }
+
+// In a process that polls, the renewal of a lock answers whether the activity is cancelled, as it does in a function: what runs is told by
+// it, though nobody asks for the cancel record itself.
+func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, forever)
+		w := f.worker(func(o *dispatch.Options) { o.CancelPollInterval = 24 * time.Hour })
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Lock: 30 * time.Second, Renew: w.RenewRecords})
+		time.Sleep(time.Hour)
+		f.cancel(in, 3)
+		at := time.Now()
+		time.Sleep(10*time.Second + time.Millisecond)
+		f.wantCause(3, perdure.ReasonSelectLoser)
+		if took := f.seenAt().Sub(at); took > 10*time.Second {
+			t.Errorf("it was told after %v, the locks are renewed every 10 s", took)
+		}
+		if _, cause := f.cause(4); cause != nil || f.ran() != 2 {
+			t.Errorf("%d ran, and the other was told %v", f.ran(), cause)
+		}
+		f.cancel(in, 4)
+		time.Sleep(10*time.Second + time.Millisecond)
+		f.wantCause(4, perdure.ReasonSelectLoser)
+		f.wantSent(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A renewal that could not read the cancel record has told nothing: so it counts as no poll, and the next one is made at once.
+func TestARenewalThatCannotReadIsMadeUpForByAPoll(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		w := f.worker(func(o *dispatch.Options) { o.CancelPollInterval = 24 * time.Hour })
+		var once atomic.Int64
+		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if readsCancels(c) && once.Add(1) == 2 { // the first renewal's
+				return errors.New("refused")
+			}
+			return next()
+		}
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Lock: 30 * time.Second, Renew: w.RenewRecords})
+		time.Sleep(5 * time.Second)
+		f.cancel(in, 3)
+		time.Sleep(6 * time.Second) // the renewal is tried again after 13 s
+		f.wantCause(3, perdure.ReasonSelectLoser)
+		f.wantSent(1)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -49,7 +49,7 @@ func (f *function) poll(queue string, h recordHandler, names []string, opts disp
 // long as the queue says, which is for functions; from the first renewal on, a third of LockTimeout later, it is locked for
 // that, so that the death of this process is noticed as soon.
 func (f *function) pollWork(o dispatch.Options, w *dispatch.Worker, names []string) {
-	f.poll(o.Queue, w, names, dispatch.PollOptions{Lock: o.LockTimeout, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second})
+	f.poll(o.Queue, w, names, dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second})
 	if n := w.Leaked(); n > 0 {
 		f.log.Warn("activities have ignored the end of their contexts", "leaked", n)
 	}

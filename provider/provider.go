@@ -122,8 +122,9 @@ type WorkItems interface {
 	// may be more, or from a little before.
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
 	// RenewWorkItemLocks extends the locks of a queue's work items to so long from now, as Polling.RenewRecords does, and answers
-	// for each, in their order, whether it is lost, and whether its activity is cancelled, strongly consistent. An error says nothing
-	// of a lock that did not come back as lost, and of a cancel that did not come back as requested.
+	// for each, in their order, whether it is lost, and whether its activity is cancelled, strongly consistent; of a record
+	// alone, whose work item nobody has read yet, only the former. An error says nothing of a lock that did not come back as lost, and of
+	// a cancel that did not come back as requested.
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
 	// PutWorkItems sends work items to their queues, to be seen again after the delay they have left (WorkItem.NotBefore), or
 	// after the longest that a queue has. It serves those that are sent anew: send, then delete (R14).

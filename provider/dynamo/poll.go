@@ -110,7 +110,9 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 	asked := map[string]*cancelsAsked{}
 	for i := range items {
 		it := &items[i]
-		records[i] = it.Record
+		if records[i] = it.Record; it.ExecutionID == "" {
+			continue
+		}
 		from := max(it.Segment, it.CancelsFrom)
 		if x := asked[it.ExecutionID]; x != nil {
 			x.from = min(x.from, from)
@@ -133,7 +135,9 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 	err := together(calls...)
 	renewals := make([]provider.Renewal, len(items))
 	for i := range items {
-		renewals[i].Cancel = asked[items[i].ExecutionID].cancels.Of(items[i].ActivityID)
+		if x := asked[items[i].ExecutionID]; x != nil {
+			renewals[i].Cancel = x.cancels.Of(items[i].ActivityID)
+		}
 		renewals[i].Lost = slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == items[i].Record.ID })
 	}
 	return renewals, err
