@@ -35,7 +35,7 @@ type task struct {
 	shift *shift
 	index int // in the shift
 	// reads and looks are what it shares with others of its execution that came with it.
-	reads *cancelRead
+	reads *provider.CancelRead
 	looks *look
 	// heard is from where it has not read the cancel record.
 	heard int64
@@ -94,7 +94,7 @@ func (w *Worker) newShift(ctx context.Context, items []provider.LockedWorkItem) 
 	for i := range items {
 		t := &s.tasks[i]
 		t.item, t.shift, t.index, t.pushed = items[i], s, i, items[i].Record.Hold == nil
-		t.reads = readsFor(ctx, s.tasks[:i], &t.item)
+		t.reads = items[i].Cancel
 		if mayBeOver(&t.item) {
 			t.looks = looksFor(ctx, s.tasks[:i], items[i].ExecutionID)
 		}

@@ -2,50 +2,11 @@ package dispatch
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
 )
-
-// cancelRead is one read of an execution's cancel record, for all of a batch that are to begin.
-type cancelRead struct {
-	ctx   context.Context //nolint:containedctx // of all for whom it is, whoever comes first
-	from  int64           // the first segment that scheduled one of them
-	begun atomic.Bool
-	done  chan struct{}
-
-	cancels provider.Cancels
-	next    int64
-	err     error
-}
-
-func newCancelRead(ctx context.Context, from int64) *cancelRead {
-	return &cancelRead{ctx: ctx, from: from, done: make(chan struct{})}
-}
-
-// readsFor is the read that a task shares with those before it: it is begun after the batch was received (R12).
-func readsFor(ctx context.Context, before []task, it *provider.LockedWorkItem) *cancelRead {
-	for i := range before {
-		if r := before[i].reads; before[i].item.ExecutionID == it.ExecutionID {
-			r.from = min(r.from, it.Segment)
-			return r
-		}
-	}
-	return newCancelRead(ctx, it.Segment)
-}
-
-// of reads, or waits for who does.
-func (r *cancelRead) of(p provider.Provider, it *provider.LockedWorkItem) (c provider.CancelInfo, next int64, err error) {
-	if r.begun.CompareAndSwap(false, true) {
-		r.cancels, r.next, r.err = p.ReadCancels(r.ctx, it.ExecutionID, r.from)
-		close(r.done)
-	} else {
-		<-r.done
-	}
-	return r.cancels.Of(it.ActivityID), r.next, r.err
-}
 
 // watched is an execution of which activities are running.
 type watched struct {

@@ -147,7 +147,7 @@ func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		item := provider.Record{ID: "1", Body: `{"v":1,"instanceId":"i-1","executionId":"x","activityId":3,"name":"inc","queue":"default","attempt":1,"hub":"another"}`}
 		timer := provider.Record{ID: "2", Body: `{"v":1,"instanceId":"i-1","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z","hub":"another"}`}
-		if items, bad := h.Provider.AdoptWorkItems([]provider.Record{item}); len(items) != 0 || len(bad) != 1 {
+		if items, bad := h.Provider.AdoptWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 || len(bad) != 1 {
 			t.Errorf("%d work items", len(items))
 		}
 		if timers, bad := h.Provider.AdoptTimers([]provider.Record{timer}); len(timers) != 0 || len(bad) != 1 {
@@ -155,7 +155,7 @@ func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
 		}
 		for _, own := range []string{`"test"`, `""`} { // an earlier release names none
 			item.Body = strings.Replace(item.Body, `"another"`, own, 1)
-			if items, bad := h.Provider.AdoptWorkItems([]provider.Record{item}); len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
+			if items, bad := h.Provider.AdoptWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
 				t.Errorf("%s: %v", own, bad)
 			}
 			item.Body = strings.Replace(item.Body, own, `"another"`, 1)

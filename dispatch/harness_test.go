@@ -210,7 +210,7 @@ func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
 // workItems takes the work items that are visible.
 func (h *hub) workItems() []provider.LockedWorkItem {
 	h.t.Helper()
-	items, bad := h.Provider.AdoptWorkItems(h.receive(h.Provider.Hub().WorkQueues["default"]))
+	items, bad := h.Provider.AdoptWorkItems(h.t.Context(), h.receive(h.Provider.Hub().WorkQueues["default"]))
 	if len(bad) > 0 {
 		h.t.Fatal(bad)
 	}

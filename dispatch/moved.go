@@ -61,7 +61,7 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became
 		timer := timers[0].Timer
 		return "the timer is held again", whose(timer.InstanceID, "timerId", timer.TimerID), k.provider.HoldTimers(ctx, timer)
 	default:
-		items, bad := k.provider.AdoptWorkItems(records)
+		items, bad := k.provider.AdoptWorkItems(ctx, records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}

@@ -43,7 +43,7 @@ func (w *Worker) ready(ctx context.Context, t *task) (run func(context.Context) 
 	if !w.awaitTurn(ctx, t) {
 		return nil, &ending{back: true}
 	}
-	t.reads, t.looks = newCancelRead(ctx, t.item.Segment), newLook(ctx) // those of the others were before the wait
+	t.reads, t.looks = w.readAgain(ctx, &t.item), newLook(ctx) // those of the others were before the wait
 	if run, hindered = w.prepare(ctx, t); hindered == nil {
 		hindered = w.watch(ctx, t, false)
 	}

@@ -48,7 +48,7 @@ func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	since := w.options.Clock()
 	w.reporter.atWork(ctx)
-	items, unreadable := w.provider.AdoptWorkItems(records)
+	items, unreadable := w.provider.AdoptWorkItems(ctx, records)
 	failed = abandon(ctx, w.options, w.options.Queue, deadLetter(ctx, w.options, w.options.Queue, unreadable))
 	if len(items) == 0 {
 		return failed
@@ -210,7 +210,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 			if err := waitUntil(ctx, w.options.Clock, *it.NotBefore); err != nil {
 				return nil, &ending{back: true}
 			}
-			reads, t.looks = newCancelRead(ctx, it.Segment), newLook(ctx) // those of the others were before the wait
+			reads, t.looks = w.readAgain(ctx, it), newLook(ctx) // those of the others were before the wait
 		}
 	}
 	cancel, heard, hindered, err := w.lookAtCancel(ctx, t, reads, hop)
@@ -249,13 +249,18 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 }
 
 // lookAtCancel finds out whether an activity is cancelled. One that is waited for then takes its run first.
-func (w *Worker) lookAtCancel(ctx context.Context, t *task, reads *cancelRead, hop bool) (cancel provider.CancelInfo, heard int64, hindered *ending, err error) {
+func (w *Worker) lookAtCancel(ctx context.Context, t *task, reads *provider.CancelRead, hop bool) (cancel provider.CancelInfo, heard int64, hindered *ending, err error) {
 	if t.item.WaitCancel && !hop {
 		cancel, heard, hindered = w.takeRun(ctx, t)
 		return cancel, heard, hindered, nil
 	}
-	cancel, heard, err = reads.of(w.provider, &t.item)
+	cancel, heard, err = reads.Of(t.item.ActivityID)
 	return cancel, heard, nil, err
+}
+
+// readAgain is a read of an activity's own: that of its batch is of before it waited.
+func (w *Worker) readAgain(ctx context.Context, it *provider.LockedWorkItem) *provider.CancelRead {
+	return provider.NewCancelRead(ctx, w.provider.ReadCancels, it.ExecutionID, it.Segment)
 }
 
 // vanished is the outcome of an activity that ended its goroutine.

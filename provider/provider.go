@@ -111,8 +111,10 @@ type Orchestrations interface {
 
 // WorkItems is what workers need.
 type WorkItems interface {
-	// AdoptWorkItems reads the records of a work queue. Those that cannot be read are for DeadLetter.
-	AdoptWorkItems(records []Record) (items []LockedWorkItem, unreadable []Unreadable)
+	// AdoptWorkItems reads the records of a work queue. Those that cannot be read are for DeadLetter. Each item answers whether its activity
+	// is cancelled (LockedWorkItem.Cancel), strongly consistent, as of after it was received: nothing is called before somebody asks, and
+	// then once for all items of an execution.
+	AdoptWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records from
 	// their queue (R14). It returns the records whose outcome was not accepted: they stay, to be delivered again.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
@@ -200,6 +202,8 @@ type LockedWorkItem struct {
 	WorkItem
 
 	Record Record
+	// Cancel answers whether the activity is cancelled; nil of an item that was not adopted.
+	Cancel *CancelRead
 	// CancelsFrom is the segment from which on its holder has not read the cancel record (ReadCancels); 0: he has read none of it.
 	CancelsFrom int64
 }

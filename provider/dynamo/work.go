@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// AdoptWorkItems reads the records of a work queue.
-func (p *Provider) AdoptWorkItems(records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+// AdoptWorkItems reads the records of a work queue, and has them ask for their cancel records.
+func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
 		if err == nil {
@@ -25,6 +25,7 @@ func (p *Provider) AdoptWorkItems(records []provider.Record) (items []provider.L
 		}
 		items = append(items, provider.LockedWorkItem{WorkItem: w, Record: r})
 	}
+	provider.Ask(ctx, items, p.ReadCancels)
 	return items, unreadable
 }
 

@@ -14,6 +14,8 @@ import (
 func cancelFlags() group {
 	return group{"cancelflags", []testCase{
 		{name: "FetchSurfacesCancelFlag", run: fetchSurfaces},
+		{name: "FetchAsksOnceForAnExecution", run: fetchAsksOnce, needs: []Capability{Faults}},
+		{name: "FetchThatCannotAskSaysSo", run: fetchUnreadable, needs: []Capability{Faults}},
 		{name: "AckEnqueueAndCancelInOneTransaction", run: enqueueAndCancel},
 		{name: "FailedAckLeavesNoCancelFlag", run: failedAckLeavesNoFlag},
 		{name: "ARefusedCommitLeavesNoCancelFlag", run: refusedLeavesNoFlag, needs: []Capability{Faults}},
@@ -122,9 +124,52 @@ func fetchSurfaces(f *fixture) {
 	if len(items) != 2 {
 		f.t.Fatalf("%d work items, want 2: a cancelled one is fetched as well", len(items))
 	}
-	info := f.cancels(items[0].ExecutionID).Of(items[0].ActivityID)
-	f.wantEqual("cancel flag", info, provider.CancelInfo{Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time})
-	f.wantEqual("of the other", f.cancels(items[1].ExecutionID).Of(items[1].ActivityID), provider.CancelInfo{})
+	f.wantEqual("cancel flag", f.flag(&items[0]), provider.CancelInfo{Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time})
+	f.wantEqual("of the other", f.flag(&items[1]), provider.CancelInfo{})
+}
+
+// flag is what fetching a work item says of its activity.
+func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
+	f.t.Helper()
+	info, next, err := it.Cancel.Of(it.ActivityID)
+	f.must(err)
+	if next < it.Segment {
+		f.t.Errorf("read up to segment %d, the activity was scheduled in %d", next, it.Segment)
+	}
+	return info
+}
+
+// fetchAsksOnce: of two executions one item each, and two: one read an execution, and none before somebody asks. What was decided
+// after they were received, and before, is seen.
+func fetchAsksOnce(f *fixture) {
+	a, b := f.start("a"), f.start("b")
+	a.commit(turnStarted(), activity(Queue), activity(Queue))
+	b.commit(turnStarted(), activity(Queue))
+	f.behind()
+	reads := f.count(Read)
+	items := f.work(Queue)
+	reads.want(0, "to adopt reads nothing")
+	a.ack(a.cancelTurn(turnStarted(), cancels("select_loser", one(4))))
+	b.ack(b.cancelTurn(turnStarted(), cancels("timeout", one(3))))
+	reads = f.count(Read)
+	got := map[string]string{}
+	for i := range items {
+		got[items[i].InstanceID+text(items[i].ActivityID)] = f.flag(&items[i]).Reason
+	}
+	f.wantEqual("flags", got, map[string]string{"a3": "", "a4": "select_loser", "b3": "timeout"})
+	reads.want(2, "one read an execution")
+}
+
+// fetchUnreadable: that nobody knows is an error, of all items of the execution, and no flag.
+func fetchUnreadable(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue), activity(Queue))
+	items := f.work(Queue)
+	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	for i := range items {
+		_, _, err := items[i].Cancel.Of(items[i].ActivityID)
+		f.wantPermanent(err)
+	}
 }
 
 func enqueueAndCancel(f *fixture) {
@@ -135,7 +180,7 @@ func enqueueAndCancel(f *fixture) {
 	writes.want(1, "the turn and its flags are one write")
 	e.wantReasons("", "", "requested")
 	items := f.work(Queue)
-	if len(items) != 1 || !f.cancels(items[0].ExecutionID).Of(items[0].ActivityID).Requested {
+	if len(items) != 1 || !f.flag(&items[0]).Requested {
 		f.t.Errorf("fetched %s, want the activity, cancelled", text(items))
 	}
 }
@@ -427,7 +472,7 @@ func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 	f.t.Helper()
 	e := f.quiet("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue), activity(Queue))
-	items, unreadable := f.p.AdoptWorkItems(f.fetch(Queue, 3))
+	items, unreadable := f.p.AdoptWorkItems(f.ctx(), f.fetch(Queue, 3))
 	if len(items) != 3 || len(unreadable) > 0 {
 		f.t.Fatalf("%d work items, %d cannot be read", len(items), len(unreadable))
 	}
@@ -514,7 +559,7 @@ func attemptsOfCancelled(f *fixture) {
 	for delivery := 1; delivery <= 3; delivery++ {
 		if delivery > 1 {
 			f.Pass(pastLock)
-			items, _ = f.p.AdoptWorkItems(f.fetch(Queue, 3))
+			items, _ = f.p.AdoptWorkItems(f.ctx(), f.fetch(Queue, 3))
 		}
 		if len(items) != 3 {
 			f.t.Fatalf("delivery %d is of %d work items, want all three", delivery, len(items))

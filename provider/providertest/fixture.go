@@ -121,7 +121,7 @@ func (f *fixture) drain(queue string) (all []provider.Record) {
 // work takes all work items of a queue, sorted by id.
 func (f *fixture) work(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
-	items, bad := f.p.AdoptWorkItems(f.drain(queue))
+	items, bad := f.p.AdoptWorkItems(f.ctx(), f.drain(queue))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -132,7 +132,7 @@ func (f *fixture) work(queue string) []provider.LockedWorkItem {
 // locked receives the work items that are visible, and leaves them in their queue.
 func (f *fixture) locked(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
-	items, bad := f.p.AdoptWorkItems(f.Receive(queue))
+	items, bad := f.p.AdoptWorkItems(f.ctx(), f.Receive(queue))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}

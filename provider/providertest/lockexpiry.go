@@ -169,7 +169,7 @@ func turnUnderRenewedLock(f *fixture) {
 
 func outcomeAfterLock(f *fixture) {
 	records := f.lockedActivities(3)
-	items, _ := f.p.AdoptWorkItems(records)
+	items, _ := f.p.AdoptWorkItems(f.ctx(), records)
 	f.wantLost(f.renew(Queue, longLock, records[1]))
 	f.Pass(pastLock)
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, done(items, smallResult))

@@ -86,7 +86,7 @@ func unreadableWork(f *fixture) {
 		record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`), record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
 	}
 	good := record(7, `{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
-	items, unreadable := f.p.AdoptWorkItems(append(slices.Clip(bad), good))
+	items, unreadable := f.p.AdoptWorkItems(f.ctx(), append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
 		f.t.Errorf("read: %s", text(items))
