@@ -52,6 +52,7 @@ func (c *Client) Bulk(ctx context.Context, b Bulk) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("client: bulk: %w", err)
 	}
+	j.RequestedBy = c.caller(ctx)
 	jobs, err := c.provider.ListJobs(ctx)
 	if err == nil && len(slices.DeleteFunc(jobs, func(j Job) bool { return j.Over() })) >= maxJobs {
 		err = &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("comes on top of %d jobs that run: wait, or cancel some", maxJobs)}

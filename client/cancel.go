@@ -20,7 +20,7 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 	}
 	m := provider.Message{
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
-		Reason: string(perdure.ReasonRequested), RequestedBy: history.RequestedByClient,
+		Reason: string(perdure.ReasonRequested), RequestedBy: c.decider(ctx),
 	}
 	if err := c.tell(ctx, m); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
@@ -57,7 +57,7 @@ func (c *Client) cancelActivity(ctx context.Context, instanceID string, activity
 		return fmt.Errorf("instance %q: activity #%d: %w", instanceID, activityID, err)
 	}
 	return c.provider.EnqueueForOrchestrator(ctx, provider.Message{
-		Kind: provider.MessageCancelActivity, InstanceID: instanceID, ExecutionID: in.ExecutionID, ActivityID: activityID, Text: message,
+		Kind: provider.MessageCancelActivity, InstanceID: instanceID, ExecutionID: in.ExecutionID, ActivityID: activityID, Text: message, RequestedBy: c.caller(ctx),
 	})
 }
 

@@ -26,7 +26,8 @@ type Cancellation struct {
 	// Reason is one of the stable set of perdure.CancelReason, and Message what somebody has said besides.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// RequestedBy is "body", "engine", "client" or "parent:" and an instance id; empty for a timer, of which history does not say.
+	// RequestedBy is the IAM identity of who asked, or what a program calls itself; "client" where nobody knows; or "body", "engine" or "parent:" and an
+	// instance id, of which the same is known. Empty for a timer, of which history does not say.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	DecidedAt   time.Time `json:"decidedAt"`
 

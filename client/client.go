@@ -32,6 +32,7 @@ type Client struct {
 	provider provider.Provider
 	now      func() time.Time
 	sleep    func(ctx context.Context, d time.Duration) error
+	identify func(ctx context.Context) string // nil: nobody can tell
 }
 
 // Option changes how a Client works.
@@ -49,6 +50,9 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // New makes a client of the provider's hub. It calls nothing.
 func New(p provider.Provider, opts ...Option) *Client {
 	c := &Client{provider: p, now: time.Now, sleep: sleep} //nolint:forbidigo // the default clock
+	if i, ok := p.(identifier); ok {
+		c.identify = i.Caller
+	}
 	for _, opt := range opts {
 		opt(c)
 	}

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"fmt"
+
+	"github.com/perdure/perdure/provider"
 )
 
 // PurgeOption is an option of Purge.
@@ -30,7 +32,7 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 	}
 	err := checkInstanceID(instanceID)
 	if err == nil {
-		err = c.provider.DeleteInstance(ctx, instanceID, o.force)
+		err = c.provider.DeleteInstance(provider.WithRequester(ctx, c.caller(ctx)), instanceID, o.force)
 	}
 	if err != nil {
 		return fmt.Errorf("client: purge: %w", err)

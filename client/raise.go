@@ -37,7 +37,7 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event}
+	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.caller(ctx)}
 	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
 		return fmt.Errorf("client: raise: %w", err)
 	}
@@ -68,7 +68,7 @@ func (c *Client) Terminate(ctx context.Context, instanceID, message string) erro
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
-	if err := c.tell(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message}); err != nil {
+	if err := c.tell(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.caller(ctx)}); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
 	return nil

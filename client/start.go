@@ -70,7 +70,7 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 	s := provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
-		StartAt: c.startAtFor(o.delay),
+		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx),
 	}
 	if _, err := c.provider.StartOrchestration(ctx, s); err != nil {
 		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)

@@ -41,7 +41,11 @@ type Status struct {
 	// StartAt is when the first turn may run, of an instance that was started with a delay; else zero.
 	StartAt time.Time `json:"startAt,omitzero"`
 	// Parent waits for the instance; nil when nobody does.
-	Parent       *history.Parent   `json:"parent,omitempty"`
+	Parent *history.Parent `json:"parent,omitempty"`
+	// StartedBy is who started it, an IAM identity as a rule, and TerminatedBy who has ended one that is Terminated. Empty where nobody knows; List leaves
+	// both empty.
+	StartedBy    string            `json:"startedBy,omitempty"`
+	TerminatedBy string            `json:"terminatedBy,omitempty"`
 	Tags         map[string]string `json:"tags"`
 	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
 
@@ -83,6 +87,9 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
 	s.Failure = failureOf(&end)
+	if s.Status == StatusTerminated {
+		s.TerminatedBy = end.RequestedBy
+	}
 	if end.Output == nil {
 		return s, nil
 	}
@@ -110,6 +117,7 @@ func statusOf(in provider.Instance) Status {
 	s := Status{
 		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber, Orchestration: in.Name, Version: in.Version, Status: in.Status,
 		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,
+		StartedBy: in.RequestedBy,
 	}
 	if s.Tags == nil {
 		s.Tags = map[string]string{} // in JSON {}, not null

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/perdure/perdure"
@@ -26,23 +27,31 @@ func (s *session) inputsOf(m *provider.InboxMessage) []history.Event {
 	case provider.MessageTimerFired:
 		return s.fired(m)
 	case provider.MessageEventRaised:
-		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m)}}
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), RequestedBy: history.Requester(m.RequestedBy)}}
 	case provider.MessageTerminate:
-		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text)}}
+		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)}}
 	case provider.MessageChildOutcome:
 		return []history.Event{childOutcome(m)}
 	case provider.MessageCancel:
-		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: m.RequestedBy}}
+		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: asker(m)}}
 	case provider.MessageCancelActivity:
 		return []history.Event{{
 			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.CutCancelMessage(m.Text),
-			RequestedBy: history.RequestedByClient,
+			RequestedBy: cmp.Or(history.Requester(m.RequestedBy), history.RequestedByClient),
 		}}
 	case provider.MessageCancelChildOutcome:
 		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
 	case provider.MessageWake, provider.MessageStart:
 	}
 	return nil
+}
+
+// asker is who asks for an instance to be cancelled. A parent says so itself.
+func asker(m *provider.InboxMessage) string {
+	if m.Parent != nil {
+		return m.RequestedBy
+	}
+	return history.Requester(m.RequestedBy)
 }
 
 // isOfHead reports whether a message is for the execution that the view is of, or for whichever is the current one.

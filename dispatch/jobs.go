@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (k *Timekeeper) stepJob(ctx context.Context, j *provider.Job, share jobShar
 	}
 	*j = next
 	if j.Over() {
-		k.options.Logger.InfoContext(ctx, "a job has ended", "job", j.ID, "operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed)
+		k.options.Logger.InfoContext(ctx, "a job has ended", "job", j.ID, "operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed, "requestedBy", cmp.Or(j.RequestedBy, history.RequestedByClient))
 	}
 	return unmatched
 }
@@ -174,14 +175,14 @@ func (k *Timekeeper) dealWith(ctx context.Context, j *provider.Job, of provider.
 	case j.Operation == provider.OperationPurge && in.Status == provider.StatusDeleting && of.Tries == jobTries-1:
 		return nil // it is large: the watch finishes what was begun
 	case j.Operation == provider.OperationPurge:
-		return k.provider.DeleteLife(ctx, in.InstanceID, in.StartID, j.Force)
+		return k.provider.DeleteLife(provider.WithRequester(ctx, j.RequestedBy), in.InstanceID, in.StartID, j.Force)
 	case in.Status.Terminal():
 		return nil
 	}
-	m := provider.Message{InstanceID: in.InstanceID, StartID: in.StartID, Text: j.Message}
+	m := provider.Message{InstanceID: in.InstanceID, StartID: in.StartID, Text: j.Message, RequestedBy: j.RequestedBy}
 	switch j.Operation {
 	case provider.OperationCancel:
-		m.Kind, m.Reason, m.RequestedBy = provider.MessageCancel, string(perdure.ReasonRequested), history.RequestedByClient
+		m.Kind, m.Reason, m.RequestedBy = provider.MessageCancel, string(perdure.ReasonRequested), cmp.Or(j.RequestedBy, history.RequestedByClient)
 	case provider.OperationTerminate:
 		m.Kind = provider.MessageTerminate
 	default:

@@ -64,7 +64,8 @@ type Event struct {
 	Inputs   []Event  `json:"inputs,omitempty"`
 }
 
-// Who asked for a cancellation. A parent is "parent:" and its instance id.
+// Who asked, where it is not the identity of a caller (Requester). A parent is "parent:" and its instance id. RequestedByClient is a caller of whom
+// nothing is known; of starts, external events and orders to terminate history says nothing then.
 const (
 	RequestedByBody   = "body"
 	RequestedByEngine = "engine"

@@ -86,6 +86,9 @@ func samples() []sample {
 	}
 }
 
+// alice is a caller.
+const alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
+
 // grown has events with fields that came after the first release had written the golden file of their kind. Each has a file of its own.
 func grown() map[string]sample {
 	return map[string]sample{
@@ -145,6 +148,15 @@ func grown() map[string]sample {
 				CarriedEvents: []history.CarriedEvent{{Name: "approved", EventID: "e-1", Data: referred("")}},
 				Inputs:        []history.Event{{Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-2", Data: referred(history.PlaceCarried)}},
 			}, "name startId number eventIds carriedEvents inputs",
+		},
+		"OrchestrationStarted-by": {
+			history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 1, RequestedBy: alice}, "name startId number requestedBy",
+		},
+		"ExternalEventRaised-by": {
+			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: history.Payload("1"), RequestedBy: alice}, "name eventId data requestedBy",
+		},
+		"OrchestrationTerminated-by": {
+			history.Event{ID: 9, Kind: history.OrchestrationTerminated, Time: noon, Message: "m", RequestedBy: alice}, "message requestedBy",
 		},
 		"TurnStarted-parked": {
 			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",

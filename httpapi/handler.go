@@ -18,7 +18,8 @@ import (
 type Option func(*handler)
 
 // WithLogger sets where requests are logged: one line each, without ids, bodies and headers; what failed
-// on the server's side is logged with its error. The default is slog.Default().
+// on the server's side is logged with its error. What was started, raised, cancelled, terminated or purged has a line of its own, with the instance and who
+// asked. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
 // WithClock sets the clock that the logged durations are reckoned from. The default is time.Now.

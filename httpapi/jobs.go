@@ -18,20 +18,22 @@ type Job struct {
 	Filter    client.Filter      `json:"filter"`
 	Force     bool               `json:"force"`
 	Message   string             `json:"message,omitempty"`
-	State     provider.JobState  `json:"state"`
-	CreatedAt time.Time          `json:"createdAt"`
-	UpdatedAt time.Time          `json:"updatedAt"`
-	Matched   int64              `json:"matched"`
-	Done      int64              `json:"done"`
-	Skipped   int64              `json:"skipped"`
-	Failed    int64              `json:"failed"`
-	Errors    []string           `json:"errors"`
+	// RequestedBy is who has asked for it; empty where nobody knows.
+	RequestedBy string            `json:"requestedBy,omitempty"`
+	State       provider.JobState `json:"state"`
+	CreatedAt   time.Time         `json:"createdAt"`
+	UpdatedAt   time.Time         `json:"updatedAt"`
+	Matched     int64             `json:"matched"`
+	Done        int64             `json:"done"`
+	Skipped     int64             `json:"skipped"`
+	Failed      int64             `json:"failed"`
+	Errors      []string          `json:"errors"`
 }
 
 // NewJob is the answer that a job makes.
 func NewJob(j client.Job) Job {
 	return Job{
-		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
+		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		Matched: j.Matched, Done: j.Done, Skipped: j.Skipped, Failed: j.Failed, Errors: append([]string{}, j.Errors...),
 	}
 }
@@ -68,6 +70,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	if err != nil {
 		return err
 	}
+	h.asked(r, string(j.Operation), ofJob, j.ID)
 	w.Header().Set("Location", "/v1/jobs/"+j.ID)
 	return writeJSON(w, http.StatusAccepted, NewJob(j))
 }
@@ -129,5 +132,6 @@ func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, _ url.Values
 	if err != nil {
 		return noJob(err)
 	}
+	h.asked(r, "cancel job", ofJob, id)
 	return writeJSON(w, http.StatusOK, NewJob(j))
 }

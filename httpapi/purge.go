@@ -26,6 +26,7 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	if err := h.client.Purge(r.Context(), id, opts...); err != nil {
 		return err
 	}
+	h.asked(r, "purge", ofInstance, id)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -47,6 +47,7 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	if err != nil {
 		return err
 	}
+	h.asked(r, "start", ofInstance, id)
 	started := NewStarted(id)
 	w.Header().Set("Location", started.Links.Status)
 	return writeJSON(w, http.StatusAccepted, started)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/perdure/perdure/client"
 )
@@ -41,19 +42,20 @@ func (h *handler) raise(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	if err := h.client.Raise(r.Context(), id, event, json.RawMessage(data), opts...); err != nil {
 		return err
 	}
+	h.asked(r, "raise", ofInstance, id)
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
 }
 
 func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	return tell(w, r, h.client.Terminate)
+	return h.tell(w, r, "terminate", h.client.Terminate)
 }
 
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	return tell(w, r, h.client.Cancel)
+	return h.tell(w, r, "cancel", h.client.Cancel)
 }
 
 // tell has an instance told something with a message, of which the body says why.
-func tell(w http.ResponseWriter, r *http.Request, say func(ctx context.Context, instanceID, message string) error) error {
+func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string, say func(ctx context.Context, instanceID, message string) error) error {
 	id, err := pathID(r, "id", fieldInstanceID)
 	if err != nil {
 		return err
@@ -65,6 +67,7 @@ func tell(w http.ResponseWriter, r *http.Request, say func(ctx context.Context, 
 	if err := say(r.Context(), id, message); err != nil {
 		return err
 	}
+	h.asked(r, operation, ofInstance, id)
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
 }
 
@@ -84,6 +87,7 @@ func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.V
 	if err := h.client.CancelActivity(r.Context(), id, activity, message); err != nil {
 		return err
 	}
+	h.asked(r, "cancel activity "+strconv.FormatInt(activity, 10), ofInstance, id)
 	return writeJSON(w, http.StatusAccepted, Told{InstanceID: id})
 }
 

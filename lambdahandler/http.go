@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/perdure/perdure/client"
 )
 
 // httpHandler serves API Gateway's HTTP API and function URLs: both send the payload format 2.0.
@@ -33,7 +35,7 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 			return nil, fmt.Errorf("lambdahandler: request body: %w", err)
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(client.CalledBy(ctx, callerOf(e)), http.MethodGet, "/", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("lambdahandler: request: %w", err)
 	}
@@ -43,6 +45,15 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	}
 	r.RemoteAddr = e.RequestContext.HTTP.SourceIP
 	return r, nil
+}
+
+// callerOf is who calls, as the gateway has authenticated them by IAM; empty where it has authenticated nobody. Nothing that a caller sends is
+// part of it.
+func callerOf(e *events.APIGatewayV2HTTPRequest) string {
+	if a := e.RequestContext.Authorizer; a != nil && a.IAM != nil {
+		return a.IAM.UserARN
+	}
+	return ""
 }
 
 // urlOf is what was asked for. A function URL hands over the path as it was sent. An HTTP API hands it over decoded, and without what follows

@@ -94,7 +94,7 @@ func StartAPI() {
 	f := begin(false, true)
 	p := f.provider()
 	f.check()
-	h := httpapi.New(client.New(p), httpapi.WithLogger(f.log))
+	h := httpapi.New(client.New(p, client.WithCaller("")), httpapi.WithLogger(f.log)) // who calls is not who has these credentials
 	if f.polled != nil {
 		f.listen(h)
 		return

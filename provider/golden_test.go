@@ -58,7 +58,11 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	}
 	ofHub := event
 	ofHub.PickedUp, ofHub.Hub = nil, "orders"
+	by := event
+	by.PickedUp, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
+	terminate := provider.Message{V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy}
 	for name, want := range map[string]any{
+		"event-by": by, "terminate-by": terminate,
 		"event-hub": ofHub,
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,

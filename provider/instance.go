@@ -71,6 +71,7 @@ type Instance struct {
 	CustomStatus    json.RawMessage
 	Diagnosis       *history.Failure // why it is blocked; nil when it is not, and in lists of other statuses
 	BlockedBy       string           // the build that it is blocked in; as Diagnosis
+	RequestedBy     string           // who started it, as in history; empty where nobody knows, and in lists
 }
 
 // Execution is one generation of an instance: continue-as-new makes the next.
@@ -91,6 +92,8 @@ type Start struct {
 	// StartAt is when the first turn may run; zero is at once. Messages that come earlier are kept for it.
 	StartAt time.Time
 	Tags    map[string]string
+	// RequestedBy is who asks for it; empty where nobody knows. It is kept within history.MaxRequesterBytes.
+	RequestedBy string
 }
 
 // Query selects instances for a list, newest first; with StatusBlocked and StatusDeleting those first whose status changed last. Zero fields select all.

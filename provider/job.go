@@ -66,9 +66,11 @@ type Job struct {
 	Filter    Filter    `json:"filter"`
 	Force     bool      `json:"force,omitempty"`   // of a purge: also what is not over
 	Message   string    `json:"message,omitempty"` // of a cancel or terminate: why
-	State     JobState  `json:"state"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	// RequestedBy is who has asked for it; empty where nobody knows.
+	RequestedBy string    `json:"requestedBy,omitempty"`
+	State       JobState  `json:"state"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
 
 	// Of what it Matched so many are Done, Skipped (a purge without force: not over) or have Failed. Errors says why of the first, and what
 	// has kept it from matching more.

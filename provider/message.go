@@ -83,7 +83,8 @@ type Message struct {
 	Result        history.Payload  `json:"result,omitempty"`
 	Error         *history.Failure `json:"error,omitempty"`
 
-	// Of a cancellation, beside Text: who asked, as in history, and what for.
+	// Of a cancellation, beside Text: what for, and who asked, as in history; that is also of an external event and of an order to terminate, where it is
+	// known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`

@@ -85,6 +85,9 @@ func (l *eventLog) detail(e *history.Event) string {
 	if e.Message != "" {
 		add("%q", e.Message)
 	}
+	if by := requester(e.RequestedBy); by != "" {
+		add("by %s", by)
+	}
 	if e.Kind == history.OrchestrationContinuedAsNew {
 		add("as %s", e.ExecutionID)
 	}
@@ -96,6 +99,25 @@ func (l *eventLog) detail(e *history.Event) string {
 		add("%s", p)
 	}
 	return strings.Join(parts, " ")
+}
+
+// requester is who asked for an event; empty for what the engine says of itself, and where nobody knows.
+func requester(by string) string {
+	switch by {
+	case history.RequestedByBody, history.RequestedByEngine, history.RequestedByClient:
+		return ""
+	default:
+		return shortARN(by)
+	}
+}
+
+// shortARN is what of an identity tells it from the others of its account: of an assumed role, the role and the session. The columns of tables have no
+// room for the rest, which the JSON has.
+func shortARN(name string) string {
+	if parts := strings.SplitN(name, ":", 6); len(parts) == 6 && parts[0] == "arn" {
+		return parts[5]
+	}
+	return name
 }
 
 // payloadOf is the one payload that an event of any kind has.

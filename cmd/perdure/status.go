@@ -73,10 +73,12 @@ func describe(s client.Status) string {
 		line("Parent", fmt.Sprintf("%s, event #%d of execution %s", s.Parent.InstanceID, s.Parent.EventID, s.Parent.ExecutionID))
 	}
 	line("Started", moment(s.CreatedAt))
+	line("Started by", s.StartedBy)
 	if !s.StartAt.IsZero() {
 		line("To begin", moment(s.StartAt))
 	}
 	line("Updated", moment(s.UpdatedAt))
+	line("Terminated by", s.TerminatedBy)
 	line("Tags", tagList(s.Tags))
 	line("Custom status", string(s.CustomStatus))
 	line("Output", string(s.Output))

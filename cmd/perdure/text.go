@@ -27,6 +27,14 @@ func excerpt(s string, longest int) string {
 	return line
 }
 
+// ending is what excerpt is, of the end of a text: of a role's session that is whose it is.
+func ending(s string, longest int) string {
+	if runes := []rune(oneLine(s)); len(runes) > longest {
+		return "…" + string(runes[len(runes)-longest+1:])
+	}
+	return oneLine(s)
+}
+
 // span is a duration as a person reads it: three figures are enough.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour

@@ -23,8 +23,9 @@ func (c *command) whyVerb() *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 DECIDED is the time since the execution began at which the cancellation became history. BY is who
-decided it: the orchestration's code (body), the engine when a scope or the execution ended, a
-client, or a parent. SEEN is how long it took until the worker saw it, and ENDED how it ended then:
+asked for it: the orchestration's code (body), the engine when a scope or the execution ended, a
+parent, whose own why tells who asked that, or somebody: by IAM, of a role with the session. client is
+somebody of whom nothing is known. SEEN is how long it took until the worker saw it, and ENDED how it ended then:
 never started, stopped, finished all the same, or leaked: its code ignored its context, and nobody
 waits for it. What still waits in a queue has neither; nor has what a worker ran that died, unless
 its call asked for the end (WaitForCancellation): then that is told when the worker's lease is over.`
@@ -67,6 +68,7 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 func describeWhy(s client.Status, page client.CancellationPage) string {
 	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
 		clean(page.ExecutionID), moment(page.StartedAt))
+	head += byWhom("started", s.StartedBy) + byWhom("terminated", s.TerminatedBy)
 	if len(page.Items) == 0 {
 		return head + "\nnothing was cancelled" + instead(s) + "\n"
 	}
@@ -74,9 +76,17 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	for i := range page.Items {
 		x := &page.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(page.StartedAt)),
-			excerpt(dash(x.RequestedBy), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
+			ending(dash(shortARN(x.RequestedBy)), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
 	}
 	return head + "\n" + t.String()
+}
+
+// byWhom is a line on who did something; empty where nobody knows.
+func byWhom(what, name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s by %s\n", what, clean(name))
 }
 
 // instead is what is wrong with an instance in which nothing was cancelled, and where that is shown.

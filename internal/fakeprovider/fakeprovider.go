@@ -139,6 +139,9 @@ func (p *Provider) beginExecution(in provider.Instance, at time.Time, input hist
 		ID: 1, Kind: history.OrchestrationStarted, Time: at, Name: in.Name, Version: in.Version, Input: input,
 		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent,
 	}
+	if in.ExecutionNumber == 1 {
+		started.RequestedBy = in.RequestedBy
+	}
 	if !in.StartAt.IsZero() {
 		started.StartAt = &in.StartAt
 	}
@@ -166,6 +169,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	in := provider.Instance{
 		InstanceID: s.InstanceID, ExecutionID: p.nextExecutionID(), ExecutionNumber: 1, Name: s.Name, Version: s.Version,
 		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: now, UpdatedAt: now, StartAt: s.StartAt, Tags: maps.Clone(s.Tags),
+		RequestedBy: history.Requester(s.RequestedBy),
 	}
 	p.instances[s.InstanceID] = in
 	p.beginExecution(in, now, s.Input)

@@ -23,7 +23,7 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 		return p.endDamaged(ctx, &in, d)
 	}
 	now := p.now().UTC()
-	end := history.Event{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text}
+	end := history.Event{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy)}
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Parent: in.Parent, Unblocks: in.Status == provider.StatusBlocked,
 		Events:  []history.Event{end},

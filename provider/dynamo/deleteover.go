@@ -59,7 +59,11 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	for sequence := range rest.last + 1 {
 		record = append(record, p.stub(executionID, sequence))
 	}
-	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark)}}, p.puts(record)...)
+	tombstone := p.tombstoneAtOnce(it, rest.watermark)
+	if by := purger(ctx); by != "" {
+		tombstone.Item[attrPurgedBy] = str(by)
+	}
+	writes := append([]types.TransactWriteItem{{Put: tombstone}}, p.puts(record)...)
 	for _, sk := range rest.decided {
 		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
 	}

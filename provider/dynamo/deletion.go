@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -90,6 +91,7 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	var items []item
 	if !d.over {
 		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(&d.outstanding, d.lastID, now)}
+		fence.Events[len(fence.Events)-1].RequestedBy = purger(ctx)
 		var err error
 		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
 			return nil, err
@@ -104,15 +106,29 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 		create(writes[0].Put)
 	}
 	mark := p.mark(in, d.head.Watermark, now)
+	if by := purger(ctx); by != "" {
+		alsoSet(mark, attrPurgedBy, by)
+	}
 	if d.untold {
 		at, err := encodeUntold(d.head.Segment+1, nil)
 		if err != nil {
 			return nil, err
 		}
-		mark.UpdateExpression = aws.String("SET untold = :untold, " + strings.TrimPrefix(*mark.UpdateExpression, "SET "))
-		mark.ExpressionAttributeValues[":untold"] = str(at)
+		alsoSet(mark, "untold", at)
 	}
 	return append(writes, types.TransactWriteItem{Update: mark}), nil
+}
+
+// purger is who asks for a deletion; empty where nobody knows, or a retention does.
+func purger(ctx context.Context) string {
+	name, _ := provider.RequesterOf(ctx)
+	return history.Requester(name)
+}
+
+// alsoSet adds an attribute to an update that sets some.
+func alsoSet(u *types.Update, attribute, value string) {
+	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
+	u.ExpressionAttributeValues[":"+attribute] = str(value)
 }
 
 // deletedCancels makes the items of the mark that a deletion leaves: what turns have decided stands. A record of the release before that

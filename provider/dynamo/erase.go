@@ -221,7 +221,7 @@ func (p *Provider) tombstoneOf(it item) item {
 	t := item{
 		attrDeleted: str(formatTime(now)), attrTTL: unix(now.Add(tombstoneLife)), attrRefused: num(getNumber(it, attrRefused)),
 		attrPast: it[attrPast], attrLives: &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-pastStarts):]},
-		attrWM: it[attrWM], attrInbox: it[attrInbox], attrPK: it[attrPK], attrSK: it[attrSK],
+		attrWM: it[attrWM], attrInbox: it[attrInbox], attrPK: it[attrPK], attrSK: it[attrSK], attrPurgedBy: it[attrPurgedBy],
 	}
 	maps.DeleteFunc(t, func(_ string, v types.AttributeValue) bool { return v == nil })
 	return t

@@ -95,6 +95,8 @@ type Provider struct {
 	documents *lru[[]history.Event]
 
 	longestDelay, lead time.Duration // of timers
+	// caller is whose credentials the clients have.
+	caller caller
 	// large has a place for each that reads a large history.
 	large chan struct{}
 }
@@ -109,7 +111,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	clients = askOnce(clients)
 	p := &Provider{
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
-		longestDelay: maxDelay, lead: scheduleLead, large: make(chan struct{}, largeAtOnce),
+		longestDelay: maxDelay, lead: scheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
 	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops

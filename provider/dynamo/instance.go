@@ -29,6 +29,9 @@ func instanceItem(in provider.Instance) (item, error) {
 	if in.Version != "" {
 		it["version"] = str(in.Version)
 	}
+	if in.RequestedBy != "" {
+		it[attrRequestedBy] = str(in.RequestedBy)
+	}
 	if !in.StartAt.IsZero() {
 		it[attrStartAt] = str(formatTime(in.StartAt))
 	}
@@ -59,7 +62,7 @@ func decodeInstance(it item) (provider.Instance, error) {
 	in := provider.Instance{
 		InstanceID: id[min(len(idPrefix), len(id)):], ExecutionID: getString(it, attrExecution), ExecutionNumber: getNumber(it, "number"),
 		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, attrStatus)),
-		StartID: getString(it, attrStartID), BlockedBy: getString(it, attrBlockedBy),
+		StartID: getString(it, attrStartID), BlockedBy: getString(it, attrBlockedBy), RequestedBy: getString(it, attrRequestedBy),
 	}
 	var err error
 	created := getString(it, attrCreated)

@@ -19,6 +19,8 @@ const (
 	indexByCreation = "byCreation"
 	attrShard       = "gs"
 	attrCreated     = "created"
+	attrRequestedBy = "requestedBy" // who started the instance
+	attrPurgedBy    = "purgedBy"    // who has it deleted; of a tombstone, who had
 
 	// The index by attention holds what is blocked, being deleted, or was found pending for too long, and is empty where all is well.
 	indexByAttention = "byAttention"

@@ -36,7 +36,12 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(h, FromConfig(cfg), opts...)
+	p, err := New(h, FromConfig(cfg), opts...)
+	if err != nil {
+		return nil, err
+	}
+	p.caller.ask = askSTS(cfg)
+	return p, nil
 }
 
 // FromConfig makes the clients a Provider needs.

@@ -23,7 +23,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
 	}
 	in := p.newInstance(s.InstanceID, s.StartID)
-	in.Name, in.Version, in.StartAt, in.Tags = s.Name, s.Version, s.StartAt, s.Tags
+	in.Name, in.Version, in.StartAt, in.Tags, in.RequestedBy = s.Name, s.Version, s.StartAt, s.Tags, history.Requester(s.RequestedBy)
 	delayed := s.StartAt.After(in.CreatedAt)
 	if delayed {
 		if err := p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: s.StartAt}}); err != nil {
@@ -93,7 +93,7 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 	}
 	first := provider.Segment{Watermark: consumed, Events: []history.Event{{
 		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: in.Name, Version: in.Version, Input: input,
-		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent, StartAt: timeOrNil(in.StartAt),
+		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent, StartAt: timeOrNil(in.StartAt), RequestedBy: in.RequestedBy,
 	}}}
 	put := &types.Put{TableName: &p.hub.Table, Item: it}
 	create(put)

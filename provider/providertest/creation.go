@@ -14,6 +14,7 @@ import (
 func creation() group {
 	return group{"creation", []testCase{
 		{name: "AnInstanceIsWhatItsStartSays", run: startFields},
+		{name: "WhoAskedForAStartIsKept", run: requester},
 		{name: "AStartWakes", run: startWakes},
 		{name: "ARepeatedStartChangesNothingAndWakesAgain", run: repeatedStart},
 		{name: "ARepeatedStartOfARunningInstance", run: repeatedStartLater},
@@ -53,6 +54,24 @@ func startFields(f *fixture) {
 		ID: 1, Kind: history.OrchestrationStarted, Time: started.CreatedAt, Name: order, Version: v1,
 		Input: s.Input, StartID: s.StartID, Number: 1, Tags: s.Tags,
 	}})
+}
+
+func requester(f *fixture) {
+	s := startOf("a")
+	s.RequestedBy = "arn:aws:iam::123456789012:user/alice"
+	started, err := f.p.StartOrchestration(f.ctx(), s)
+	f.must(err)
+	e := &execution{f: f, instance: started}
+	if in, log := f.instance("a"), e.log(); started.RequestedBy != s.RequestedBy || in.RequestedBy != s.RequestedBy || log[0].RequestedBy != s.RequestedBy {
+		f.t.Errorf("started by %q, read by %q, in history by %q", started.RequestedBy, in.RequestedBy, log[0].RequestedBy)
+	}
+	s = startOf("b")
+	s.RequestedBy = history.RequestedByEngine
+	started, err = f.p.StartOrchestration(f.ctx(), s)
+	f.must(err)
+	if started.RequestedBy == s.RequestedBy {
+		f.t.Errorf("a caller is taken for the engine")
+	}
 }
 
 func startWakes(f *fixture) {

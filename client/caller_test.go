@@ -1,0 +1,110 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// known is a provider that knows whose credentials it has, and counts how often it is asked.
+type known struct {
+	*fakeprovider.Provider
+
+	asked  int
+	purged []string
+}
+
+func (k *known) Caller(context.Context) string {
+	k.asked++
+	return "arn:aws:iam::123456789012:user/alice"
+}
+
+func (k *known) DeleteInstance(ctx context.Context, id string, force bool) error {
+	name, _ := provider.RequesterOf(ctx)
+	k.purged = append(k.purged, name)
+	return k.Provider.DeleteInstance(ctx, id, force)
+}
+
+// act does everything that somebody is to be known for, and returns who that was.
+func act(t *testing.T, ctx context.Context, c *client.Client, p *fakeprovider.Provider, id string) (by []string) { //nolint:revive // t goes first in this package
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.Start(ctx, "hello", nil, client.WithInstanceID(id))
+	must(err)
+	p.Append(id, scheduled)
+	must(c.Raise(ctx, id, "e", 1))
+	must(c.Cancel(ctx, id, ""))
+	must(c.CancelActivity(ctx, id, 2, ""))
+	must(c.Terminate(ctx, id, ""))
+	j, err := c.Bulk(ctx, client.Bulk{Operation: client.OperationPurge, All: true})
+	must(err)
+	s, err := c.Status(ctx, id)
+	must(err)
+	by = append(by, s.StartedBy, j.RequestedBy)
+	sent := p.Sent()
+	for _, m := range sent[len(sent)-4:] {
+		by = append(by, m.RequestedBy)
+	}
+	return by
+}
+
+func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	_, fake := setup(t)
+	k := &known{Provider: fake}
+	everywhere := func(got []string, want, cancel string) {
+		t.Helper()
+		for i, by := range got {
+			if i == 3 { // a cancel has never been without
+				if by != cancel {
+					t.Errorf("cancelled by %q, want %q", by, cancel)
+				}
+			} else if by != want {
+				t.Errorf("call %d is by %q, want %q", i, by, want)
+			}
+		}
+	}
+	const alice, bob = "arn:aws:iam::123456789012:user/alice", "bob's job"
+	everywhere(act(t, t.Context(), client.New(k), fake, "credentials"), alice, alice)
+	asked := k.asked
+	everywhere(act(t, t.Context(), client.New(k, client.WithCaller(bob)), fake, "option"), bob, bob)
+	everywhere(act(t, client.CalledBy(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake, "context"), "carol", "carol")
+	everywhere(act(t, client.CalledBy(t.Context(), ""), client.New(k), fake, "nobody"), "", history.RequestedByClient)
+	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "", history.RequestedByClient)
+	everywhere(act(t, t.Context(), client.New(fake), fake, "unknown"), "", history.RequestedByClient)
+	if k.asked != asked {
+		t.Error("the provider was asked who calls though that was said")
+	}
+	if err := client.New(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 || k.purged[0] != alice {
+		t.Errorf("purged by %q, %v", k.purged, err)
+	}
+}
+
+// Reads are by nobody: they ask for nothing that anybody is to be known for.
+func TestAReadAsksNobodyWhoCalls(t *testing.T) {
+	t.Parallel()
+	_, fake := setup(t)
+	k := &known{Provider: fake}
+	c := client.New(k)
+	mustStart(t, client.New(fake), "one")
+	if _, err := c.Status(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.List(t.Context(), client.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Cancellations(t.Context(), "one", ""); err != nil || k.asked != 0 {
+		t.Errorf("asked %d times, %v", k.asked, err)
+	}
+}

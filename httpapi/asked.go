@@ -1,0 +1,22 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// asked logs who has had what done, and with which instance, or job.
+func (h *handler) asked(r *http.Request, operation, subject, id string) {
+	name, _ := provider.RequesterOf(r.Context())
+	by := cmp.Or(history.Requester(name), history.RequestedByClient)
+	h.log.InfoContext(r.Context(), "asked for", "operation", operation, subject, id, "requestedBy", by)
+}
+
+// What is asked for, and of what, in the log.
+const (
+	ofInstance = "instance"
+	ofJob      = "job"
+)

@@ -1,0 +1,103 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provider {
+	t.Helper()
+	p, err := New(Hub{Name: "h", Table: "t", InboxURL: "u"}, Clients{}, WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.caller.ask = ask
+	return p
+}
+
+// A thousand starts side by side cost one call of STS.
+func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		p := newCaller(t, func(context.Context) (string, error) { asked++; time.Sleep(time.Second); return "alice", nil })
+		var starts sync.WaitGroup
+		for range 1000 {
+			starts.Go(func() {
+				if got := p.Caller(t.Context()); got != "alice" {
+					t.Errorf("called by %q", got)
+				}
+			})
+		}
+		starts.Wait()
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
+// That STS does not answer holds up one call for two seconds, and fails none; it is tried again after a while.
+func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		p := newCaller(t, func(ctx context.Context) (string, error) { asked++; <-ctx.Done(); return "", ctx.Err() })
+		began := time.Now()
+		for range 100 {
+			if got := p.Caller(t.Context()); got != "" {
+				t.Errorf("called by %q", got)
+			}
+		}
+		if took := time.Since(began); took != 2*time.Second || asked != 1 {
+			t.Errorf("asked %d times, in %v", asked, took)
+		}
+		time.Sleep(10 * time.Minute)
+		p.caller.ask = func(context.Context) (string, error) { asked++; return "alice", nil }
+		if got := p.Caller(t.Context()); got != "alice" || asked != 2 {
+			t.Errorf("later: %q, asked %d times", got, asked)
+		}
+		if got := newCaller(t, nil).Caller(t.Context()); got != "" {
+			t.Errorf("without Open: %q", got)
+		}
+	})
+}
+
+// answering is an AWS that gives one answer.
+type answering struct {
+	status int
+	body   string
+	asked  *[]string
+}
+
+func (a answering) Do(r *http.Request) (*http.Response, error) {
+	b, err := io.ReadAll(r.Body)
+	*a.asked = append(*a.asked, string(b))
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, err
+}
+
+func TestSTSIsAskedByTheSDK(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	cfg := func(status int, body string) aws.Config {
+		return aws.Config{Region: "eu-central-1", HTTPClient: answering{status, body, &asked}, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
+		})}
+	}
+	got, err := askSTS(cfg(http.StatusOK, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
+	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 || !strings.Contains(asked[0], "Action=GetCallerIdentity") {
+		t.Errorf("%q, %v, asked %q", got, err, asked)
+	}
+	if _, err := askSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 || errors.Is(err, context.Canceled) {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+}
