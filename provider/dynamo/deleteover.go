@@ -59,11 +59,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	for sequence := range rest.last + 1 {
 		record = append(record, p.stub(executionID, sequence))
 	}
-	tombstone := p.tombstoneAtOnce(it, rest.watermark)
-	if by := purger(ctx); by != "" {
-		tombstone.Item[attrPurgedBy] = str(by)
-	}
-	writes := append([]types.TransactWriteItem{{Put: tombstone}}, p.puts(record)...)
+	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, p.puts(record)...)
 	for _, sk := range rest.decided {
 		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
 	}
@@ -86,7 +82,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 }
 
 // tombstoneAtOnce takes the place of an instance that is as it was read.
-func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position) *types.Put {
+func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
 		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
 		ExpressionAttributeNames: map[string]string{"#was": attrStatus, nameRefused: attrRefused},
@@ -102,6 +98,9 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position) *types.
 		condition += "attribute_not_exists(#refused)"
 	}
 	put.ConditionExpression = &condition
+	if purgedBy != "" {
+		put.Item[attrPurgedBy] = str(purgedBy)
+	}
 	if watermark != (provider.Position{}) {
 		put.Item[attrInbox], put.Item[attrWM] = str(watermark.Inbox), str(watermark.Sequence)
 	}
