@@ -50,7 +50,7 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 // wait as well (EndTimedOut). A sub-orchestration that is blocked is not over. When the orchestration itself ends nothing waits, and
 // what is outstanding is cancelled as ever.
 //
-// The option is recorded with the call, which keeps it when the code changes. It costs a worker one write for each activity that it
-// begins, and one more every half a minute, and has two copies of a message not run beside each other. It needs workers of this release
+// The option is recorded with the call, which keeps it when the code changes. It costs a worker a read and two writes for each
+// activity that it runs, one of them of its result, and one more every half a minute; and has two copies of a message not run beside each other. It needs workers of this release
 // or a later one. [StartOrchestration] ignores it.
 func WaitForCancellation() CallOption { return waitForCancellation{} }

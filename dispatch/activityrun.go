@@ -26,6 +26,8 @@ func (w *Worker) takeRun(ctx context.Context, t *task) (cancel provider.CancelIn
 		w.options.Logger.ErrorContext(ctx, "an activity that is waited for could not be taken, its work item goes back to the queue",
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
 		return cancel, 0, &ending{back: true}
+	case taken.Outcome != nil: // it may have been told, or not
+		return cancel, 0, &ending{outcome: taken.Outcome}
 	case !taken.Held:
 		return cancel, 0, w.copyOf(ctx, t)
 	}
@@ -58,6 +60,29 @@ func (w *Worker) isCurrent(ctx context.Context, t *task) (current bool, hindered
 		return false, &ending{back: true}
 	}
 	return at.Attempt == 0 || at.Attempt == it.Attempt, nil
+}
+
+// keepOutcomes writes down how runs ended, before that is told, and returns what may be told: the rest goes back to the queue. Should it
+// be told, and its record come again, or a copy of it, before a turn has taken that, its code does not run beside what follows.
+func (w *Worker) keepOutcomes(ctx context.Context, ends []ended) []ended {
+	var keeping sync.WaitGroup
+	for i := range ends {
+		if t, o := ends[i].task, ends[i].outcome; !ends[i].back && o != nil && t.run.Token != "" && !t.began.IsZero() {
+			keeping.Go(func() { ends[i].back = !w.keepOutcome(ctx, t, named(t, o)) })
+		}
+	}
+	keeping.Wait()
+	return ends
+}
+
+func (w *Worker) keepOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome) (kept bool) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	defer stop()
+	err := w.provider.EndRun(ctx, t.run, o)
+	if err != nil {
+		w.options.Logger.ErrorContext(ctx, "the outcome of an activity that is waited for could not be kept, its work item goes back to the queue", t.about("error", err)...)
+	}
+	return err == nil
 }
 
 // nextRun is the run that a task asks for now.

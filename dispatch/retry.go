@@ -40,7 +40,7 @@ func (w *Worker) retried(ctx context.Context, t *task, e ending) ending {
 // from another run's of the same attempt.
 func named(t *task, o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	it := &t.item
-	if o == nil || o.Error == nil || it.Retry == nil {
+	if o == nil || o.Error == nil || it.Retry == nil || o.Run != "" { // it was kept: it has its name
 		return o
 	}
 	n := *o

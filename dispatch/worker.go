@@ -77,7 +77,7 @@ func (w *Worker) serve(ctx context.Context, items []provider.LockedWorkItem, sin
 func (w *Worker) tell(ctx context.Context, ends []ended) (failed []string) {
 	var done []provider.CompletedWorkItem
 	var back []*task
-	for _, e := range ends {
+	for _, e := range w.keepOutcomes(ctx, ends) {
 		if e.back {
 			back = append(back, e.task)
 		} else {

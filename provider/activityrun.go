@@ -24,6 +24,9 @@ type Taken struct {
 	// Before is who had it before, another delivery; nil where nobody ever had. Left is what was left of the activity until then.
 	Before *Run
 	Left   ActivityRecord
+	// Outcome is what EndRun has kept of this very attempt: it may have been told or not, and nothing of it runs any more. Then the run is
+	// not Held.
+	Outcome *ActivityOutcome
 	// Cancel is whether the activity is cancelled, and Heard from where to read on in the cancel record; nothing where the run is not Held.
 	Cancel CancelInfo
 	Heard  int64

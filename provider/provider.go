@@ -143,6 +143,9 @@ type WorkItems interface {
 	// same attempt when it has run out. The answer's Cancel is read after the run was taken, strongly consistent: of two deliveries that
 	// ask, one finds the other's run, or both the activity's cancel.
 	TakeRun(ctx context.Context, r Run) (Taken, error)
+	// EndRun keeps how a run ended, on the condition that it is still the delivery's: before that is told. Whoever asks for a run of the same attempt
+	// then is given that, and tells it: of what may be told no code runs again. ErrLockLost where the run is another's by now.
+	EndRun(ctx context.Context, r Run, o *ActivityOutcome) error
 	// LeaveRun puts what a delivery has found (Taken.Before), or its own run, run out, into the place of its run: the work item goes back to its
 	// queue. It changes nothing where the run is another's by now.
 	LeaveRun(ctx context.Context, r Run, leave *Run) error

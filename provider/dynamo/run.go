@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	attrRunToken   = "runToken"
 	attrRunAttempt = "runAttempt"
 	attrRunUntil   = "runUntil"
+	attrRunOutcome = "runOutcome"
 )
 
 // TakeRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the cancel record.
@@ -25,7 +27,10 @@ func (p *Provider) TakeRun(ctx context.Context, r provider.Run) (provider.Taken,
 		return provider.Taken{}, err
 	}
 	taken, before, err := p.foundRun(it, &r)
-	if err != nil || taken.Before != nil && !p.goesOver(taken.Before, &r) {
+	if err != nil || taken.Outcome != nil {
+		return taken, wrapRun(&r, err)
+	}
+	if taken.Before != nil && !p.goesOver(taken.Before, &r) {
 		return provider.Taken{}, wrapRun(&r, err)
 	}
 	if taken.Held, err = p.writeRun(ctx, &r, before); err != nil || !taken.Held {
@@ -54,6 +59,12 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, bef
 	if before != nil && before.Token != r.Token {
 		taken.Before = before
 	}
+	if doc := getString(it, attrRunOutcome); doc != "" && before != nil && before.Attempt == r.Attempt {
+		taken.Outcome = &provider.ActivityOutcome{}
+		if err := json.Unmarshal([]byte(doc), taken.Outcome); err != nil {
+			return taken, nil, fmt.Errorf("%w: its outcome: %w", provider.ErrCorrupt, err)
+		}
+	}
 	taken.Left, err = decodeActivityRecord(it)
 	return taken, before, err
 }
@@ -65,7 +76,8 @@ func (p *Provider) goesOver(from, to *provider.Run) bool {
 
 func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (written bool, err error) {
 	in := p.runUpdate(r)
-	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl")
+	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl REMOVE #outcome")
+	in.ExpressionAttributeNames["#outcome"] = attrRunOutcome
 	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token") // the second: a response was lost
 	setRun(in, r)
 	if before != nil {
@@ -75,6 +87,24 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
 	_, written, err = p.updateOld(ctx, in)
 	return written, err
+}
+
+// EndRun writes the outcome beside the run.
+func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
+	doc, err := json.Marshal(o)
+	if err != nil {
+		return wrapRun(&r, fmt.Errorf("encode its outcome: %w", err))
+	}
+	in := p.runUpdate(&r)
+	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
+	in.UpdateExpression = aws.String("SET #outcome = :outcome")
+	in.ConditionExpression = aws.String("#token = :own")
+	in.ExpressionAttributeValues[":own"], in.ExpressionAttributeValues[":outcome"] = str(r.Token), str(string(doc))
+	_, written, err := p.updateOld(ctx, in)
+	if err == nil && !written {
+		err = provider.ErrLockLost
+	}
+	return wrapRun(&r, err)
 }
 
 // LeaveRun puts another run in the place of one, or none.

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -13,6 +14,7 @@ func waits() group {
 		{name: "OneDeliveryAtATimeHasTheRun", run: oneRun},
 		{name: "ARunThatHasRunOutGoesOver", run: runGoesOver},
 		{name: "ARunIsPutBackForWhoHadItBefore", run: runPutBack},
+		{name: "WhatARunHasComeToIsKeptForItsAttempt", run: runEnded},
 		{name: "WhoTakesARunSeesTheCancel", run: runSeesCancel},
 		{name: "ARunOfADeletedExecutionLeavesNothing", run: runOfDeleted},
 		{name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", run: turnTellsEnd},
@@ -86,6 +88,26 @@ func runPutBack(f *fixture) {
 	e.wantTaken(three, true, "one")
 	f.must(f.p.LeaveRun(f.ctx(), three, nil))
 	e.wantTaken(e.run("four", 1, time.Hour), true, "")
+}
+
+func runEnded(f *fixture) {
+	e := f.awaited("a")
+	one, late := e.run("one", 1, -time.Second), e.run("late", 1, time.Hour)
+	e.wantTaken(one, true, "")
+	o := provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload(`"x"`)}
+	if err := f.p.EndRun(f.ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
+		f.t.Errorf("another's run: %v", err)
+	}
+	f.must(f.p.EndRun(f.ctx(), one, &o))
+	f.must(f.p.EndRun(f.ctx(), one, &o))
+	taken := e.wantTaken(late, false, "one")
+	f.wantEqual("kept", taken.Outcome, &o)
+	if taken := e.wantTaken(e.run("next", 2, time.Hour), true, "one"); taken.Outcome != nil {
+		f.t.Errorf("of an earlier attempt: %s", text(taken))
+	}
+	if taken := e.wantTaken(e.run("stale", 1, time.Hour), false, ""); taken.Outcome != nil {
+		f.t.Errorf("of an earlier attempt: %s", text(taken))
+	}
 }
 
 func runSeesCancel(f *fixture) {
