@@ -44,6 +44,15 @@ func (a *api) raise(ctx context.Context, instanceID, event string) error {
 	return a.post(ctx, "/instances/"+url.PathEscape(instanceID)+"/events/"+url.PathEscape(event), nil, http.StatusGone)
 }
 
+// cancel asks an instance to end. One that is over, from an earlier demo, needs it no more.
+func (a *api) cancel(ctx context.Context, instanceID, message string) error {
+	body, err := json.Marshal(map[string]string{"message": message})
+	if err != nil {
+		return err
+	}
+	return a.post(ctx, "/instances/"+url.PathEscape(instanceID)+"/cancel", body, http.StatusGone)
+}
+
 // post expects 202, and has no quarrel with one other status.
 func (a *api) post(ctx context.Context, path string, body []byte, fine int) error {
 	status, answer, err := a.call(ctx, http.MethodPost, path, body)

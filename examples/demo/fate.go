@@ -10,6 +10,8 @@ type fate struct {
 	unpacked bool
 	// slow: the card processor never answers, so the charge is cancelled; the demo shows what became of it.
 	slow bool
+	// cancelled: the demo cancels the order as soon as its card is being charged; its undo waits until that is over.
+	cancelled bool
 	// delay puts the start off, as the API takes it.
 	delay string
 }
@@ -22,7 +24,11 @@ var fates = map[string]fate{
 	"order-20423": {ends: orders.StatusDelivered, delay: "2s"},
 	"order-20424": {ends: orders.StatusLost},
 	"order-20425": {ends: orders.StatusUnpaid, slow: true},
+	"order-20426": {ends: statusCancelled, cancelled: true, slow: true},
 }
+
+// statusCancelled is how an order ends that was cancelled from outside.
+const statusCancelled = "cancelled from outside"
 
 func fateOf(orderID string) fate {
 	if f, ok := fates[orderID]; ok {

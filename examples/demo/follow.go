@@ -74,8 +74,12 @@ func inTime(delay string) string {
 	return ", not before " + delay
 }
 
-// pack raises the event that an order has come to wait for.
+// pack raises the event that an order has come to wait for, or cancels an order whose fate that is.
 func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *history.Event) error {
+	if f.cancelled && e.Kind == history.ActivityScheduled && e.Name == "charge-card" {
+		s.line(instanceID, "cancelling", "in the midst of its payment")
+		return a.cancel(ctx, instanceID, "changed my mind")
+	}
 	if f.unpacked || e.Kind != history.CustomStatusSet || text(e.CustomStatus) != orders.Packing {
 		return nil
 	}
@@ -86,9 +90,12 @@ func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *
 // judged holds the end of an order against its fate.
 func judged(instanceID string, f fate, end *history.Event) result {
 	r := result{failed: end.Kind != history.OrchestrationCompleted}
-	if r.failed {
+	switch {
+	case end.Kind == history.OrchestrationCancelled:
+		r.ended = statusCancelled
+	case r.failed:
 		r.ended = failureType(end.Error)
-	} else {
+	default:
 		var done orders.Fulfilment
 		r.err = json.Unmarshal(end.Output, &done)
 		r.ended = done.Status

@@ -43,11 +43,13 @@ func (s *screen) event(instanceID string, e *history.Event) {
 		s.scheduled[key(e.ID)] = *e
 		s.mu.Unlock()
 	case history.ActivityCompleted, history.SubOrchestrationCompleted:
-		s.line(instanceID, s.name(key(e.SourceEventID)), "ok, "+s.took(key(e.SourceEventID), e)+attempts(e.Attempt))
+		s.line(instanceID, s.name(key(e.SourceEventID)), "ok, "+s.took(key(e.SourceEventID), e)+attempts(e.Attempt)+ended(e))
 	case history.ActivityFailed, history.SubOrchestrationFailed:
 		s.line(instanceID, s.name(key(e.SourceEventID)), "failed: "+e.Error.Message)
 	case history.OrchestrationCompleted:
 		s.line(instanceID, "completed", describe(e.Output))
+	case history.OrchestrationCancelled:
+		s.line(instanceID, "cancelled", fmt.Sprintf("%q: what was done is undone", e.Message))
 	case history.OrchestrationFailed:
 		s.line(instanceID, "FAILED", e.Error.Message)
 	default:
@@ -62,6 +64,14 @@ func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
 			c.Reason, c.RequestedBy, c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond), c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond)))
 	}
 	s.line(instanceID, "why", "perdure why "+instanceID+" tells the same")
+}
+
+// ended tells of what was cancelled that its end was waited for.
+func ended(e *history.Event) string {
+	if e.Cancel == nil || e.Cancel.Ended == "" {
+		return ""
+	}
+	return ", though it was cancelled meanwhile: now it can be undone"
 }
 
 func attempts(n int) string {

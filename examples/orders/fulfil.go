@@ -147,10 +147,11 @@ func shortOf(held []Reservation) []string {
 }
 
 // charge charges the card once, however often it is tried: the key is the same each time. The processor and the clock race: a
-// customer does not look at a wheel for ever. The loser is cancelled, so that a try that still runs is stopped.
+// customer does not look at a wheel for ever. The loser is cancelled, so that a try that still runs is stopped; and it is waited for
+// before anything is undone, so that no charge comes after its refund.
 func charge(ctx *perdure.OrchestrationContext, o Order, p Payment) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
-	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second))
+	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second), perdure.WaitForCancellation())
 	first, err := perdure.Select(ctx, payment, perdure.CreateTimer(ctx, o.payWithin()))
 	if first == 0 {
 		receipt, err = payment.Await(ctx)

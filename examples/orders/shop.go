@@ -32,8 +32,11 @@ const (
 	TokenFlaky    = "tok_flaky"     // is charged at the third attempt, since the network is down before
 	TokenDead     = "tok_dead"      // is never reached
 	TokenSilent   = "tok_silent"    // is reached, and never gets an answer
+	TokenSlow     = "tok_slow"      // is charged in two seconds, and cannot be called back meanwhile
 	TokenNoRefund = "tok_no_refund" // is charged, and never given back
 )
+
+const slowCharge = 2 * time.Second
 
 // CardDeclined is the type of the error of a declined card: policies and failures name it so.
 const CardDeclined = "CardDeclined"
@@ -79,6 +82,9 @@ func (s *Shop) ChargeCard(ctx context.Context, p Payment) (Receipt, error) {
 	case p.Token == TokenSilent:
 		<-ctx.Done()
 		return Receipt{}, context.Cause(ctx)
+	case p.Token == TokenSlow:
+		time.Sleep(slowCharge)
+		return Receipt{ChargeID: "ch-" + short(p.Key), Cents: p.Cents}, nil
 	case p.Token == TokenDead, p.Token == TokenFlaky && attempt < 3:
 		return Receipt{}, fmt.Errorf("attempt %d: the card processor does not answer", attempt)
 	default:
