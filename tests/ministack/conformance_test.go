@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
-		Want: providertest.Report{Ran: 334, NotApplicable: []string{
+		Want: providertest.Report{Ran: 342, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/AReadOfTheRecordIsNeverBehind",
