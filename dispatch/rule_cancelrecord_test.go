@@ -133,7 +133,7 @@ func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 // What one turn after the other has cancelled may take more than any transaction holds: each commits its own, and the instance goes on.
 func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
 	t.Parallel()
-	const turns, each = 12, 250
+	const turns, each = 5, 250
 	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
