@@ -14,7 +14,8 @@ const (
 	// EndReturned: the code of the activity returned, with a result or an error, in time or after it was cancelled, and it is not tried
 	// again. What it did is done; a result is in history.
 	EndReturned CancelEnd = history.EndReturned
-	// EndGivenUp: the code of the activity did not return within its worker's grace, and nobody waits for it any longer. It may still run.
+	// EndGivenUp: the code of the activity did not return within its worker's grace, or by the end of its own time (start-to-close, heartbeat),
+	// and nobody waits for it any longer. It may still run. It is so of an activity that waits for its next attempt, too, if the last was given up.
 	EndGivenUp CancelEnd = history.EndGivenUp
 	// EndNeverBegan: no code of the activity has run, and none will.
 	EndNeverBegan CancelEnd = history.EndNeverBegan

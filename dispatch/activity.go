@@ -60,8 +60,12 @@ type task struct {
 	// signal is what the context was ended with, at signalled; giveUpAt is when the activity is waited for no longer.
 	signal              *perdure.CancelledError
 	signalled, giveUpAt time.Time
-	// lost: another worker may have it. deleted: its instance is, so that nothing is left of it.
-	lost, deleted bool
+	// lost: another worker may have it. deleted: its instance is, so that nothing is left of it. unheard: it is cancelled since its
+	// execution has ended, so that nobody waits for its end.
+	lost, deleted, unheard bool
+	// abandoned: its time was over, and its code may still run. previous is how the attempt before ended, where its worker knew that.
+	abandoned bool
+	previous  string
 	// looseSince is when the hold of a fetched record was found ended.
 	looseSince time.Time
 	// run is that of an activity which is waited for when it is cancelled, once it was taken, before who had it until then; keepAt is when it

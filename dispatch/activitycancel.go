@@ -82,6 +82,7 @@ func (m *manager) heed(t *task, c provider.CancelInfo, now time.Time) {
 	if c.Requested {
 		t.deleted = c.Deleted
 		if t.signal == nil {
+			t.unheard = c.Ended
 			m.seen = append(m.seen, sighting{t, c.RequestedAt})
 		}
 		m.signal(t, &perdure.CancelledError{Reason: perdure.CancelReason(c.Reason), Message: c.Message}, now)

@@ -78,6 +78,7 @@ func (w *Worker) attempt(ctx context.Context, t *task, a perdure.Activity, input
 		if r.failure == nil || over() == nil {
 			return r.result, r.failure
 		} // else it says in its own words that its time was over
+		return nil, timedOut(over().Message)
 	case <-ctx.Done():
 		if over() == nil {
 			r := <-back
@@ -85,6 +86,7 @@ func (w *Worker) attempt(ctx context.Context, t *task, a perdure.Activity, input
 		}
 	}
 	timeout := over()
+	t.abandoned = true
 	w.options.Logger.WarnContext(ctx, "activity is out of time, and is not waited for any longer", "activity", it.Name,
 		"instance", it.InstanceID, "activityId", it.ActivityID, "attempt", it.Attempt, "timeout", timeout.Message)
 	return nil, timedOut(timeout.Message)

@@ -212,7 +212,7 @@ func (m *manager) tellLeak(l *leak) {
 	go func() { // who looks after all of them waits for no call
 		if e.back {
 			m.flush(t.shift.ctx, t)
-			if e = m.countRunOut(t.shift.ctx, t); !e.back {
+			if e = m.countRunOut(t.shift.ctx, t, false); !e.back {
 				e = t.shift.worker.retried(t.shift.ctx, t, e)
 			}
 		} else {

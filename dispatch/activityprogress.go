@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -50,7 +51,7 @@ func (m *manager) forget(ctx context.Context, t *task) {
 
 // countRunOut notes how often in a row an attempt ran into the end of its invocation without progress, and fails it where that is
 // enough. It is for a task that goes back to its queue.
-func (m *manager) countRunOut(ctx context.Context, t *task) ending {
+func (m *manager) countRunOut(ctx context.Context, t *task, returned bool) ending {
 	it, n := &t.item, 0
 	if !t.ranOut() || !t.mayWrite(m.options.Clock()) {
 		return ending{back: true}
@@ -63,7 +64,11 @@ func (m *manager) countRunOut(ctx context.Context, t *task) ending {
 			"or heartbeats to go on from", it.Name, n)
 		m.options.Logger.ErrorContext(ctx, "activity makes no progress: its attempt has failed", "activity", it.Name, "instance", it.InstanceID,
 			"activityId", it.ActivityID, "attempt", it.Attempt, "runOuts", n)
-		return ending{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: timedOut(why)}}
+		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: timedOut(why)}
+		if it.WaitCancel && !returned {
+			o.Ended = history.EndGivenUp
+		}
+		return ending{outcome: o}
 	}
 	if n == t.runOuts {
 		return ending{back: true}

@@ -59,6 +59,7 @@ func (w *Worker) isCurrent(ctx context.Context, t *task) (current bool, hindered
 			"activity", it.Name, "instance", it.InstanceID, "activityId", it.ActivityID, "error", err)
 		return false, &ending{back: true}
 	}
+	t.previous = at.Ended
 	return at.Attempt == 0 || at.Attempt == it.Attempt, nil
 }
 
@@ -176,10 +177,8 @@ func (m *manager) keepRun(ctx context.Context, t *task) {
 	m.look()
 }
 
-// isWaitedFor reports whether somebody waits for the end of an activity that is cancelled for a reason.
-func (t *task) isWaitedFor(reason string) bool {
-	return t.item.WaitCancel && !t.deleted && !history.EndsExecution(reason)
-}
+// isWaitedFor reports whether somebody waits for the end of an activity that is cancelled.
+func (t *task) isWaitedFor() bool { return t.item.WaitCancel && !t.deleted && !t.unheard }
 
 // endedAs adds to the outcome of an activity that was cancelled how it ended, where that is waited for.
 func (t *task) endedAs(e ending, how string) ending {
@@ -187,13 +186,13 @@ func (t *task) endedAs(e ending, how string) ending {
 		return e
 	}
 	o, seenAt := *e.outcome, t.signalled.UTC()
-	o.Ended, o.SeenAt = how, &seenAt
+	o.Ended, o.SeenAt = cmp.Or(o.Ended, how), &seenAt
 	return ending{outcome: &o}
 }
 
 // givenUp is what is told of an activity that did not heed its cancel within the grace.
 func (t *task) givenUp() ending {
-	if !t.isWaitedFor(string(t.signal.Reason)) {
+	if !t.isWaitedFor() {
 		return ending{}
 	}
 	return t.endedAs(ending{outcome: t.cancelled(t.signal)}, history.EndGivenUp)
@@ -209,7 +208,7 @@ func (t *task) cancelled(why *perdure.CancelledError) *provider.ActivityOutcome 
 // notBegun is the end of an activity that was found cancelled before its code began here, where that is waited for: whether some began
 // before, its run tells, and its attempt. Of an attempt that is not the current one nothing is told.
 func (w *Worker) notBegun(ctx context.Context, t *task, cancel provider.CancelInfo) *ending {
-	if !t.isWaitedFor(cancel.Reason) {
+	if !t.isWaitedFor() {
 		return &ending{}
 	}
 	if current, hindered := w.isCurrent(ctx, t); hindered != nil || !current {
@@ -232,7 +231,7 @@ func (t *task) endBefore() string {
 	case t.before != nil && t.before.Attempt == t.item.Attempt:
 		return history.EndWorkerGone
 	case t.item.Attempt > 1:
-		return history.EndReturned // the attempt before
+		return cmp.Or(t.previous, history.EndReturned)
 	default:
 		return history.EndNeverBegan
 	}

@@ -185,7 +185,7 @@ func (w *Worker) finish(ctx context.Context, t *task, e ending) {
 	}
 	if e = t.endingOf(e); e.back {
 		w.manager.flush(ctx, t)
-		e = w.manager.countRunOut(ctx, t)
+		e = w.manager.countRunOut(ctx, t, true)
 	}
 	switch {
 	case t.signal == nil, e.outcome != nil && onlyOfWorkers(t.signal.Reason):
@@ -224,7 +224,7 @@ func (w *Worker) prepare(ctx context.Context, t *task) (run func(context.Context
 	case cancel.Requested:
 		w.options.Logger.InfoContext(ctx, "activity was cancelled before it began, and is not run",
 			t.about("reason", cancel.Reason, "message", cancel.Message, "decidedFor", max(0, w.options.Clock().Sub(cancel.RequestedAt)))...)
-		t.deleted = cancel.Deleted
+		t.deleted, t.unheard = cancel.Deleted, cancel.Ended
 		w.manager.leave(ctx, t, w.options.Clock(), provider.EndNeverStarted)
 		return nil, w.notBegun(ctx, t, cancel)
 	}
@@ -294,6 +294,9 @@ func (w *Worker) runnable(ctx context.Context, t *task) (run func(context.Contex
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {
 			o.Result = history.Inline(result)
+		}
+		if it.WaitCancel && t.abandoned {
+			o.Ended = history.EndGivenUp
 		}
 		return ending{outcome: o}
 	}, nil

@@ -16,7 +16,7 @@ type CancelNote struct {
 const (
 	// EndReturned: the code of the activity returned, with a result or an error, and it is not tried again.
 	EndReturned = "returned"
-	// EndGivenUp: the code of the activity did not return within its worker's grace, and was not waited for any longer.
+	// EndGivenUp: the code of the activity did not return within its worker's grace, or by the end of its time, and was not waited for any longer.
 	EndGivenUp = "given_up"
 	// EndNeverBegan: no code of the activity has run, and none will.
 	EndNeverBegan = "never_began"

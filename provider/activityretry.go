@@ -19,4 +19,6 @@ type ActivityRetry struct {
 	At, FailedAt time.Time
 	// Error is what the attempt before failed with, cut to a few KiB. Never nil.
 	Error *history.Failure
+	// Ended is how an attempt before ended (ActivityOutcome.Ended), of those the last of which that was told; mostly empty.
+	Ended string
 }

@@ -14,6 +14,9 @@ type CancelInfo struct {
 	Reason, Message string
 	// RequestedAt is the time of the turn that decided it.
 	RequestedAt time.Time
+	// Ended: it is cancelled since its execution has ended, so nobody waits for its end. Its reason does not say so: a child is
+	// cancelled for that of the end of its parent.
+	Ended bool
 	// Deleted: the instance is deleted, by now or since. Nobody will read what a worker would leave of the activity.
 	Deleted bool
 }
@@ -70,7 +73,7 @@ func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete
 func (c Cancels) Of(activityID int64) CancelInfo {
 	for i := range c {
 		if c[i].concerns(activityID) {
-			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, Deleted: c.deleted()}
+			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, Ended: c[i].Open, Deleted: c.deleted()}
 		}
 	}
 	return CancelInfo{}

@@ -90,10 +90,10 @@ func (c *Context) Go(code func()) *Task {
 // newTask is the task that an event schedules.
 func (c *Context) newTask(ev *history.Event) *Task {
 	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
-	if ev.Waits() { // as recorded: the code may have changed
-		t.waits = waitsForEnd
-	}
 	c.scope.adopt(t)
+	if ev.Waits() { // as recorded: the code may have changed
+		c.x.waitFor(t)
+	}
 	c.x.tasks[t.id] = t
 	return t
 }

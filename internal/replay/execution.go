@@ -40,6 +40,8 @@ type execution struct {
 	nearBytes int
 
 	root       scope // of the body; its cancel is that of the instance
+	shielded   *ends // of the scope that no cancel reaches
+	awaited    map[*Task][]*ends
 	coroutines []*coroutine
 	ready      []*coroutine // in the order in which they were woken
 	resumed    int          // how many of ready have been

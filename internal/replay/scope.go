@@ -32,6 +32,7 @@ type scope struct {
 	cancelled *Cancellation // nil while it lives
 	members   *members      // nil while it has none
 	parent    *scope        // nil of those that are not derived
+	ends      *ends         // nil while it has none; that of shield is the execution's
 }
 
 // derived reports whether a scope has a cancel of its own, so that it lists its members.

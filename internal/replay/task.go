@@ -175,6 +175,9 @@ func (x *execution) settle(t *Task, result json.RawMessage, f *history.Failure) 
 	if t.child != nil {
 		t.child.input = nil
 	}
+	if t.waits != waitsForNone {
+		x.tellEnd(t)
+	}
 }
 
 func (t *Task) addWaiter(c *coroutine) {

@@ -66,32 +66,93 @@ func (t *Task) EndedWith() *Cancellation {
 	return t.scope.cancelled
 }
 
+// ends are those tasks of a scope, and of the scopes under it, whose end is waited for when they are cancelled. A scope of which nothing asked
+// for that has none. All who wait for them wait for one thing: ten thousand coroutines may do so at once.
+type ends struct {
+	fresh []*Task // that nobody has begun to wait for; some are done
+	left  int     // how many of the others have not ended
+	none  *Task   // settles when that is none; nil while nobody waits
+}
+
+// endsOf are those of a scope; nil where there are none.
+func (x *execution) endsOf(s *scope) **ends {
+	if s == shield {
+		return &x.shielded
+	}
+	return &s.ends
+}
+
+// waitFor notes that the end of a task is waited for when it is cancelled.
+func (x *execution) waitFor(t *Task) {
+	t.waits = waitsForEnd
+	for s := t.scope; s != nil; s = s.parent {
+		e := x.endsOf(s)
+		if *e == nil {
+			*e = &ends{}
+		}
+		if f := &(*e).fresh; len(*f) == cap(*f) {
+			*f = slices.DeleteFunc(*f, (*Task).IsDone)
+		}
+		(*e).fresh = append((*e).fresh, t)
+	}
+}
+
 // AwaitEnds has what was asked for through the context, or one of a scope under its own, and whose end is waited for, come to it: it waits for
 // what is cancelled, and cancels what is not first. What comes to be asked for meanwhile is included. In the scope that no cancel reaches, which
 // all share, it cancels nothing.
 func (c *Context) AwaitEnds(reason string) {
-	for {
-		open := c.unended()
-		if len(open) == 0 {
+	for c.x.enter(); ; c.x.enter() {
+		e := *c.x.endsOf(c.scope)
+		if e == nil {
 			return
 		}
-		c.x.cancel(reason, "", slices.DeleteFunc(slices.Clone(open), func(t *Task) bool { return t.cancelled })...)
-		for i := range open {
-			c.x.await(shield, open[i:i+1])
+		if open := c.x.take(e, c.scope == shield); len(open) > 0 {
+			c.x.cancel(reason, "", open...)
 		}
+		if e.left == 0 {
+			return
+		}
+		if e.none == nil {
+			e.none = &Task{x: c.x}
+		}
+		c.x.await(shield, []*Task{e.none})
 	}
 }
 
-// unended are the tasks of the context's scope, and of those under it, whose end is to be waited for.
-func (c *Context) unended() (open []*Task) {
-	c.x.enter()
-	for _, t := range c.x.tasks {
-		if t.waits != waitsForNone && !t.done && t.scope.within(c.scope) && (t.cancelled || c.scope != shield) {
+// take begins to wait for the fresh ones that are not done, or those of them alone that are cancelled. It returns what is to be cancelled.
+func (x *execution) take(e *ends, cancelled bool) (open []*Task) {
+	left := e.fresh[:0]
+	for _, t := range e.fresh {
+		switch {
+		case t.done:
+			continue
+		case cancelled && !t.cancelled:
+			left = append(left, t)
+			continue
+		case !t.cancelled:
 			open = append(open, t)
 		}
+		if x.awaited == nil {
+			x.awaited = map[*Task][]*ends{}
+		}
+		x.awaited[t], e.left = append(x.awaited[t], e), e.left+1
 	}
+	clear(e.fresh[len(left):])
+	e.fresh = left
 	slices.SortFunc(open, byKind)
 	return open
+}
+
+// tellEnd tells those who wait for the end of a task.
+func (x *execution) tellEnd(t *Task) {
+	for _, e := range x.awaited[t] {
+		if e.left--; e.left == 0 && e.none != nil {
+			none := e.none
+			e.none = nil
+			x.settle(none, nil, nil)
+		}
+	}
+	delete(x.awaited, t)
 }
 
 // within reports whether a scope is another, or under it.

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -34,7 +35,7 @@ func (p *Provider) tellEnds(ctx context.Context, x provider.Origin, sequence int
 		}
 		if !p.mayHaveBegun(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
-				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: cutFailure(r.Error, 0), Ended: history.EndReturned,
+				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: cutFailure(r.Error, 0), Ended: cmp.Or(r.Ended, history.EndReturned),
 			})
 		}
 	}

@@ -203,7 +203,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &types.Update{
+	u := &types.Update{
 		TableName: &c.p.hub.Table, Key: retryKey(c.Head.ExecutionID, o.ActivityID),
 		UpdateExpression:    aws.String("SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error"),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
@@ -215,7 +215,12 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 			":due": str(formatTime(*o.RetryAt)), ":now": str(formatTime(c.p.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, nil
+	}
+	if o.Ended != "" { // what has been given up may run for ever: a later attempt does not take that back
+		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
+		u.ExpressionAttributeNames["#ended"], u.ExpressionAttributeValues[":ended"] = attrEnded, str(o.Ended)
+	}
+	return u, nil
 }
 
 // conflict is what a transaction failed with: of a condition, that the history has moved on.

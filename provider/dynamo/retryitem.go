@@ -24,6 +24,7 @@ const (
 	attrAt       = "at"
 	attrFailedAt = "failedAt"
 	attrError    = "error"
+	attrEnded    = "ended"
 )
 
 // retryLimits cut the failure that a retry's item keeps: it is for people, and is written for each attempt.
@@ -107,7 +108,7 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 }
 
 func decodeRetry(it item) (provider.ActivityRetry, error) {
-	r := provider.ActivityRetry{Attempt: int(getNumber(it, attrAttempt)), Run: getString(it, attrRun), Error: &history.Failure{}}
+	r := provider.ActivityRetry{Attempt: int(getNumber(it, attrAttempt)), Run: getString(it, attrRun), Error: &history.Failure{}, Ended: getString(it, attrEnded)}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skRetries), 10, 64)
 	r.ActivityID = id
 	for name, at := range map[string]*time.Time{attrAt: &r.At, attrFailedAt: &r.FailedAt} {
