@@ -108,3 +108,36 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 		})
 	}
 }
+
+// The timer of the schedule-to-close time and that of an attempt of one activity come to be held in one batch, in whichever order, when the
+// activity is cancelled already: the first is not taken for needless with the second, since it bounds the wait for the end.
+func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
+	t.Parallel()
+	for _, attemptFirst := range []bool{false, true} {
+		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+			const closes = 5 * time.Hour
+			in := s.startAs("a", "saga", deed{Close: closes, Every: time.Hour})
+			s.turn(0)
+			s.receive("sim://default") // by somebody who does nothing with it
+			s.receive("sim://timers")
+			s.cancelIt(in)
+			s.turn(0)
+			over := provider.Timer{
+				V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3,
+				FireAt: time.Now().Add(closes), Activity: true, WaitCancel: true,
+			}
+			attempt := over
+			attempt.FireAt, attempt.Activity, attempt.WaitCancel, attempt.Attempt = time.Now().Add(time.Hour), false, false, 2
+			timers := []provider.Timer{over, attempt}
+			if attemptFirst {
+				timers = []provider.Timer{attempt, over}
+			}
+			if err := s.Provider.HoldTimers(ctx, timers...); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Cloud.Schedules.Count(); n == 0 {
+				t.Errorf("attempt first: %v: nothing bounds the wait", attemptFirst)
+			}
+		})
+	}
+}

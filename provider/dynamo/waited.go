@@ -23,7 +23,8 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (wait
 	waits = provider.TimerSpans{}
 	first := timers[0].Segment
 	for i := range timers {
-		waits[timers[i].TimerID] = provider.TimerSpan{TimerID: timers[i].TimerID, FireAt: timers[i].FireAt, Waits: timers[i].WaitCancel}
+		id := timers[i].TimerID
+		waits[id] = provider.TimerSpan{TimerID: id, FireAt: timers[i].FireAt, Waits: timers[i].WaitCancel || waits[id].Waits} // an attempt's has the same id
 		first = min(first, timers[i].Segment)
 	}
 	in := p.segmentsFrom(timers[0].ExecutionID, first)
