@@ -125,8 +125,8 @@ func mark(doc string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"sk": &types.AttributeValueMemberS{Value: "c"}, "cancels": &types.AttributeValueMemberS{Value: doc}}
 }
 
-func text(it map[string]types.AttributeValue, name string) string {
-	if v, ok := it[name].(*types.AttributeValueMemberS); ok {
+func sortKey(it map[string]types.AttributeValue) string {
+	if v, ok := it["sk"].(*types.AttributeValueMemberS); ok {
 		return v.Value
 	}
 	return ""
@@ -191,7 +191,7 @@ func TestWhatIsSeenLateIsReadAllTheSame(t *testing.T) {
 	t.Parallel()
 	hidden := ""
 	b := newBench(t, func(out *dynamodb.QueryOutput) {
-		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return text(it, "sk") == hidden })
+		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == hidden })
 	})
 	b.commit(b.turn(1, "first"))
 	b.commit(b.turn(2, "second"))
@@ -211,6 +211,31 @@ func TestWhatIsSeenLateIsReadAllTheSame(t *testing.T) {
 	}
 	if c, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || next != 4 || len(c) != 0 {
 		t.Errorf("%+v, next %d, %v; want none, and 4", c, next, err)
+	}
+}
+
+// Interleaving: what is seen late comes right behind what is long known, or is the first that is decided at all. It is heard all the same.
+func TestWhatIsSeenLateBehindWhatIsKnownIsReadAllTheSame(t *testing.T) {
+	t.Parallel()
+	for _, known := range []int64{0, 1, 20} {
+		hidden := fmt.Sprintf("b#%010d", known+1)
+		b := newBench(t, func(out *dynamodb.QueryOutput) {
+			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == hidden })
+		})
+		for id := range known {
+			b.commit(b.turn(id+1, "known"))
+		}
+		b.now = b.now.Add(time.Hour)
+		b.commit(b.turn(known+1, "late"))
+		b.commit(b.turn(known+2, "early"))
+		c, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, max(known, 1))
+		if err != nil || c.Of(known+1).Requested || !c.Of(known+2).Requested {
+			t.Fatalf("%+v, %v: the test hides nothing", c, err)
+		}
+		hidden = ""
+		if c, _, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || !c.Of(known+1).Requested {
+			t.Errorf("behind %d: read from %d on, %v: a worker never sees it", known, next, err)
+		}
 	}
 }
 
@@ -284,9 +309,9 @@ func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 			stays := 0
 			for _, it := range out.Items {
 				if it["ttl"] == nil {
-					t.Errorf("%s stays for ever", text(it, "sk"))
+					t.Errorf("%s stays for ever", sortKey(it))
 				}
-				if strings.HasPrefix(text(it, "sk"), "b#") {
+				if strings.HasPrefix(sortKey(it), "b#") {
 					stays++
 				}
 			}

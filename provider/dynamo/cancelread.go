@@ -71,12 +71,17 @@ func (p *Provider) readCancels(ctx context.Context, executionID string, from int
 	return append(cancels, seal[open:]...), next, nil
 }
 
-// nextOf is from where there may be more than was read.
+// nextOf is from where there may be more than was read: right behind the last that is not as late, since what is not seen yet may be before
+// the first that is.
 func (p *Provider) nextOf(latest []decided, from int64) int64 {
 	since := p.now().Add(-readAnewSince)
-	for _, d := range latest[max(0, len(latest)-readAnew):] {
-		if len(d.cancels) > 0 && d.cancels[0].At.After(since) {
-			return d.sequence
+	for i := max(0, len(latest)-readAnew); i < len(latest); i++ {
+		switch d := &latest[i]; {
+		case len(d.cancels) == 0 || !d.cancels[0].At.After(since):
+		case i == 0:
+			return from
+		default:
+			return latest[i-1].sequence + 1
 		}
 	}
 	if len(latest) == 0 {
