@@ -133,7 +133,7 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 		}
 	}
 	out, exit := perdure(tb, "why", instance)
-	if exit != 0 || strings.Count(out, "\n") != 4+1+each || !strings.Contains(out, `requested "that will do"`) {
+	if exit != 0 || strings.Count(out, "\n") != 5+1+each || !strings.Contains(out, "\nstarted by ") || !strings.Contains(out, `requested "that will do"`) {
 		tb.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 }
