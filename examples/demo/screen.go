@@ -56,14 +56,17 @@ func (s *screen) event(instanceID string, e *history.Event) {
 	}
 }
 
-// why is what perdure why tells, in a line each.
+// why is what perdure why tells of activities, in a line each.
 func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
 	for i := range cancelled {
 		c := &cancelled[i]
+		if c.Target != client.TargetActivity {
+			continue
+		}
 		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: %s, decided by the %s; its worker saw it %v later; it %s in %v", c.ID, c.Target, c.Name,
 			c.Reason, c.RequestedBy, c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond), c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond)))
 	}
-	s.line(instanceID, "why", "perdure why "+instanceID+" tells the same")
+	s.line(instanceID, "why", "perdure why "+instanceID+" tells all")
 }
 
 // ended tells of what was cancelled that its end was waited for.

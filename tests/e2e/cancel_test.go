@@ -4,10 +4,17 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
@@ -190,4 +197,144 @@ func TestCancelActivityByAPI(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An activity is cancelled while it lies in its queue: no worker is there. The orchestration goes on at once; a worker that comes later
+// finds it cancelled, does not run it, and leaves nothing in the queue.
+func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
+	pollOnlyHub(t, "queued")
+	p, err := dynamo.Open(t.Context(), "queued")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.New(p)
+	serve(t, "queued", "orchestrator", "renewer")
+	instance := id(t, 1)
+	if _, err := c.Start(t.Context(), "one-of-two", 0, client.WithInstanceID(instance)); err != nil {
+		t.Fatal(err)
+	}
+	url := p.Hub().WorkQueues["default"]
+	for range time.Tick(20 * time.Millisecond) {
+		if left(t, url) == 1 {
+			break
+		}
+	}
+	if err := c.CancelActivity(t.Context(), instance, 3, "that will do"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Wait(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if n := left(t, url); n != 1 {
+		t.Errorf("%d work items lie in the queue, want the cancelled one", n)
+	}
+	serve(t, "queued", "worker")
+	x := became(t, c, instance)
+	if x.End != client.EndNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
+		t.Errorf("the activity: %+v", x)
+	}
+	for range 100 {
+		if left(t, url) == 0 {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if n := left(t, url); n != 0 {
+		t.Errorf("%d work items are left in the queue", n)
+	}
+	valid(t, c, instance)
+}
+
+// An orchestration completes while an activity of it is at work: that is told, on the functions as they are deployed.
+func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
+	instance, folder := id(t, 1), t.TempDir()
+	if _, err := hub.client.Start(t.Context(), "leaves-work", folder, client.WithInstanceID(instance)); err != nil {
+		t.Fatal(err)
+	}
+	for range time.Tick(20 * time.Millisecond) {
+		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+			break
+		}
+	}
+	if err := hub.client.Raise(t.Context(), instance, "go", "done"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := hub.client.Wait(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](s); err != nil || got != "done" {
+		t.Errorf("%q, %v", got, err)
+	}
+	x := became(t, hub.client, instance)
+	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" || x.End != client.EndFinished || took <= 0 || took > 3*time.Second {
+		t.Errorf("the activity, after %v: %+v", took, x)
+	}
+	valid(t, hub.client, instance)
+}
+
+// became is what has become of the one activity of an instance that was cancelled, once that is known.
+func became(t *testing.T, c *client.Client, instance string) client.Cancellation {
+	t.Helper()
+	for range 150 {
+		found, err := c.Cancellations(t.Context(), instance, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Items) == 1 && found.Items[0].End != "" {
+			return found.Items[0]
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	t.Fatalf("nobody has said what became of the activity of %s", instance)
+	return client.Cancellation{}
+}
+
+// serve runs functions of the application as processes that serve a hub, until the test is over.
+func serve(t *testing.T, hubName string, functions ...string) {
+	t.Helper()
+	args := []string{"worker", "--hub", hubName}
+	for _, f := range functions {
+		args = append(args, "./app/functions/"+f)
+	}
+	processes := exec.Command(hub.perdure, args...)
+	printed := &strings.Builder{}
+	processes.Stdout, processes.Stderr = printed, printed
+	if err := processes.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := processes.Wait(); err != nil || t.Failed() {
+			t.Errorf("%v ended with %v, and have printed\n%s", functions, err, printed)
+		}
+	})
+}
+
+// left is how many messages a queue has.
+func left(t *testing.T, url string) (n int) {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages, sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
+	out, err := sqs.NewFromConfig(cfg).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range out.Attributes {
+		some, err := strconv.Atoi(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += some
+	}
+	return n
 }

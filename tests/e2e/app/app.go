@@ -33,6 +33,7 @@ func Registry() *perdure.Registry {
 	perdure.AddActivity(r, "third", third)
 	perdure.AddActivity(r, "stands-by", standsBy)
 	perdure.AddOrchestration(r, "all-stand-by", allStandBy)
+	perdure.AddOrchestration(r, "leaves-work", leavesWork)
 	perdure.AddOrchestration(r, "echo", echo)
 	perdure.AddActivity(r, "never", never)
 	perdure.AddOrchestration(r, "one-of-two", oneOfTwo)
@@ -96,6 +97,12 @@ func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) 
 		return struct{}{}, errors.Join(err, late)
 	}
 	return struct{}{}, err
+}
+
+// leavesWork completes at the event "go", and leaves an activity at work.
+func leavesWork(ctx *perdure.OrchestrationContext, folder string) (string, error) {
+	perdure.CallActivity(ctx, standsBy, Watch{Folder: folder})
+	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
 // never is an activity that runs until it is cancelled, or one that fails, and waits for long to be tried again.
