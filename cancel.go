@@ -12,7 +12,7 @@ type CancelReason string
 
 // The reasons that history holds.
 const (
-	// ReasonRequested: Future.Cancel, or somebody asked for it from outside; the message is theirs.
+	// ReasonRequested: Future.Cancel, or a request from outside; the message is that of the request.
 	ReasonRequested CancelReason = "requested"
 	// ReasonSelectLoser: another future of a Select was first.
 	ReasonSelectLoser CancelReason = "select_loser"
@@ -46,7 +46,7 @@ const (
 // errors.Is finds context.DeadlineExceeded in it when the reason is ReasonTimeout, else context.Canceled.
 type CancelledError struct {
 	Reason CancelReason
-	// Message is the text of whoever cancelled; it may be empty.
+	// Message is the text of the one who cancelled; it may be empty.
 	Message string
 	// Ended is how it really ended, of a call that asked for that with [WaitForCancellation], once it is known. Else it is empty.
 	Ended CancelEnd

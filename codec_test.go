@@ -25,7 +25,7 @@ func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
 	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("it ran"); return 0, nil })
 	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) { t.Error("it ran"); return 0, nil })
 	bad := json.RawMessage(`{"id":"1","total":"much"}`)
-	a, _ := r.Activity("charge")
+	a, _ := codeOf(r).Activity("charge")
 	_, f := a.Run(t.Context(), bad)
 	for kind, f := range map[string]history.Failure{`activity "charge"`: *f, `orchestration "fulfil"`: newWorld(t, r).start("fulfil", bad).failure()} {
 		for _, part := range []string{"input of " + kind, "does not decode", "order.total", "string"} {
@@ -46,7 +46,7 @@ func TestInputsThatSayNothing(t *testing.T) {
 	perdure.AddActivity(r, "pointer", func(_ context.Context, in *order) (*order, error) { return in, nil })
 	perdure.AddActivity(r, "number", func(_ context.Context, in int) (any, error) { return in, nil })
 	for name, want := range map[string]string{"none": "{}", "pointer": "null", "number": "0"} {
-		a, _ := r.Activity(name)
+		a, _ := codeOf(r).Activity(name)
 		for _, input := range []json.RawMessage{nil, {}, json.RawMessage("null")} {
 			if out, f := a.Run(t.Context(), input); f != nil || string(out) != want {
 				t.Errorf("%s of %q: %s, %+v", name, input, out, f)
@@ -59,7 +59,7 @@ func TestInputThatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
-	a, _ := r.Activity("inc")
+	a, _ := codeOf(r).Activity("inc")
 	for _, input := range []string{"{", "1 2", "\x00", "01"} {
 		if out, f := a.Run(t.Context(), json.RawMessage(input)); f == nil || f.Type != history.TypeDecode {
 			t.Errorf("%q: %s, %+v", input, out, f)
@@ -71,7 +71,7 @@ func TestOutputThatDoesNotEncode(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (any, error) { return make(chan int), nil })
-	a, _ := r.Activity("a")
+	a, _ := codeOf(r).Activity("a")
 	_, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable || !strings.Contains(f.Message, `result of activity "a" does not encode: json: unsupported type: chan int`) {
 		t.Errorf("%+v", f)

@@ -38,7 +38,7 @@ import (
 // does one thing that is to be undone beside another gives it a scope of its own ([WithCancel]): else a failure of one cancels the
 // calls of both. The context of [WithoutCancel] is no scope of its own: through that nothing is cancelled, and what is already is waited for.
 //
-// It is to be deferred itself: within another deferred function it does not hear of panics. It panics when err or undo is nil.
+// It is to be deferred itself: within another deferred function it does not see panics. It panics when err or undo is nil.
 func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationContext) error) {
 	switch {
 	case err == nil:
@@ -75,7 +75,7 @@ type compensatedPanic struct{ failure *history.Failure }
 // Failure is what the orchestration fails with.
 func (p *compensatedPanic) Failure() *history.Failure { return p.failure }
 
-// String is for whoever recovers it.
+// String is for code that recovers it.
 func (p *compensatedPanic) String() string { return p.failure.Message }
 
 // IsContinueAsNew reports whether an error is ContinueAsNew's, or wraps nothing else: what an orchestration that returns it has done is

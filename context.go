@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -12,7 +13,7 @@ import (
 // context.Context: nothing but futures may be waited for in an orchestration. It must not be used on other goroutines.
 type OrchestrationContext struct {
 	replay   *replay.Context
-	registry *Registry
+	registry *registry.Registry
 	name     string // the orchestration's
 }
 
@@ -20,8 +21,8 @@ type OrchestrationContext struct {
 // goes back; when a timer has fired it is not before the timer's time.
 func (ctx *OrchestrationContext) Now() time.Time { return ctx.replay.Now() }
 
-// Err is nil while the context's scope lives: that of the orchestration's own context lives until somebody cancels the instance,
-// and WithCancel tells of others. Then it is a *CancelledError, always the same.
+// Err is nil while the context's scope lives: that of the orchestration's own context until the instance is cancelled; other scopes are
+// described at WithCancel. Then it is a *CancelledError, always the same.
 func (ctx *OrchestrationContext) Err() error {
 	if c := ctx.replay.Cancellation(); c != nil {
 		return cancelledError(c)

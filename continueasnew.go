@@ -11,14 +11,14 @@ import (
 )
 
 // ContinueAsNew ends this execution and has the instance begin anew, with another input and an empty history: for
-// orchestrations that never end, or that loop for long. It is the last thing that an orchestration says:
+// orchestrations that never end, or that loop for long. It is the last thing that an orchestration does:
 //
 //	return perdure.ContinueAsNew[Out](ctx, next)
 //
 // External events that were not consumed go on to the next execution; everything else that is outstanding is cancelled. The next
 // execution takes the highest version there is, unless the instance was started with one.
 //
-// An instance that somebody has cancelled does not continue: the order is refused, and the instance ends as if the orchestration had
+// An instance that was cancelled does not continue: the order is refused, and the instance ends as if the orchestration had
 // returned ctx.Err. So a cancel is not lost when the code did not look at it.
 //
 // The call decides nothing: it makes an error, and what counts is that the orchestration returns it. So deferred calls

@@ -36,12 +36,12 @@
 // [Compensate] undoes what was done before a failure or a cancel. A call that is cancelled settles at once, unless it asks to be
 // waited for until it has really ended ([WaitForCancellation]). An activity that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
 //
-// Nobody can end an activity but itself. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
-// and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is told otherwise, and what it
-// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and is not heard. docs/activities.md says more.
+// Only the activity itself can end it. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
+// and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is configured otherwise, and what it
+// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and its result is ignored. docs/activities.md says more.
 //
 // Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
-// one's own ([Async]). [WithRetry] has what fails tried again. What nobody is to wait for is started with [StartOrchestration].
+// one's own ([Async]). [WithRetry] has what fails tried again. [StartOrchestration] starts one that is not waited for.
 //
 // A history grows with what is decided, so code that goes on for ever, or loops for long, begins anew from time to time:
 //
@@ -53,8 +53,8 @@
 //     time comes in through [SideEffect].
 //   - Wait only for futures, with Await, Select, WhenAny, WhenAll and Sleep: no channels, locks, goroutines ([Go] instead) or network.
 //   - Do not range over a map where the order decides anything. Leave everything else to activities.
-//   - Change the code of running instances by registering another version ([WithVersion]).
+//   - Change the code of running instances by registering another version ([WithVersion]), or inside a function by [Version].
 //
-// Code that decides otherwise than its history is stopped with a [NondeterminismError] that tells both sides.
+// Code that decides otherwise than its history is stopped with a [NondeterminismError] that shows both sides.
 // Inputs and outputs travel as JSON (encoding/json), up to [MaxPayloadBytes] each.
 package perdure

@@ -8,9 +8,20 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// NondeterminismError says that an orchestration's code no longer takes the decisions that its history holds. The instance
-// is not failed: it goes on once the code is mended.
-type NondeterminismError = replay.NondeterminismError
+// NondeterminismError says that an orchestration's code no longer takes the decisions that its history holds: it was changed in a way
+// that running instances do not survive, or it depends on something that is not the same every time (the clock, a random number, the
+// order of a map). The instance is not failed: it is blocked, and goes on once the code is mended. With FailOnNondeterminism it fails.
+type NondeterminismError struct {
+	InstanceID  string
+	ExecutionID string
+	// EventID is the event of the history where the two part; where the history is over, its last one.
+	EventID int64
+	// Expected is what history holds there, Got what the code asked for.
+	Expected, Got string
+}
+
+// Error implements error.
+func (e *NondeterminismError) Error() string { return (*replay.NondeterminismError)(e).Error() }
 
 // ActivityError is the failure of an activity, as the orchestration that called it sees it. errors.As finds a
 // *TimeoutError, *CancelledError or *PayloadTooLargeError in it where that was the failure.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
 )
 
 type declinedError struct{ Cause error }
@@ -46,7 +47,7 @@ func failing(t *testing.T, err error) history.Failure {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { return 1, err })
-	a, _ := r.Activity("a")
+	a, _ := codeOf(r).Activity("a")
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || out != nil {
 		t.Fatalf("%s, %+v", out, f)
@@ -146,7 +147,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	var boom any = long
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { panic(boom) })
-	a, _ := r.Activity("a")
+	a, _ := codeOf(r).Activity("a")
 	_, panicked := a.Run(t.Context(), nil)
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { panic(boom) })
 	for name, f := range map[string]history.Failure{
@@ -184,13 +185,13 @@ func TestNonRetryableCountsInAnyOrder(t *testing.T) {
 		for range errs {
 			errs = append(errs[1:], errs[0])
 			f := failing(t, fmt.Errorf("x: %w", errors.Join(errs...)))
-			if delay, again := perdure.NextRetry(policy, "x", 3, 1, &f); again {
+			if delay, again := replay.NextRetry(policy, "x", 3, 1, &f); again {
 				t.Errorf("%s: %v is tried again in %v: %+v", name, errs, delay, f)
 			}
 		}
 	}
 	f := failing(t, errors.Join(passing, final{false}))
-	if _, again := perdure.NextRetry(policy, "x", 3, 1, &f); !again {
+	if _, again := replay.NextRetry(policy, "x", 3, 1, &f); !again {
 		t.Errorf("%+v is not tried again", f)
 	}
 }
@@ -200,7 +201,7 @@ func TestJoinedNamesTravelOn(t *testing.T) {
 	t.Parallel()
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
-	if _, again := perdure.NextRetry(policy, "x", 3, 1, &end); again {
+	if _, again := replay.NextRetry(policy, "x", 3, 1, &end); again {
 		t.Errorf("%+v, %v", end, err)
 	}
 	var many []error

@@ -6,10 +6,10 @@ import (
 )
 
 // WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: one that was raised
-// before anybody waited for it is there at once, and several of one name are handed out in the order in which they
+// before it was waited for is there at once, and several of one name are handed out in the order in which they
 // arrived, to futures in the order in which they were made. An event whose id this execution has seen before is dropped.
 //
-// An event is consumed when the code is told of it: by Await, or because its future wins a WhenAny or Select, or is among those of a
+// An event is consumed when the code learns of it: by Await, or because its future wins a WhenAny or Select, or is among those of a
 // WhenAll. One whose future is cancelled before, as by losing a Select, goes back to the head of its queue. A future that is
 // merely forgotten, as after WhenAny, keeps its place and takes an event away: cancel it. What was not consumed goes on
 // to the next execution when the orchestration continues as new, and is gone when it ends.
@@ -23,7 +23,7 @@ func WaitForExternalEvent[T any](ctx *OrchestrationContext, name string) *Future
 // payloadOf names what a task hands out, for errors.
 func payloadOf(t *replay.Task) payload {
 	switch t.Kind() {
-	case history.ExternalEventSubscribed:
+	case history.ExternalEventSubscribed, history.ExternalEventSent:
 		return payload{data, externalEvent, t.Name()}
 	case history.SubOrchestrationScheduled:
 		return payload{result, orchestration, t.Name()}

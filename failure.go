@@ -11,8 +11,8 @@ import (
 )
 
 // NonRetryable marks an error of an activity or orchestration: no retry policy tries it again. An error with a method
-// NonRetryable() bool that says true is marked as well. Whoever wraps a marked error, or joins it with others in whatever order, returns
-// one that is marked. A nil error stays nil.
+// NonRetryable() bool that returns true is marked as well. An error that wraps a marked one, or joins it with others in whatever order, is
+// marked too. A nil error stays nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -95,7 +95,7 @@ func shallow(f *history.Failure, depth int) *history.Failure {
 }
 
 // outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has. Of what is
-// joined, a cancel tells least: what failed beside it is what somebody has to see to.
+// joined, a cancel matters least: what failed beside it needs attention.
 func outermostNamed(err error) (name string, named error) {
 	if name, ok := errorName(err); ok {
 		return name, err

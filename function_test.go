@@ -70,7 +70,7 @@ func calling(t *testing.T, call func(*perdure.OrchestrationContext)) (history.Ev
 	r := functions()
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) { call(ctx); return 0, nil })
 	w := newWorld(t, r)
-	w.code, _ = r.Orchestration("o", "")
+	w.code, _ = codeOf(r).Orchestration("o", "")
 	w.instance = w.open()
 	w.history = []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: epoch, Input: history.Payload("1")}}
 	if err := w.instance.Replay(w.history); err != nil {

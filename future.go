@@ -25,9 +25,13 @@ type Awaitable interface {
 // [WaitForCancellation], because that has ended as well.
 func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 
-// Cancel gives up what the future stands for, with the reason ReasonRequested. A message of more than 4 KiB is cut, and says so. The
-// future settles with a *CancelledError, at once but for a call that asked for [WaitForCancellation]; an activity that runs is told by its context. A future that has settled is left alone, but for an external
-// event that the code was not told of: that goes back to the head of its queue.
+// InstanceID is the id of the instance that the future of a sub-orchestration stands for; with WithRetry that of the last attempt,
+// so it may change until the future has settled. It is empty for the future of anything else, and where nothing was started.
+func (f *Future[T]) InstanceID() string { return f.task.InstanceID() }
+
+// Cancel gives up what the future stands for, with the reason ReasonRequested. A message of more than 4 KiB is cut, and ends with a mark of that. The
+// future settles with a *CancelledError, at once but for a call that asked for [WaitForCancellation]; the context of an activity that runs ends. A future that has settled is left alone, but for an external
+// event that the code has not learned of: that goes back to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
 // Await waits until the future has settled and returns its value or error. It may be called again. When the scope of ctx is cancelled

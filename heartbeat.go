@@ -2,35 +2,20 @@ package perdure
 
 import (
 	"context"
-	"encoding/json"
+
+	"github.com/perdure/perdure/internal/activityctx"
 )
-
-// Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. It serves dispatchers,
-// and tests of activities. Its methods are called from any goroutine, also after the activity has returned.
-type Heartbeats interface {
-	// Beat takes a heartbeat: its encoded details, or none. err is not nil when it had details that cannot be kept.
-	Beat(details json.RawMessage, err error)
-	// LastDetails are the details that the attempt or delivery before has left; nil when there are none.
-	LastDetails() json.RawMessage
-}
-
-type heartbeatsKey struct{}
-
-// ContextWithHeartbeats connects Heartbeat and HeartbeatDetails under the context with h.
-func ContextWithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
-	return context.WithValue(ctx, heartbeatsKey{}, h)
-}
 
 // Heartbeat says that an activity is alive, as WithHeartbeatTimeout asks for, and leaves details of how far it is: when this
 // attempt does not come to its end, the next one finds them by HeartbeatDetails. It may be called as often as is convenient,
 // from any goroutine of the activity. It does nothing outside a worker, so that activities can be tested as plain functions.
 //
-// Details travel as JSON. The newest are written once a second, a write unit a kilobyte, so they should say where to go on and
-// not hold what was done. They are also written when the attempt fails and is tried again, or is stopped by its worker; only a
+// Details travel as JSON. The newest are written once a second, a write unit a kilobyte, so they should hold where to go on and
+// not what was done. They are also written when the attempt fails and is tried again, or is stopped by its worker; only a
 // worker that dies loses those of its last second. Nil details leave those before as they are. So do details that do not
 // encode, or take more than MaxPayloadBytes: the worker logs that, and the activity counts as alive.
 func Heartbeat(ctx context.Context, details any) {
-	h, ok := ctx.Value(heartbeatsKey{}).(Heartbeats)
+	h, ok := activityctx.HeartbeatsFrom(ctx)
 	if !ok {
 		return
 	}
@@ -42,11 +27,11 @@ func Heartbeat(ctx context.Context, details any) {
 }
 
 // HeartbeatDetails returns the last details that an earlier attempt or delivery of the activity has left, whatever this one
-// has told meanwhile. It returns false when there are none or they do not fit T, and outside a worker.
+// has left meanwhile. It returns false when there are none or they do not fit T, and outside a worker.
 //
 // An activity may have gone on after those details, so what it did since may be done again.
 func HeartbeatDetails[T any](ctx context.Context) (details T, ok bool) {
-	h, there := ctx.Value(heartbeatsKey{}).(Heartbeats)
+	h, there := activityctx.HeartbeatsFrom(ctx)
 	if !there {
 		return details, false
 	}

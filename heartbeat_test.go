@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/perduretest"
 )
 
 // heart keeps what it is told.
@@ -39,7 +41,7 @@ func TestHeartbeatsDoNothingOutsideAWorker(t *testing.T) {
 func TestHeartbeatsTravelAsJSON(t *testing.T) {
 	t.Parallel()
 	h := &heart{}
-	ctx := perdure.ContextWithActivityInfo(perdure.ContextWithHeartbeats(t.Context(), h), perdure.ActivityInfo{Name: "import"})
+	ctx := activityctx.WithInfo(activityctx.WithHeartbeats(t.Context(), h), activityctx.Info{Name: "import"})
 	for _, details := range []any{progress{7}, nil, (*progress)(nil), 3} {
 		perdure.Heartbeat(ctx, details)
 	}
@@ -61,7 +63,7 @@ func TestHeartbeatDetailsAreThoseThatWereLeft(t *testing.T) {
 		row int
 		ok  bool
 	}{`{"Row":7}`: {7, true}, ``: {0, false}, `{"Row":"seven"}`: {0, false}, `[`: {0, false}} {
-		ctx := perdure.ContextWithHeartbeats(t.Context(), &heart{last: json.RawMessage(left)})
+		ctx := activityctx.WithHeartbeats(t.Context(), &heart{last: json.RawMessage(left)})
 		perdure.Heartbeat(ctx, progress{8}) // is for the next one
 		if p, ok := perdure.HeartbeatDetails[progress](ctx); p.Row != want.row || ok != want.ok {
 			t.Errorf("of %q: %+v, %v", left, p, ok)
@@ -118,7 +120,7 @@ func TestAnActivityWithHeartbeatsIsAPlainFunction(t *testing.T) {
 	if n, err := importRows(t.Context(), 10); n != 10 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := importRows(perdure.ContextWithHeartbeats(t.Context(), &heart{last: json.RawMessage(`{"Row":6}`)}), 10); n != 4 || err != nil {
+	if n, err := importRows(perduretest.ContextWithHeartbeats(t.Context(), &heart{last: json.RawMessage(`{"Row":6}`)}), 10); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

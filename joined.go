@@ -28,7 +28,7 @@ func (j *joinedTypes) names() []string {
 }
 
 // joinedIn names the types in a tree of errors that its failure f, with its causes, does not name. Cancels are left out: beside anything
-// else they tell nothing.
+// else they mean nothing.
 func joinedIn(err error, f *history.Failure) []string {
 	known := slices.Collect(f.Types())
 	var names []string

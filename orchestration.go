@@ -49,11 +49,10 @@ func AddOrchestration[In, Out any](r *Registry, name string, fn func(*Orchestrat
 		opt.applyToOrchestration(&o)
 	}
 	o.Body = func(c *replay.Context, doc json.RawMessage) replay.Ending {
-		ctx := &OrchestrationContext{replay: c, registry: r, name: name}
+		ctx := &OrchestrationContext{replay: c, registry: r.code(), name: name}
 		return ctx.ending(runOrchestration(ctx, fn, doc))
 	}
-	r.addOrchestration(o)
-	r.orchestrationFunctions.add(fn, name)
+	r.code().AddOrchestration(o, fn)
 }
 
 func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
@@ -68,6 +67,10 @@ func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orchestra
 	return encode(payload{output, orchestration, ctx.name}, out)
 }
 
+// defaultVersion is that of an orchestration registered without one. It is not empty, so that what runs stays bound to it
+// when a higher one is added.
+const defaultVersion = "0"
+
 // KeepForEver is a retention without an end.
 const KeepForEver time.Duration = -1
 
@@ -80,8 +83,8 @@ func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
 	o.Retention = time.Duration(d)
 }
 
-// WithRetention has an instance of the orchestration deleted so long after its end, as Client.Purge does, whatever its task hub
-// says for the others; KeepForEver keeps it until it is purged. Without the option it is the hub's setting that counts, which by
+// WithRetention has an instance of the orchestration deleted so long after its end, as Client.Purge does, whatever the setting of
+// its task hub is for the others; KeepForEver keeps it until it is purged. Without the option it is the hub's setting that counts, which by
 // default keeps everything. What counts is the code that the instance ends with.
 //
 // Of an instance that continues as new, past executions are erased so long after their end, but never sooner than after 30 days:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/registry"
 )
 
 func nothing(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }
@@ -66,10 +67,10 @@ func TestEmptyVersionIsTheHighest(t *testing.T) {
 		for _, v := range tt.versions {
 			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion(v))
 		}
-		if o, ok := r.Orchestration("o", ""); !ok || o.Version != tt.highest || o.Name != "o" {
+		if o, ok := codeOf(r).Orchestration("o", ""); !ok || o.Version != tt.highest || o.Name != "o" {
 			t.Errorf("of %q %q is the highest", tt.versions, o.Version)
 		}
-		if o, ok := r.Orchestration("o", "0"); !ok || o.Version != "0" {
+		if o, ok := codeOf(r).Orchestration("o", "0"); !ok || o.Version != "0" {
 			t.Errorf("%q: the one without a version is lost", tt.versions)
 		}
 	}
@@ -80,11 +81,11 @@ func TestUnknownNamesAreNotFound(t *testing.T) {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1"))
 	for _, k := range [][2]string{{"x", ""}, {"o", "2"}, {"", ""}} {
-		if o, ok := r.Orchestration(k[0], k[1]); ok {
+		if o, ok := codeOf(r).Orchestration(k[0], k[1]); ok {
 			t.Errorf("%q found %+v", k, o)
 		}
 	}
-	if a, ok := r.Activity("x"); ok {
+	if a, ok := codeOf(r).Activity("x"); ok {
 		t.Errorf("found %+v", a)
 	}
 }
@@ -96,14 +97,14 @@ func TestNamesListsWhatABuildCanRun(t *testing.T) {
 	perdure.AddActivity(r, "a", inc, perdure.OnQueue("slow"))
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.10"))
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.9"))
-	want := perdure.Names{Orchestrations: map[string][]string{"o": {"1.9", "1.10"}}, Activities: []string{"a", "b"}}
-	if got := r.Names(); !reflect.DeepEqual(got, want) {
+	want := registry.Names{Orchestrations: map[string][]string{"o": {"1.9", "1.10"}}, Activities: []string{"a", "b"}}
+	if got := codeOf(r).Names(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if a, ok := r.Activity("a"); !ok || a.Queue != "slow" {
+	if a, ok := codeOf(r).Activity("a"); !ok || a.Queue != "slow" {
 		t.Errorf("%+v", a)
 	}
-	if b, ok := r.Activity("b"); !ok || b.Queue != perdure.DefaultQueue {
+	if b, ok := codeOf(r).Activity("b"); !ok || b.Queue != perdure.DefaultQueue {
 		t.Errorf("%+v", b)
 	}
 }

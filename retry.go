@@ -17,7 +17,7 @@ import (
 // hour, for as long as the instance lives. Limit it by MaxAttempts, by WithScheduleToClose (of an activity: for all attempts and
 // waits together), or by a cancel.
 //
-// Some failures are never tried again, whatever a policy says: those marked with NonRetryable, those named in the field of that name,
+// Some failures are never tried again, whatever the policy: those marked with NonRetryable, those named in the field of that name,
 // values that do not encode or decode or are too large, poison (an activity that took its process down again and again), and
 // cancellations. A panic and a TimeoutError of one attempt are tried again.
 type RetryPolicy struct {
@@ -35,8 +35,8 @@ type RetryPolicy struct {
 	// together: each wait is chosen at random, evenly, between (1 - Jitter) of the interval and all of it. By default 0.2, between
 	// 80 % and 100 %; with 1 it may be anything up to the interval. NoJitter is none: every wait is the interval.
 	//
-	// The choice depends on the execution, the call and the attempt alone: whoever makes it again comes to the same time. In
-	// perduretest there is no jitter, so that tests can tell exact times, unless they ask for it.
+	// The choice depends on the execution, the call and the attempt alone: made again it comes to the same time. In
+	// perduretest there is no jitter, so that tests can expect exact times, unless they ask for it.
 	Jitter float64
 	// NonRetryable are the names of error types (ActivityError.Type says how errors are named) that are not tried again, be it the
 	// error itself or one that it wraps or joins.
@@ -105,10 +105,4 @@ func (p *RetryPolicy) wrong() string {
 
 func milliseconds(d time.Duration) int64 {
 	return int64((d-1)/time.Millisecond) + 1
-}
-
-// NextRetry says whether an activity is tried again after its attempt (from 1) failed with f, and how long later. p is as recorded in
-// history; nil is never again. The jitter of the delay derives from the ids and the attempt: asked again, it is the same. It serves dispatchers.
-func NextRetry(p *history.RetryPolicy, executionID string, activityID int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
-	return replay.NextRetry(p, executionID, activityID, attempt, f)
 }

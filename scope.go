@@ -12,11 +12,11 @@ type CancelFunc func()
 // WithCancel returns a context of a new scope, and the function that ends it. What was asked for through the context and is
 // outstanding then is cancelled with the reason ReasonDroppedFuture, scopes under it too. Every wait through the context, current
 // or later, returns the scope's one *CancelledError, whichever future it is for and even if that has settled. What is asked for
-// later through the context is not scheduled: its future has failed with that error. External events that the code was not told
+// later through the context is not scheduled: its future has failed with that error. External events that the code has not learned
 // of go back to the heads of their queues.
 //
-// A scope ends with the one it was made in, with the same error, and that of an orchestration's own context ends when somebody
-// cancels the instance. A coroutine is not ended by anything but its waits: it goes on, through the context it was given.
+// A scope ends with the one it was made in, with the same error, and that of an orchestration's own context ends when the
+// instance is cancelled. A coroutine is not ended by anything but its waits: it goes on, through the context it was given.
 //
 // A wait through one scope for a future of another ends with either: when its own scope does, which leaves the future as it is, and
 // when the future's does, since that settles the future.

@@ -24,7 +24,7 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 
 // Select is WhenAny, and cancels the losers with the reason ReasonSelectLoser, in the order of the arguments: their futures
 // settle with a *CancelledError, which Select does not wait for. A loser that has settled as well is left alone, but for an external event, which goes back to the
-// head of its queue. When the scope of ctx is cancelled nobody has won, and futures of other scopes are left alone.
+// head of its queue. When the scope of ctx is cancelled no future has won, and futures of other scopes are left alone.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if len(fs) == 0 {
 		return -1, errNoFutures
@@ -34,7 +34,7 @@ func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if winner < 0 {
 		return -1, ctx.Err()
 	}
-	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...) // the winner is done and the code told, which no cancel changes
+	ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...) // the winner is done and known to the code, which no cancel changes
 	return winner, nil
 }
 

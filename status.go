@@ -8,7 +8,7 @@ const MaxCustomStatusBytes = 16 << 10
 // own. It lasts until it is set again, and is there after the instance has ended. Setting the same value again records nothing.
 //
 // A value that does not encode, or of more than MaxCustomStatusBytes, panics, which fails the orchestration with an
-// error that says so unless it recovers.
+// error that names the reason, unless it recovers.
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
 	doc, err := encodeWithin(payload{customStatus, orchestration, ctx.name}, v, MaxCustomStatusBytes)
 	if err != nil {

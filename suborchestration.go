@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,7 +16,7 @@ type SubOrchestrationCallOption interface {
 	applyToSubOrchestrationCall(c *subOrchestrationCall)
 }
 
-// subOrchestrationCall is a call with what its options say. An id that is given may be wrong, even empty.
+// subOrchestrationCall is a call with its options. An id that is given may be wrong, even empty.
 type subOrchestrationCall struct {
 	replay.SubOrchestrationCall
 	hasID bool
@@ -34,15 +35,27 @@ func (id instanceIDOption) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 // An id that another instance has, be it running or over, fails the call, and is not tried again.
 func WithInstanceID(id string) SubOrchestrationCallOption { return instanceIDOption(id) }
 
+type delayOption time.Duration
+
+func (d delayOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Delay = time.Duration(d) }
+
+// WithDelay delays the first turn of the new instance until d after ctx.Now: 0, which is at once, to ten years; another delay is an error of
+// the call, and nothing is scheduled. Until then the instance is Pending, has its id, keeps the external events that are raised, and can be cancelled.
+// With WithRetry the first attempt alone is delayed.
+func WithDelay(d time.Duration) SubOrchestrationCallOption { return delayOption(d) }
+
+// maxDelay is that of a client's start.
+const maxDelay = 3653 * 24 * time.Hour
+
 // CallSubOrchestration starts another orchestration, as an instance of its own, and returns the future of its result. fn
-// only says which one, as in CallActivity: it is the function that was registered. It does not say which version: that
-// is the highest, or WithVersion's. What cannot be told apart (closures, one function under several names, methods through an
-// interface) stops the turn with an error that says so: use CallSubOrchestrationByName.
+// only identifies it, as in CallActivity: it is the function that was registered. The version is the highest, or WithVersion's.
+// Functions that cannot be identified (closures, one function under several names, methods through an interface) stop the turn with
+// an error that explains it: use CallSubOrchestrationByName.
 //
 // The failure of the other orchestration is a *SubOrchestrationError. An input that does not encode, or of more than
 // MaxPayloadBytes, fails the future, and nothing is scheduled. What is to outlive its caller is started with StartOrchestration.
 func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In, opts ...SubOrchestrationCallOption) *Future[Out] {
-	name, why := ctx.registry.orchestrationFunctions.name(orchestration, fn)
+	name, why := ctx.registry.OrchestrationOf(fn)
 	if why != "" {
 		ctx.replay.Refuse(why)
 	}
@@ -64,7 +77,7 @@ func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in an
 }
 
 // StartOrchestration starts another orchestration that goes on by itself, whatever becomes of this one, and returns the id of its
-// instance. Nobody waits for it, so this one never hears how it ended, nor that it could not be started because its id is taken.
+// instance. This one does not wait for it, and never learns how it ended, nor that it could not be started because its id is taken.
 //
 // The error is that of an input or an option that does not fit, or ctx.Err; nothing is scheduled then. WithRetry is such an option.
 // An empty name panics.
@@ -95,6 +108,9 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 func (c *subOrchestrationCall) complete(in any) error {
 	if err := c.checkID(); err != nil {
 		return fmt.Errorf("perdure: WithInstanceID of orchestration %q: %w", c.Name, err)
+	}
+	if c.Delay < 0 || c.Delay > maxDelay {
+		return fmt.Errorf("perdure: WithDelay of orchestration %q: must be 0 to %v, is %v", c.Name, maxDelay, c.Delay)
 	}
 	doc, err := encode(payload{input, orchestration, c.Name}, in)
 	c.Input = doc

@@ -1,39 +1,41 @@
 package perdure
 
 import (
-	"cmp"
-	"strings"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/replay"
 )
 
-// defaultVersion is that of an orchestration registered without one. It is not empty, so that what runs stays bound to it
-// when a higher one is added.
-const defaultVersion = "0"
+// DefaultVersion is what Version returns to an execution that had passed it before the call was there.
+const DefaultVersion = replay.DefaultVersion
 
-// compareVersions orders dotted versions: part by part, numbers as numbers, everything else as text; a shorter one is
-// lower than one that goes on.
-func compareVersions(a, b string) int {
-	for a != b {
-		if a == "" || b == "" {
-			return cmp.Compare(len(a), len(b))
-		}
-		var x, y string
-		x, a, _ = strings.Cut(a, ".")
-		y, b, _ = strings.Cut(b, ".")
-		if c := compareParts(x, y); c != 0 {
-			return c
-		}
+// maxChangeBytes is how long the name of a change may be.
+const maxChangeBytes = 256
+
+// Version returns which version of a change of the code an execution goes by, so that instances that run go on as they began
+// while the code is changed inside of a function:
+//
+//	if perdure.Version(ctx, "ask the new carrier", perdure.DefaultVersion, 1) == perdure.DefaultVersion {
+//		quote = oldCarrier.Call(ctx, parcel) // as it was
+//	} else {
+//		quote = newCarrier.Call(ctx, parcel)
+//	}
+//
+// An execution that reaches the call with this code goes by maxVersion, which is recorded in history. One that has passed it
+// before goes by what is recorded there, or by DefaultVersion where nothing is: then the call was not there yet. The first
+// answer about a change stays until the execution ends, whatever asks: another call, a loop, another coroutine or scope, one that
+// is cancelled too. The next execution, after a ContinueAsNew, begins with none; children have their own.
+//
+// A version that is not from minVersion to maxVersion, or none being in that range, blocks the instance: the diagnosis says
+// which code to deploy, and it goes on once that is there. So raise minVersion, and take the old code away, when no instance
+// goes by it any more. The call itself stays where it is, with one version left, until no instance is under way that has
+// passed it; then it may go, and change is not to be used again for something else.
+//
+// change is 1 to 256 bytes of UTF-8; Version panics with any other.
+func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
+	if change == "" || len(change) > maxChangeBytes || !utf8.ValidString(change) {
+		panic(fmt.Sprintf("perdure: Version: the name of a change has 1 to %d bytes of UTF-8, is %q", maxChangeBytes, bounded(change)))
 	}
-	return 0
-}
-
-func compareParts(x, y string) int {
-	if !isNumber(x) || !isNumber(y) {
-		return cmp.Compare(x, y)
-	}
-	x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
-}
-
-func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	return replay.Version(ctx.replay, change, minVersion, maxVersion)
 }

@@ -12,17 +12,17 @@ type CancelEnd string
 // The ends.
 const (
 	// EndReturned: the code of the activity returned, with a result or an error, in time or after it was cancelled, and it is not tried
-	// again. What it did is done; a result is in history.
+	// again, and none of its attempts, or deliveries, was given up. What it did is done; a result is in history.
 	EndReturned CancelEnd = history.EndReturned
 	// EndGivenUp: the code of the activity did not return within its worker's grace, or by the end of its own time (start-to-close, heartbeat),
-	// and nobody waits for it any longer. It may still run. It is so of an activity that waits for its next attempt, too, if the last was given up.
+	// and it is not waited for any longer. It may still run, whatever its later attempts have come to: one that was given up stays so.
 	EndGivenUp CancelEnd = history.EndGivenUp
-	// EndNeverBegan: no code of the activity has run, and none will.
+	// EndNeverBegan: no code of the activity or sub-orchestration has run, and none will.
 	EndNeverBegan CancelEnd = history.EndNeverBegan
-	// EndWorkerGone: the worker that had taken the activity died, or had to stop, before it told of an end, and it was not begun again. Its
+	// EndWorkerGone: the worker that had taken the activity died, or had to stop, before it reported an end, and it was not begun again. Its
 	// code may have run, to whatever point.
 	EndWorkerGone CancelEnd = history.EndWorkerGone
-	// EndTimedOut: the activity's schedule-to-close time was over before anybody told of an end.
+	// EndTimedOut: the activity's schedule-to-close time was over before an end was reported.
 	EndTimedOut CancelEnd = history.EndTimedOut
 	// EndOver: the sub-orchestration is over, and all that its own code waited for.
 	EndOver CancelEnd = history.EndOver
@@ -36,9 +36,9 @@ func (waitForCancellation) applyToActivityCall(c *replay.ActivityCall) { c.WaitC
 
 func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.WaitCancel = true }
 
-// WaitForCancellation has the future of an activity or sub-orchestration that is cancelled, by whomever, settle when that has really
+// WaitForCancellation has the future of an activity or sub-orchestration that is cancelled, by any side, settle when that has really
 // ended, instead of at once: the activity has returned, was given up by its worker after its grace, or never began; the
-// sub-orchestration is over, with all that it undoes. Its *CancelledError says which (Ended). Whatever comes of it after the cancel
+// sub-orchestration is over, with all that it undoes. Its *CancelledError has the end (Ended). Whatever comes of it after the cancel
 // was decided is no success.
 //
 // A wait through a scope that is over returns the error of the scope at once, as ever. To wait for the end, wait through
@@ -46,12 +46,13 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 //
 //	_, err = perdure.CallActivity(ctx, charge, order, perdure.WaitForCancellation()).Await(ctx)
 //
-// The wait takes as long as the end does. A worker that dies meanwhile is noticed when its lease is over, 30 seconds later by default.
-// An activity that no worker takes from its queue never began, but nobody can say so: give it [WithScheduleToClose], which bounds the
+// The wait takes as long as the end does. A worker that dies meanwhile is noticed when its lease is over, 30 seconds later by default; one that
+// dies in the first three seconds of the activity, and has not seen the cancel, when the queue gives the message again: after the function's timeout.
+// An activity that no worker takes from its queue never began, but nothing reports that: give it [WithScheduleToClose], which bounds the
 // wait as well (EndTimedOut). A sub-orchestration that is blocked is not over. When the orchestration itself ends nothing waits, and
 // what is outstanding is cancelled as ever.
 //
 // The option is recorded with the call, which keeps it when the code changes. It costs a worker a read and two writes for each
-// activity that it runs, one of them of its result, and one more every half a minute; and has two copies of a message not run beside each other. It needs workers of this release
+// activity that it runs, one of them of its result, one more every quarter of a minute, and one when it sees a cancel; and has two copies of a message not run beside each other. It needs workers of this release
 // or a later one. [StartOrchestration] ignores it.
 func WaitForCancellation() CallOption { return waitForCancellation{} }

@@ -184,6 +184,13 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 		"between two attempts": {[]history.Event{{
 			Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: "E"},
 		}}, nil, "over"},
+		"it could not be started": {nil, []history.Event{{
+			Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"},
+		}}, "never_began"},
+		"its next attempt could not be started": {[]history.Event{
+			{Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: "E"}},
+			{Kind: history.TimerFired, SourceEventID: 7},
+		}, []history.Event{{Kind: history.OutputFailed, SourceEventID: 9, Error: &history.Failure{Type: "E"}}}, "over"},
 	} {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -323,7 +330,7 @@ func TestWhetherACallIsWaitedForIsRecorded(t *testing.T) {
 		}
 		w := newWorld(t, was).start("o", 1)
 		w.registry = is
-		code, _ := is.Orchestration("o", "")
+		code, _ := codeOf(is).Orchestration("o", "")
 		w.code = code
 		w.instance = w.open()
 		if err := w.instance.Replay(w.history); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -30,6 +31,9 @@ type world struct {
 	detached map[string]history.Event // how the orchestrations that nobody waits for ended, by instance id
 }
 
+// codeOf is what dispatchers see of a registry.
+func codeOf(r *perdure.Registry) *registry.Registry { return (*registry.Registry)(r) }
+
 // exampleTB stands for a test in examples, which have none.
 type exampleTB struct{ testing.TB }
 
@@ -49,14 +53,15 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 	tb.Helper()
 	return &world{
 		t: tb, registry: r, now: epoch, took: map[string]time.Duration{}, detached: map[string]history.Event{},
-		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test"},
+		// The limit is for machines that do much else, with the race detector.
+		options: replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test", TurnLimit: 2 * time.Minute},
 	}
 }
 
 // start makes an instance and runs its first turn.
 func (w *world) start(name string, input any) *world {
 	w.t.Helper()
-	code, ok := w.registry.Orchestration(name, w.version)
+	code, ok := codeOf(w.registry).Orchestration(name, w.version)
 	if !ok {
 		w.t.Fatalf("orchestration %q is not registered", name)
 	}
@@ -130,14 +135,14 @@ func (w *world) next(c *replay.Continuation, rest []history.Event) {
 func (w *world) dispatch(ev *history.Event) {
 	switch ev.Kind {
 	case history.ActivityScheduled:
-		if a, ok := w.registry.Activity(ev.Name); ok {
+		if a, ok := codeOf(w.registry).Activity(ev.Name); ok {
 			at := w.now.Add(w.took[ev.Name])
 			w.due = append(w.due, w.outcome(a, ev, &at))
 		}
 	case history.TimerCreated:
 		w.due = append(w.due, history.Event{Kind: history.TimerFired, SourceEventID: ev.ID, FireAt: ev.FireAt})
 	case history.SubOrchestrationScheduled:
-		if _, ok := w.registry.Orchestration(ev.Name, ev.Version); ok {
+		if _, ok := codeOf(w.registry).Orchestration(ev.Name, ev.Version); ok {
 			w.due = append(w.due, w.child(ev))
 		}
 	case history.DetachedOrchestrationScheduled:
@@ -162,11 +167,11 @@ func (w *world) child(ev *history.Event) history.Event {
 	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: ev.ID, Result: end.Output, FireAt: &c.now}
 }
 
-func (w *world) outcome(a perdure.Activity, ev *history.Event, at *time.Time) history.Event {
+func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) history.Event {
 	input, _ := ev.Input.Document()
 	result, failure := a.Run(context.Background(), input)
 	for attempt := 1; failure != nil; attempt++ {
-		delay, again := perdure.NextRetry(ev.Retry, w.options.ExecutionID, ev.ID, attempt, failure)
+		delay, again := replay.NextRetry(ev.Retry, w.options.ExecutionID, ev.ID, attempt, failure)
 		if !again {
 			break
 		}

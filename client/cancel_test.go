@@ -21,7 +21,7 @@ var (
 	scheduled       = history.Event{Kind: history.ActivityScheduled, Name: "charge"}
 )
 
-// An instance that is Cancelling is not over: it may be asked again.
+// An instance that is Cancelling is not over: it may be cancelled again.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -76,14 +76,14 @@ func TestCancelRefuses(t *testing.T) {
 	}
 }
 
-// of is an event of the activity that event 3 scheduled.
+// of returns an event of the activity that event 3 scheduled.
 func of(k history.Kind) history.Event { return history.Event{Kind: k, SourceEventID: 3} }
 
 func parked(inputs ...history.Event) history.Event {
 	return history.Event{Kind: history.InputsParked, Inputs: inputs}
 }
 
-// Each history goes on after OrchestrationStarted, TurnStarted and the ActivityScheduled of event 3.
+// Each history continues after OrchestrationStarted, TurnStarted and the ActivityScheduled of event 3.
 func TestCancelActivity(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -133,7 +133,7 @@ func TestCancelActivity(t *testing.T) {
 	}
 }
 
-// The id counts within the execution that is current, and the message is for that one alone.
+// The id is that of the current execution, and the message is for that execution alone.
 func TestCancelActivityOfTheCurrentExecution(t *testing.T) {
 	t.Parallel()
 	c, p := continued(t)

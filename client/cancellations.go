@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -12,29 +13,31 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Cancellation is something of an execution that was cancelled: who wanted it, and what became of it. Its JSON is that of the
-// HTTP API.
+// Cancellation is a cancelled part of an execution: who asked for the cancel, and what became of it. Its JSON is that
+// of the HTTP API.
 type Cancellation struct {
 	Target CancelTarget `json:"target"`
-	// ID is that of the event that scheduled it; of the instance itself, the id of the request.
+	// ID is that of the event that scheduled it; for the instance itself, that of the cancel request.
 	ID int64 `json:"id"`
-	// Name is that of the activity, the child's orchestration, or the instance's own.
+	// Name is the name of the activity, of the child's orchestration, or of the instance's own.
 	Name string `json:"name,omitempty"`
 	// ChildID is the instance id of a sub-orchestration.
 	ChildID string `json:"childId,omitempty"`
 
-	// Reason is one of the stable set of perdure.CancelReason, and Message what somebody has said besides.
+	// Reason is one of the stable set of perdure.CancelReason, and Message the text of the caller who asked.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// RequestedBy is the IAM identity of who asked, or what a program calls itself; "client" where nobody knows; or "body", "engine" or "parent:" and an
-	// instance id, of which the same is known. Empty for a timer, of which history does not say.
+	// RequestedBy is the IAM identity of the caller who asked, or the name that a program has set for itself; "client"
+	// where that is not known. It is "body" or "engine" where one of these decided, and "parent:" with the parent's
+	// instance id where the parent did. Empty for a timer, for which history does not record it.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	DecidedAt   time.Time `json:"decidedAt"`
 
-	// SeenAt is when a worker saw that the activity is cancelled, and EndedAt when it was over; zero: not yet, or nobody knows.
+	// SeenAt is when a worker saw that the activity is cancelled, and EndedAt when it was over; zero: not yet, or not
+	// known.
 	SeenAt  time.Time `json:"seenAt,omitzero"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
-	// End is how; empty when it is not over, or nobody knows.
+	// End is how it ended; empty when it is not over, or that is not known.
 	End CancelEnd `json:"end,omitempty"`
 	// Error is why a sub-orchestration was not cancelled.
 	Error *history.Failure `json:"error,omitempty"`
@@ -54,58 +57,77 @@ const (
 // CancelEnd is how something ended that was cancelled.
 type CancelEnd string
 
-// The ends. Those of activities are told by their workers; where one could not tell, an outcome in history does.
+// The ends. Workers report those of activities; where a worker could not, an outcome in history does.
 const (
 	EndNeverStarted = CancelEnd(provider.EndNeverStarted) // of an activity: its code was not run
 	EndStopped      = CancelEnd(provider.EndStopped)      // of an activity: it returned an error after its context had ended
-	EndFinished     = CancelEnd(provider.EndFinished)     // it came to its result all the same
-	EndLeaked       = CancelEnd(provider.EndLeaked)       // of an activity: it ignored its context, and nobody waits for it
+	EndFinished     = CancelEnd(provider.EndFinished)     // it returned a result in spite of the cancel
+	EndLeaked       = CancelEnd(provider.EndLeaked)       // of an activity: it ignored its context, and its worker stopped waiting for it
 	EndNeverFires   = CancelEnd("never_fires")            // of a timer
 	EndCancelled    = CancelEnd("cancelled")              // of an instance: it ended Cancelled
 	EndFailed       = CancelEnd("failed")                 // of an instance: it ended otherwise than Cancelled, without a result
 	EndRefused      = CancelEnd("refused")                // of a sub-orchestration: it could not be cancelled, and Error says why
-	// Of an activity whose call asked for perdure.WaitForCancellation: its worker died, or had to stop, before it told of an end; its
-	// schedule-to-close time was over before anybody did.
+	// These are for activities whose call asked for perdure.WaitForCancellation. EndWorkerGone: the worker died, or had
+	// to stop, before it reported an end. EndTimedOut: the schedule-to-close time was over before an end was reported.
 	EndWorkerGone = CancelEnd(history.EndWorkerGone)
 	EndTimedOut   = CancelEnd(history.EndTimedOut)
 )
 
-// Cancellations is what was cancelled in an execution, in the order in which it was decided: what is added comes last.
-type Cancellations struct {
+// CancellationPage is a page of what was cancelled in an execution, and names the execution.
+type CancellationPage struct {
+	Page[Cancellation]
+
 	InstanceID  string
 	ExecutionID string
 	StartedAt   time.Time // of the execution
-	Items       []Cancellation
 }
 
-// CancellationPage is one page of what was cancelled in an execution.
-type CancellationPage struct {
-	Cancellations
-
-	NextCursor string // empty: no more
-}
-
-// CancellationsPage is a page of Cancellations: of at most limit (0 is 100, at most MaxPage), from where the page with this
-// NextCursor ended. A cursor of nowhere is a *provider.FieldError.
-func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID string, limit int, cursor string) (CancellationPage, error) {
-	var page CancellationPage
-	from, err := placeOf(cursor)
-	if err == nil {
-		err = checkLimit(limit)
+// Cancellations yields what was cancelled in an execution of an instance, the current one when executionID is empty, in the order in
+// which it was decided: who asked for it, when and why it was decided, when the worker saw it, and how it ended. It is strongly consistent,
+// and ends with the first error: ErrNotFound when there is no such instance, it has no such execution, or is being purged.
+//
+// It reads the execution's whole history before the first item. History does not say how a sub-orchestration ended that outlived its
+// parent: of those it reads the instances, of the first MaxPage.
+func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) iter.Seq2[Cancellation, error] {
+	return func(yield func(Cancellation, error) bool) {
+		found, err := c.cancellations(ctx, instanceID, executionID)
+		if err == nil {
+			err = c.addChildEnds(ctx, found.ExecutionID, found.Items)
+		}
+		if err != nil {
+			yield(Cancellation{}, fmt.Errorf("client: cancellations: %w", err))
+			return
+		}
+		for i := range found.Items {
+			if !yield(found.Items[i], nil) {
+				return
+			}
+		}
 	}
+}
+
+// CancellationsPage reads a page of Cancellations. Later cancellations come last, so that cursors stay valid. It reads the whole history,
+// too, but the instances of sub-orchestrations on the page alone.
+func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID string, p Paging) (CancellationPage, error) {
+	from, err := placeOf(p.Cursor)
+	if err == nil {
+		err = checkLimit(p.Limit)
+	}
+	if err != nil {
+		return CancellationPage{}, fmt.Errorf("client: cancellations: %w", err)
+	}
+	page, err := c.cancellations(ctx, instanceID, executionID)
 	if err != nil {
 		return page, fmt.Errorf("client: cancellations: %w", err)
 	}
-	if page.Cancellations, err = c.cancellations(ctx, instanceID, executionID); err != nil {
-		return page, fmt.Errorf("client: cancellations: %w", err)
-	}
+
 	from = min(from, len(page.Items))
-	to := min(from+cmp.Or(limit, defaultPage), len(page.Items))
+	to := min(from+cmp.Or(p.Limit, defaultPage), len(page.Items))
 	if to < len(page.Items) {
 		page.NextCursor = strconv.Itoa(to) // what is added comes last, so that places stay
 	}
 	page.Items = page.Items[from:to]
-	if err := c.askChildren(ctx, page.ExecutionID, page.Items); err != nil {
+	if err := c.addChildEnds(ctx, page.ExecutionID, page.Items); err != nil {
 		return page, fmt.Errorf("client: cancellations: %w", err)
 	}
 	return page, nil
@@ -126,29 +148,15 @@ func placeOf(cursor string) (int, error) {
 	return n, nil
 }
 
-// Cancellations reads what was cancelled in an execution of an instance, the current one when executionID is empty, strongly
-// consistent: who asked for it, when and why it was decided, when the worker saw it, and how it ended. It reads the execution's
-// whole history, and of the sub-orchestrations of whose end that does not tell, as where their parent was over before, the instances: of the first
-// MaxPage. ErrNotFound when there is no such instance, it has no such execution, or is being purged.
-func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) (Cancellations, error) {
-	found, err := c.cancellations(ctx, instanceID, executionID)
-	if err == nil {
-		err = c.askChildren(ctx, found.ExecutionID, found.Items)
-	}
-	if err != nil {
-		return found, fmt.Errorf("client: cancellations: %w", err)
-	}
-	return found, nil
-}
-
-func (c *Client) cancellations(ctx context.Context, instanceID, executionID string) (Cancellations, error) {
+// cancellations returns a page of all that was cancelled, by history and the activities' records.
+func (c *Client) cancellations(ctx context.Context, instanceID, executionID string) (CancellationPage, error) {
 	executionID, err := c.executionOf(ctx, instanceID, historyOptions{executionID: executionID})
-	found := Cancellations{InstanceID: instanceID, ExecutionID: executionID}
+	found := CancellationPage{InstanceID: instanceID, ExecutionID: executionID}
 	if err != nil {
 		return found, err
 	}
 	var l cancelLog
-	for e, err := range c.provider.ReadHistory(ctx, instanceID, executionID, 0) {
+	for e, err := range c.hub.ReadHistory(ctx, instanceID, executionID, 0) {
 		if err != nil {
 			return found, err
 		}
@@ -158,27 +166,27 @@ func (c *Client) cancellations(ctx context.Context, instanceID, executionID stri
 		l.add(&e)
 	}
 	if l.activities > 0 {
-		for r, err := range c.provider.ReadActivityRecords(ctx, executionID) {
+		for r, err := range c.hub.ReadActivityRecords(ctx, executionID) {
 			if err != nil {
 				return found, err
 			}
-			l.witness(&r)
+			l.addRecord(&r)
 		}
 	}
 	found.Items = l.items
 	return found, nil
 }
 
-// askChildren adds how those sub-orchestrations ended of which history does not tell: the instances know.
-func (c *Client) askChildren(ctx context.Context, executionID string, items []Cancellation) error {
+// addChildEnds adds how the sub-orchestrations ended of whose end history has no event: it reads their instances.
+func (c *Client) addChildEnds(ctx context.Context, executionID string, items []Cancellation) error {
 	var open []*Cancellation
 	for i := range items {
 		if x := &items[i]; x.Target == TargetSubOrchestration && x.End == "" && len(open) < MaxPage {
 			open = append(open, x)
 		}
 	}
-	return sideBySide(open, func(x *Cancellation) error {
-		in, err := c.provider.ReadInstance(ctx, x.ChildID)
+	return concurrently(open, func(x *Cancellation) error {
+		in, err := c.hub.ReadInstance(ctx, x.ChildID)
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
 			return nil // never begun, or purged
@@ -202,11 +210,11 @@ func (c *Client) askChildren(ctx context.Context, executionID string, items []Ca
 	})
 }
 
-// cancelLog collects the cancellations of a history that is given to it event by event.
+// cancelLog collects the cancellations of a history that is passed to it event by event.
 type cancelLog struct {
 	items      []Cancellation
-	places     map[int64]int // of the items, by what they are about
-	asked      int           // the place of the instance's own, and one
+	places     map[int64]int // the indices of the items, by the ids of what was cancelled
+	asked      int           // one more than the index of the instance's own cancellation; 0: none
 	activities int
 	scheduled  map[int64]history.Event
 	name       string
@@ -215,34 +223,38 @@ type cancelLog struct {
 func (l *cancelLog) add(e *history.Event) {
 	switch e.Kind {
 	case history.OrchestrationStarted:
-		l.name, l.scheduled, l.places = e.Name, map[int64]history.Event{}, map[int64]int{}
+		l.name = e.Name
+		l.scheduled = map[int64]history.Event{}
+		l.places = map[int64]int{}
 	case history.ActivityScheduled, history.SubOrchestrationScheduled:
 		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID, Cancel: e.Cancel}
 	case history.CancelRequested:
 		if l.asked == 0 {
-			l.decided(e, e.ID, TargetInstance)
+			l.addDecision(e, e.ID, TargetInstance)
 			l.asked = len(l.items)
 		}
 	case history.ActivityCancelRequested:
-		l.decidedAll(e, TargetActivity)
+		l.addDecisions(e, TargetActivity)
 	case history.TimerCancelled:
-		l.decidedAll(e, TargetTimer)
+		l.addDecisions(e, TargetTimer)
 	case history.SubOrchestrationCancelRequested:
-		l.decidedAll(e, TargetSubOrchestration)
+		l.addDecisions(e, TargetSubOrchestration)
 	default:
-		l.ended(e)
-	}
-}
-
-func (l *cancelLog) decidedAll(e *history.Event, target CancelTarget) {
-	for _, id := range e.Sources() {
-		if _, there := l.places[id]; !there { // the first reason stays
-			l.decided(e, id, target)
+		if !l.isInconclusive(e) {
+			l.addEnd(e)
 		}
 	}
 }
 
-func (l *cancelLog) decided(e *history.Event, id int64, target CancelTarget) {
+func (l *cancelLog) addDecisions(e *history.Event, target CancelTarget) {
+	for _, id := range e.Sources() {
+		if _, there := l.places[id]; !there { // the first reason stays
+			l.addDecision(e, id, target)
+		}
+	}
+}
+
+func (l *cancelLog) addDecision(e *history.Event, id int64, target CancelTarget) {
 	c := Cancellation{
 		Target: target, ID: id, Name: l.scheduled[id].Name, ChildID: l.scheduled[id].InstanceID,
 		Reason: e.Reason, Message: e.Message, RequestedBy: e.RequestedBy, DecidedAt: e.Time,
@@ -251,7 +263,8 @@ func (l *cancelLog) decided(e *history.Event, id int64, target CancelTarget) {
 	case TargetInstance:
 		c.Name = l.name
 	case TargetTimer:
-		c.End, c.EndedAt = EndNeverFires, e.Time
+		c.End = EndNeverFires
+		c.EndedAt = e.Time
 	case TargetActivity:
 		l.activities++
 	case TargetSubOrchestration:
@@ -260,28 +273,31 @@ func (l *cancelLog) decided(e *history.Event, id int64, target CancelTarget) {
 	l.items = append(l.items, c)
 }
 
-// ended takes what came of something that was cancelled before.
-func (l *cancelLog) ended(e *history.Event) {
+// addEnd records how something ended that was cancelled before.
+func (l *cancelLog) addEnd(e *history.Event) {
 	place, about := l.places[e.SourceEventID]
 	if e.Kind.Terminal() {
-		place, about = l.asked-1, l.asked > 0
+		place = l.asked - 1
+		about = l.asked > 0
 	}
 	if !about {
 		return
 	}
+
 	c := &l.items[place]
 	switch e.Kind {
 	case history.ActivityCompleted, history.SubOrchestrationCompleted, history.OrchestrationCompleted:
 		c.End = EndFinished
-	case history.ActivityFailed:
+	case history.ActivityFailed, history.OutputFailed:
 		c.End = l.failedAs(e)
 	case history.OrchestrationCancelled:
 		c.End = EndCancelled
 	case history.SubOrchestrationCancelFailed:
 		if c.End != "" {
-			return // how it ended says more
+			return // its end, which is known, is more precise
 		}
-		c.End, c.Error = EndRefused, e.Error
+		c.End = EndRefused
+		c.Error = e.Error
 	case history.SubOrchestrationFailed:
 		c.End = EndFailed
 		if e.Error != nil && e.Error.Type == history.TypeCancelled {
@@ -292,13 +308,22 @@ func (l *cancelLog) ended(e *history.Event) {
 	default:
 		return
 	}
+
 	c.EndedAt = e.Time
 	if e.Cancel != nil && e.Cancel.SeenAt != nil {
 		c.SeenAt = *e.Cancel.SeenAt
 	}
 }
 
-// failedAs is how an activity ended that was cancelled, by the failure that history has of it.
+// isInconclusive reports whether an event is of an output that could not be sent, and leaves open whether its activity
+// or child has begun: the output may belong to a later attempt. For activities that are waited for, the event is
+// conclusive.
+func (l *cancelLog) isInconclusive(e *history.Event) bool {
+	from := l.scheduled[e.SourceEventID]
+	return e.Kind == history.OutputFailed && (!from.Waits() || from.InstanceID != "")
+}
+
+// failedAs returns how a cancelled activity ended, by its failure in history.
 func (l *cancelLog) failedAs(e *history.Event) CancelEnd {
 	if from := l.scheduled[e.SourceEventID]; !from.Waits() {
 		return EndStopped
@@ -317,15 +342,24 @@ func (l *cancelLog) failedAs(e *history.Event) CancelEnd {
 	}
 }
 
-// witness takes what a worker has left: it was there, and history heard of it later.
-func (l *cancelLog) witness(r *provider.ActivityRecord) {
+// addRecord adds what a worker has recorded of an activity: its times precede those of history.
+func (l *cancelLog) addRecord(r *provider.ActivityRecord) {
 	place, cancelled := l.places[r.ActivityID]
-	if !cancelled || r.End == "" {
+	if !cancelled {
 		return
 	}
 	c := &l.items[place]
-	if r.End == provider.EndNeverStarted && c.End != "" {
-		return // in the delivery that found it cancelled: how it ended before, history tells
+	if r.End == "" { // it runs, or its worker is gone; when it saw the cancel is recorded if its end is waited for
+		if c.SeenAt.IsZero() {
+			c.SeenAt = r.SeenAt
+		}
+		return
 	}
-	c.SeenAt, c.EndedAt, c.End = r.SeenAt, r.EndedAt, CancelEnd(r.End)
+	if r.End == provider.EndNeverStarted && c.End != "" {
+		return // that is about the delivery which found it cancelled; history has how it ended before
+	}
+
+	c.SeenAt = r.SeenAt
+	c.EndedAt = r.EndedAt
+	c.End = CancelEnd(r.End)
 }

@@ -62,7 +62,7 @@ func TestCancellations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Cancellations(t.Context(), "one", "")
+	got, err := c.CancellationsPage(t.Context(), "one", "", client.Paging{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestCancellations(t *testing.T) {
 	queued, late := activity, activity
 	queued.ID, queued.Name = 2, "queued"
 	late.ID, late.Name, late.End, late.EndedAt = 4, "late", client.EndFinished, instant(60)
-	want := client.Cancellations{InstanceID: "one", ExecutionID: "x1", StartedAt: in.CreatedAt, Items: []client.Cancellation{
+	want := client.CancellationPage{InstanceID: "one", ExecutionID: "x1", StartedAt: in.CreatedAt, Page: client.Page[client.Cancellation]{Items: []client.Cancellation{
 		{
 			Target: client.TargetActivity, ID: 3, Name: "stopped", Reason: "requested", Message: "wrong card", RequestedBy: "client", DecidedAt: instant(30),
 			SeenAt: instant(31), EndedAt: instant(35), End: client.EndStopped,
@@ -91,13 +91,16 @@ func TestCancellations(t *testing.T) {
 		queued, late,
 		{Target: client.TargetTimer, ID: 6, Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.EndNeverFires},
 		c7, c8, c9,
-	}}
+	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if all, err := client.Collect(c.Cancellations(t.Context(), "one", "")); err != nil || !cmp.Equal(all, got.Items) {
+		t.Errorf("one by one: %+v, %v", all, err)
+	}
 }
 
-// A child that ended after its parent did is in no history of the parent's: the instance tells.
+// The end of a child that ended after its parent is in no history of the parent: the child's instance has it.
 func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -124,19 +127,19 @@ func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 		p.SetParent(id, history.Parent{InstanceID: "one", ExecutionID: map[bool]string{true: "x77", false: "x1"}[id == "another's"]})
 		p.Append(id, end)
 	}
-	got, err := c.Cancellations(t.Context(), "one", "")
-	page, pageErr := c.CancellationsPage(t.Context(), "one", "", 0, "")
-	if err = errors.Join(err, pageErr); err != nil || len(got.Items) != 5 || !cmp.Equal(got.Items, page.Items) {
+	got, err := client.Collect(c.Cancellations(t.Context(), "one", ""))
+	page, pageErr := c.CancellationsPage(t.Context(), "one", "", client.Paging{})
+	if err = errors.Join(err, pageErr); err != nil || len(got) != 5 || !cmp.Equal(got, page.Items) {
 		t.Fatalf("%+v, %+v, %v", got, page, err)
 	}
 	for i, want := range []client.CancelEnd{client.EndCancelled, client.EndFinished, "", "", ""} {
-		if x := got.Items[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
+		if x := got[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
 			t.Errorf("%s: %q at %v", x.ChildID, x.End, x.EndedAt)
 		}
 	}
 }
 
-// The cancellations of an execution are its own.
+// Each execution has its own cancellations.
 func TestCancellationsOfAPastExecution(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -144,10 +147,10 @@ func TestCancellationsOfAPastExecution(t *testing.T) {
 	p.Append("one", at(10, scheduled), at(20, history.Event{
 		Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "orchestration_terminal_continued_as_new", RequestedBy: "engine",
 	}), at(20, history.Event{Kind: history.OrchestrationContinuedAsNew}))
-	if now, err := c.Cancellations(t.Context(), "one", ""); err != nil || len(now.Items) != 0 || now.ExecutionID != "x2" {
+	if now, err := c.CancellationsPage(t.Context(), "one", "", client.Paging{}); err != nil || len(now.Items) != 0 || now.ExecutionID != "x2" {
 		t.Errorf("of the current one: %+v, %v", now, err)
 	}
-	if past, err := c.Cancellations(t.Context(), "one", "x1"); err != nil || len(past.Items) != 1 || past.Items[0].ID != 2 {
+	if past, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); err != nil || len(past) != 1 || past[0].ID != 2 {
 		t.Errorf("of the past one: %+v, %v", past, err)
 	}
 }
@@ -158,16 +161,16 @@ func TestCancellationsErrors(t *testing.T) {
 	mustStart(t, c, "one")
 	p.Append("one", everyEnd...)
 	for name, call := range map[string]struct{ instance, execution string }{"no instance": {"nobody", ""}, "no execution": {"one", "x9"}} {
-		if _, err := c.Cancellations(t.Context(), call.instance, call.execution); !errors.Is(err, client.ErrNotFound) {
+		if _, err := client.Collect(c.Cancellations(t.Context(), call.instance, call.execution)); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.Cancellations(t.Context(), "", ""); err == nil {
+	if _, err := client.Collect(c.Cancellations(t.Context(), "", "")); err == nil {
 		t.Error("an empty id was taken")
 	}
 	down := errors.New("down")
 	p.FailWith(down)
-	if _, err := c.Cancellations(t.Context(), "one", "x1"); !errors.Is(err, down) {
+	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); !errors.Is(err, down) {
 		t.Errorf("the hub is down: %v", err)
 	}
 }

@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
 
-// Sentinels for errors.Is. Those that the provider has are its own, so that either name tests for both.
+// Sentinels for errors.Is. Those that package provider also has are the same values, so that either name tests for
+// both.
 var (
-	// ErrNotFound: no such instance, or execution or activity of it.
+	// ErrNotFound: there is no such instance, or no such execution or activity of it.
 	ErrNotFound = provider.ErrNotFound
-	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
+	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
 	ErrAlreadyExists = provider.ErrAlreadyExists
+	// ErrAlreadyStarted: a start with this idempotency key has been made before. Only StartItem tells; Start returns the instance.
+	ErrAlreadyStarted = provider.ErrAlreadyStarted
 	// ErrTerminal: the instance is over.
 	ErrTerminal = provider.ErrTerminal
-	// ErrNotTerminal: the instance is not over, so that it is purged by Force alone.
+	// ErrNotTerminal: the instance is not over, and can only be purged with Force.
 	ErrNotTerminal = provider.ErrNotTerminal
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
@@ -29,10 +34,13 @@ var (
 
 // Client starts and reads instances of one task hub. It is safe for concurrent use and keeps no state.
 type Client struct {
-	provider provider.Provider
+	hub      Hub
 	now      func() time.Time
 	sleep    func(ctx context.Context, d time.Duration) error
-	identify func(ctx context.Context) string // nil: nobody can tell
+	identify func(ctx context.Context) string // nil: there is no way to know
+
+	intercept    []perdure.Interceptor
+	interceptors *callChain // nil where there are none
 }
 
 // Option changes how a Client works.
@@ -41,31 +49,39 @@ type Option func(*Client)
 // WithClock sets the clock that new instance ids are stamped with. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(c *Client) { c.now = now } }
 
-// WithSleep sets how Wait passes the time between two looks: it returns after d, or with an error when ctx ends first.
+// WithSleep sets how Wait passes the time between two reads: it returns after d, or with an error when ctx ends first.
 // The default is a timer.
 func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = sleep }
 }
 
-// New makes a client of the provider's hub. It calls nothing.
-func New(p provider.Provider, opts ...Option) *Client {
-	c := &Client{provider: p, now: time.Now, sleep: sleep} //nolint:forbidigo // the default clock
-	if i, ok := p.(identifier); ok {
+// Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter or an
+// Identifier is used as such.
+type Hub interface {
+	provider.Instances
+	// ReadActivityRecord is as in provider.WorkItems, ReadWorkers as in provider.Workers.
+	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
+	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
+	// OpenWorkItem and RenewWorkItemLocks are as in provider.WorkItems.
+	OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error)
+	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
+	// These are as in provider.Jobs.
+	PutJob(ctx context.Context, j *provider.Job) error
+	ReadJob(ctx context.Context, id string) (provider.Job, error)
+	ListJobs(ctx context.Context) ([]provider.Job, error)
+	MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error)
+	DeleteLife(ctx context.Context, instanceID, startID string, force bool) error
+}
+
+// New makes a client of a task hub. It makes no calls.
+func New(h Hub, opts ...Option) *Client {
+	c := &Client{hub: h, now: time.Now, sleep: sleep.For} //nolint:forbidigo // the default clock
+	if i, ok := h.(Identifier); ok {
 		c.identify = i.Caller
 	}
 	for _, opt := range opts {
 		opt(c)
 	}
+	c.interceptors = interceptorsOf(c.intercept)
 	return c
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // Wait names the instance
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// In a program of yours the provider is dynamo.Open's, and the orchestration runs in the functions.
+// In a real program the provider is dynamo.Open's, and the orchestration runs in the functions.
 func Example() {
 	ctx := context.Background()
 	p := fakeprovider.New(time.Now, "hello")

@@ -17,24 +17,16 @@ type Execution struct {
 	StartedAt   time.Time `json:"startedAt"`
 }
 
-// ExecutionPage is one page of an instance's executions.
-type ExecutionPage struct {
-	Executions []Execution
-	NextCursor string // empty: no more
-}
-
-// defaultPage is the size of a page when none is asked for.
-const defaultPage = 100
-
-// Executions goes through the executions of an instance, the current one first, strongly consistent. It ends with the first
-// error: ErrNotFound when there is no such instance. Each costs a read, so look no further than need be.
+// Executions yields the executions of an instance, the current one first, strongly consistent. It ends with the first
+// error: ErrNotFound when there is no such instance. Each execution costs a read, so stop when you have found what you
+// need.
 func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Execution, error] {
 	return func(yield func(Execution, error) bool) {
 		if err := checkInstanceID(instanceID); err != nil {
 			yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 			return
 		}
-		for x, err := range c.provider.ListExecutions(ctx, instanceID) {
+		for x, err := range c.hub.ListExecutions(ctx, instanceID) {
 			if err != nil {
 				yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 				return
@@ -46,30 +38,30 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 	}
 }
 
-// ExecutionsPage is a page of Executions: of at most limit (0 is 100, at most MaxPage), from after the one where the page
-// with this NextCursor ended. A cursor of another instance, or of nowhere, is a *provider.FieldError.
-func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, limit int, cursor string) (ExecutionPage, error) {
-	page := ExecutionPage{Executions: []Execution{}}
-	err := checkLimit(limit)
+// ExecutionsPage reads a page of Executions.
+func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging) (Page[Execution], error) {
+	page := Page[Execution]{Items: []Execution{}}
+	err := checkLimit(p.Limit)
 	if err == nil {
-		err = checkText(fieldCursor, cursor, 0, maxExecutionIDBytes)
+		err = checkText(fieldCursor, p.Cursor, 0, maxExecutionIDBytes)
 	}
 	if err != nil {
 		return page, fmt.Errorf("client: executions: %w", err)
 	}
-	limit = cmp.Or(limit, defaultPage)
-	found := cursor == "" // the cursor is the id of the last execution that was seen: new ones do not move it
+
+	limit := cmp.Or(p.Limit, defaultPage)
+	found := p.Cursor == "" // the cursor is the id of the last execution that was seen: new ones do not move it
 	for x, err := range c.Executions(ctx, instanceID) {
 		switch {
 		case err != nil:
 			return page, err
 		case !found:
-			found = x.ExecutionID == cursor
-		case len(page.Executions) == limit:
-			page.NextCursor = page.Executions[limit-1].ExecutionID
+			found = x.ExecutionID == p.Cursor
+		case len(page.Items) == limit:
+			page.NextCursor = page.Items[limit-1].ExecutionID
 			return page, nil
 		default:
-			page.Executions = append(page.Executions, x)
+			page.Items = append(page.Items, x)
 		}
 	}
 	if !found {

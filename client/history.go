@@ -17,10 +17,10 @@ type historyOptions struct {
 	after       int64
 }
 
-// maxExecutionIDBytes is more than any execution's id has: they are ULIDs.
+// maxExecutionIDBytes is more than the id of any execution has: they are ULIDs.
 const maxExecutionIDBytes = 64
 
-// WithExecution selects an execution of the instance, a past one too. Without it, that is the current one.
+// WithExecution selects an execution of the instance, which may be a past one. The default is the current one.
 func WithExecution(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
@@ -28,8 +28,8 @@ func WithExecution(executionID string) HistoryOption {
 // After leaves out the events up to and including the one with this id.
 func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
-// History goes through the events of an instance's execution in order, strongly consistent. It ends with the first error:
-// ErrNotFound when there is no such instance, it has no such execution, or is being purged.
+// History yields the events of an instance's execution in order, strongly consistent. It ends with the first error:
+// ErrNotFound when there is no such instance, when it has no such execution, or when it is being purged.
 func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
 	var o historyOptions
 	for _, opt := range opts {
@@ -41,7 +41,7 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 			yield(history.Event{}, fmt.Errorf("client: history: %w", err))
 			return
 		}
-		for e, err := range c.provider.ReadHistory(ctx, instanceID, executionID, o.after) {
+		for e, err := range c.hub.ReadHistory(ctx, instanceID, executionID, o.after) {
 			if err != nil {
 				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
 				return

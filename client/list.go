@@ -2,60 +2,82 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/perdure/perdure/provider"
 )
 
-// MaxPage is the largest page of a list.
-const MaxPage = 1000
-
-// Query selects instances, newest first; those that are Blocked or Deleting by when they became so. Zero fields select all. Limit is the size of a page (0 is 100, at most MaxPage);
-// Cursor is the NextCursor of an earlier page of the same query.
-type Query = provider.Query
-
-// Page is one page of a list. Where few of many instances are selected it may hold fewer than the limit, or none, and not be the last: what one page
-// reads is bounded.
-type Page struct {
-	Instances  []Status
-	NextCursor string // empty: no more. It alone says that the list is over
+// Query selects instances for a list, by all of its fields that are not zero. The newest come first; of those that are Blocked or Deleting,
+// the ones that became so last.
+type Query struct {
+	Status RuntimeStatus
+	// Name is that of the orchestration.
+	Name string
+	// Version is the orchestration's. An instance that was started without one has none before its first turn.
+	Version string
+	// Tags selects instances that have all of them, with these values.
+	Tags map[string]string
+	// Parent is the id of the instance that waits for it, as a parent of sub-orchestrations does.
+	Parent string
+	// StartedAfter selects instances that were started then or later, and StartedBefore those that were started earlier; both count to
+	// the millisecond.
+	StartedAfter  time.Time
+	StartedBefore time.Time
 }
 
-// List goes through all instances that q selects, page by page, from an index that may be a second behind. It ends with the
+// List yields all instances that q selects, page by page, from an index that may be a second behind. It ends with the
 // first error. The statuses hold no Output and no Failure.
 func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
-		for {
-			page, err := c.ListPage(ctx, q)
+		for p := (Paging{}); ; {
+			page, err := c.ListPage(ctx, q, p)
 			if err != nil {
 				yield(Status{}, err)
 				return
 			}
-			for _, s := range page.Instances {
+			for _, s := range page.Items {
 				if !yield(s, nil) {
 					return
 				}
 			}
-			if q.Cursor = page.NextCursor; q.Cursor == "" {
+			if p.Cursor = page.NextCursor; p.Cursor == "" {
 				return
 			}
 		}
 	}
 }
 
-// ListPage is one page of List. A cursor of another query, or of nowhere, is a *provider.FieldError.
-func (c *Client) ListPage(ctx context.Context, q Query) (Page, error) {
-	if err := checkQuery(q); err != nil {
-		return Page{}, fmt.Errorf("client: list: %w", err)
+// ListPage reads a page of List. What one page reads is bounded: where q selects few of many instances, a page may be short, or empty, and
+// not be the last.
+//
+// The times of starts bound what is read, and instances that are Blocked or Deleting have an index of their own. Every other field is compared
+// with what is read: on DynamoDB a page reads up to 16,000 instances, some 5 MB or 600 read units (less than $0.0001 at list price), and finds what matches
+// among those.
+func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status], error) {
+	err := checkQuery(q)
+	if err == nil {
+		err = checkLimit(p.Limit)
 	}
-	found, err := c.provider.ListInstances(ctx, q)
+	if err == nil {
+		err = checkCursor(p.Cursor)
+	}
 	if err != nil {
-		return Page{}, fmt.Errorf("client: list: %w", err)
+		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
 	}
-	page := Page{Instances: make([]Status, len(found.Instances)), NextCursor: found.NextCursor}
+
+	found, err := c.hub.ListInstances(ctx, provider.Query{
+		Status: q.Status, Name: q.Name, Version: q.Version, Tags: q.Tags, Parent: q.Parent, StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore,
+		Limit: p.Limit, Cursor: p.Cursor,
+	})
+	if err != nil {
+		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
+	}
+	page := Page[Status]{Items: make([]Status, len(found.Instances)), NextCursor: found.NextCursor}
 	for i, in := range found.Instances {
-		page.Instances[i] = statusOf(in)
+		page.Items[i] = statusOf(in)
 	}
 	return page, nil
 }
@@ -65,31 +87,17 @@ func checkQuery(q Query) error {
 	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
 		StatusDeleting:
 	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s and %s", echo(q.Status),
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(q.Status),
 			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)}
 	}
-	if err := checkLimit(q.Limit); err != nil {
-		return err
+	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
+		return &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore: nothing is selected"}
 	}
-	if err := checkCursor(q.Cursor); err != nil {
-		return err
-	}
-	return checkText("name", q.Name, 0, MaxOrchestrationBytes)
+	return checkSelection(q.Name, q.Version, q.Parent, q.Tags)
 }
 
-const (
-	fieldCursor = "cursor"
-	// maxCursorBytes is more than any cursor has: the longest holds an instance id, each byte of which may be escaped.
-	maxCursorBytes = 16 << 10
-)
-
-// checkCursor refuses what nobody has given out as a cursor, before anything is read for it.
-func checkCursor(cursor string) error { return checkText(fieldCursor, cursor, 0, maxCursorBytes) }
-
-// checkLimit takes 0, which is none.
-func checkLimit(limit int) error {
-	if limit < 0 || limit > MaxPage {
-		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, limit)}
-	}
-	return nil
+// checkSelection checks what a list and a bulk select by alike.
+func checkSelection(name, version, parent string, tags map[string]string) error {
+	return errors.Join(checkText("name", name, 0, MaxOrchestrationBytes), checkText("version", version, 0, MaxVersionBytes),
+		checkText("parent", parent, 0, MaxInstanceIDBytes), provider.CheckTags(tags))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,10 +16,10 @@ import (
 
 // Pending is what an execution of an instance waits for. Its JSON is that of the HTTP API.
 type Pending struct {
-	// ReadAt is when it was read, by the client's clock: ages are reckoned from there.
+	// ReadAt is when it was read, by the client's clock: ages count from there.
 	ReadAt time.Time `json:"readAt"`
-	// Total is how much there is; Items are at most as many as were asked for. Those that have failed before come first, and else
-	// the oldest.
+	// Total is the number of all pending items; Items are at most as many as were asked for. Items that have failed
+	// before come first; otherwise the oldest do.
 	Total int           `json:"total"`
 	Items []PendingItem `json:"items"`
 }
@@ -28,18 +27,22 @@ type Pending struct {
 // PendingItem is something that an execution waits for.
 type PendingItem struct {
 	What PendingKind `json:"what"`
-	// ID is that of the event that scheduled it: of the attempt before, of a sub-orchestration that is to be tried again.
+	// ID is that of the event that scheduled it; for a sub-orchestration that is to be tried again, of the event that
+	// scheduled the previous attempt.
 	ID int64 `json:"id"`
-	// Name is that of the activity, of the child's orchestration, or of the external event.
+	// Name is the name of the activity, of the child's orchestration, or of the external event, also of one that was
+	// raised in another instance.
 	Name string `json:"name,omitempty"`
-	// ChildID is the instance id of a sub-orchestration: of its last attempt.
+	// ChildID is the instance id of a sub-orchestration's last attempt; of a sent event, that of the instance it is for.
 	ChildID string `json:"childId,omitempty"`
-	// Since is when it was scheduled: of a sub-orchestration, its last attempt.
+	// Since is when it was scheduled; for a sub-orchestration, when its last attempt was.
 	Since time.Time `json:"since"`
 
-	// Attempt is the one that an activity or sub-orchestration is at: it waits for its time, lies in its queue or runs. 0: not known.
+	// Attempt is the current attempt of an activity or sub-orchestration: it waits until it is due, lies in its queue,
+	// or runs. 0: not known.
 	Attempt int `json:"attempt,omitempty"`
-	// LastError is what the attempt before failed with, cut to a few KiB, at FailedAt. NextTryAt is when the attempt is due, or was.
+	// LastError is the failure of the previous attempt, cut to a few KiB, at FailedAt. NextTryAt is when the current
+	// attempt is or was due.
 	LastError *history.Failure `json:"lastError,omitempty"`
 	FailedAt  time.Time        `json:"failedAt,omitzero"`
 	NextTryAt time.Time        `json:"nextTryAt,omitzero"`
@@ -48,21 +51,24 @@ type PendingItem struct {
 
 	// Queue is the work queue of an activity.
 	Queue string `json:"queue,omitempty"`
-	// LastHeartbeatAt is when an activity last told details of its progress: heartbeats without are not recorded.
+	// LastHeartbeatAt is when an activity last reported details of its progress: heartbeats without details are not
+	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnknownAt is when a worker last received the activity whose build, UnknownBuild, does not have it. Zero when no worker has said
-	// so, or one has begun it since. Of an activity without this, a heartbeat and a failure nobody knows whether it has begun.
+	// UnknownAt is when a worker last received the activity whose build, UnknownBuild, does not have it. It is zero
+	// when no worker has reported that, or one has begun the activity since. Whether an activity has begun that has
+	// neither this nor a heartbeat nor a failure is not known.
 	UnknownAt    time.Time `json:"unknownAt,omitzero"`
 	UnknownBuild string    `json:"unknownBuild,omitempty"`
 
-	// CancelledAt is when an activity or sub-orchestration was cancelled whose end is waited for (perdure.WaitForCancellation), and that has
-	// not ended yet; CancelReason is why. Zero of all others.
+	// CancelledAt is when an activity or sub-orchestration was cancelled whose end is waited for
+	// (perdure.WaitForCancellation) and that has not ended yet; CancelReason is the reason. Zero for all others.
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
-	// NoWorker: the activity has been due for a while, and nobody is at work on it. No worker of its queue has been heard of for ten minutes, in which one that is given
-	// work, or is at work, tells so twice: there is none, its function dies before it begins, or may not read the queue. WorkerSeenAt is when one was
-	// heard of last; zero: never.
+	// NoWorker reports that the activity has been due for a while and that no worker runs it. No worker of its queue
+	// has reported for ten minutes, in which a worker that receives work or is at work reports twice: there is none, or
+	// its function dies before it begins or may not read the queue. WorkerSeenAt is when a worker last reported; zero:
+	// never.
 	NoWorker     bool      `json:"noWorker,omitempty"`
 	WorkerSeenAt time.Time `json:"workerSeenAt,omitzero"`
 }
@@ -76,16 +82,20 @@ const (
 	PendingTimer            PendingKind = "timer"
 	PendingSubOrchestration PendingKind = "sub_orchestration"
 	PendingExternalEvent    PendingKind = "external_event"
+	// PendingSentEvent is an external event that was raised in another instance and has not been answered.
+	PendingSentEvent PendingKind = "sent_event"
 )
 
-// Pending reads what an execution of an instance waits for, the current one when executionID is empty: of limit items at most (0 is
-// 100, at most MaxPage), strongly consistent. What has arrived for a blocked instance is not pending any more. What is over waits
-// for nothing.
+// Pending reads what an execution of an instance waits for, the current one when executionID is empty: at most limit
+// items (0 is 100, at most MaxPage), strongly consistent. What has arrived for a blocked instance is not pending any
+// more. An execution that is over waits for nothing.
 //
-// It reads the whole history of the execution, and memory grows with what is pending alone; ctx limits the time. A history of 100 MB takes
-// some 115 queries, one after the other, of 256 read units each: seconds, and about a third of a cent; data that history refers to is read
-// besides. Status is for who asks often. History does not tell when a wait for an external event is given up, as where it loses a race: such a one is listed until an event of
-// its name comes. ErrNotFound is as of Cancellations; ErrCorrupt (of package provider) where the history cannot be read.
+// It reads the whole history of the execution; memory grows only with what is pending; ctx limits the time. A history
+// of 100 MB takes some 115 queries, one after the other, of 256 read units each: seconds, and about a third of a cent;
+// data that history refers to is read in addition. Callers that ask often should use Status. History does not record
+// when a wait for an external event is given up, as where it loses a race: such a wait is listed until an event of its
+// name arrives. The ErrNotFound cases are those of Cancellations; it returns ErrCorrupt (of package provider) where the
+// history cannot be read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
 	p := Pending{ReadAt: c.now().UTC(), Items: []PendingItem{}}
 	err := checkLimit(limit)
@@ -103,31 +113,34 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 	if err != nil {
 		return err
 	}
+
 	l := newPendingLog()
-	for e, err := range c.provider.ReadHistory(ctx, instanceID, executionID, 0) {
+	for e, err := range c.hub.ReadHistory(ctx, instanceID, executionID, 0) {
 		if err != nil {
 			return err
 		}
 		l.add(&e)
 	}
-	l.takeParked()
-	p.Total = len(l.open)
+
+	ids := l.pending()
+	p.Total = len(ids)
 	retries, err := c.retriesOf(ctx, executionID, l, limit)
 	if err != nil {
 		return err
 	}
-	p.Items = l.first(limit, retries)
-	if err := c.witnesses(ctx, executionID, p.Items); err != nil {
+
+	p.Items = l.firstItems(ids, limit, retries)
+	if err := c.addRecords(ctx, executionID, p.Items); err != nil {
 		return err
 	}
-	return c.missWorkers(ctx, p)
+	return c.markWithoutWorker(ctx, p)
 }
 
-// startsWithin is how long a worker may take to be started for an activity that is due, before it is missed.
+// startsWithin is how long a worker may take to start for an activity that is due, before it counts as missing.
 const startsWithin = time.Minute
 
-// missWorkers marks the activities that nobody can be at work on.
-func (c *Client) missWorkers(ctx context.Context, p *Pending) error {
+// markWithoutWorker marks the activities that no worker can be running.
+func (c *Client) markWithoutWorker(ctx context.Context, p *Pending) error {
 	var waiting []*PendingItem
 	for i := range p.Items {
 		x := &p.Items[i]
@@ -136,7 +149,7 @@ func (c *Client) missWorkers(ctx context.Context, p *Pending) error {
 			due = x.NextTryAt
 		}
 		if x.LastHeartbeatAt.After(due) {
-			due = x.LastHeartbeatAt // whoever told it was there
+			due = x.LastHeartbeatAt // its worker was there then
 		}
 		if x.What == PendingActivity && x.Queue != "" && x.UnknownAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
 			waiting = append(waiting, x)
@@ -145,35 +158,37 @@ func (c *Client) missWorkers(ctx context.Context, p *Pending) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	reports, err := c.provider.ReadWorkers(ctx)
+
+	reports, err := c.hub.ReadWorkers(ctx)
 	if err != nil {
 		return err
 	}
 	for _, x := range waiting {
 		if r := reports[x.Queue]; r.Missing(p.ReadAt) {
-			x.NoWorker, x.WorkerSeenAt = true, r.SeenAt
+			x.NoWorker = true
+			x.WorkerSeenAt = r.SeenAt
 		}
 	}
 	return nil
 }
 
-// mostRetries bounds how many items of retries are read. Those of activities that are over are among them.
+// mostRetries bounds how many items of retries are read, which include those of activities that are over.
 const mostRetries = 20_000
 
-// retries are the open activities that have failed before: as many as are asked for, from the first id on.
+// retries are the open activities that have failed before: at most as many as are asked for, in the order of their ids.
 type retries struct {
 	of map[int64]provider.ActivityRetry
-	// known: of an activity with an id up to this one that is not among them, it is known that it is in its first attempt.
+	// known is the id up to which every activity that is not in of is known to be in its first attempt.
 	known int64
 }
 
 func (c *Client) retriesOf(ctx context.Context, executionID string, l *pendingLog, limit int) (retries, error) {
-	found := retries{of: map[int64]provider.ActivityRetry{}, known: l.last}
+	found := retries{of: map[int64]provider.ActivityRetry{}, known: l.state.LastID}
 	if l.activities == 0 {
 		return found, nil
 	}
 	read := 0
-	for r, err := range c.provider.ReadRetries(ctx, executionID) {
+	for r, err := range c.hub.ReadRetries(ctx, executionID) {
 		if err != nil {
 			return found, err
 		}
@@ -181,41 +196,43 @@ func (c *Client) retriesOf(ctx context.Context, executionID string, l *pendingLo
 			found.known = r.ActivityID - 1
 			break
 		}
-		if _, open := l.open[r.ActivityID]; open {
+		if o, open := l.state.Open(r.ActivityID); open && !o.Arrived && !l.state.Over() {
 			found.of[r.ActivityID] = r
 		}
 	}
 	return found, nil
 }
 
-// readsAtOnce is how many items are read side by side.
+// readsAtOnce is how many items are read concurrently.
 const readsAtOnce = 16
 
-// witnesses adds what workers have left of the activities among items.
-func (c *Client) witnesses(ctx context.Context, executionID string, items []PendingItem) error {
+// addRecords adds what workers have recorded of the activities among items.
+func (c *Client) addRecords(ctx context.Context, executionID string, items []PendingItem) error {
 	var activities []*PendingItem
 	for i := range items {
 		if items[i].What == PendingActivity {
 			activities = append(activities, &items[i])
 		}
 	}
-	return sideBySide(activities, func(p *PendingItem) error {
-		r, err := c.provider.ReadActivityRecord(ctx, executionID, p.ID)
+	return concurrently(activities, func(p *PendingItem) error {
+		r, err := c.hub.ReadActivityRecord(ctx, executionID, p.ID)
 		if err == nil {
-			p.witness(&r)
+			p.addRecord(&r)
 		}
 		return err
 	})
 }
 
-// sideBySide reads something about each item, a few at once. After an error nothing more is begun: whoever is throttled is not to be asked a
-// thousand times.
-func sideBySide[T any](items []T, read func(T) error) error {
+// concurrently calls read for each item, a few at a time. After an error it begins no more: a table that throttles must
+// not receive a thousand calls.
+func concurrently[T any](items []T, read func(T) error) error {
 	var (
 		reads  sync.WaitGroup
 		failed atomic.Bool
 	)
-	slots, errs := make(chan struct{}, readsAtOnce), make([]error, len(items))
+	slots := make(chan struct{}, readsAtOnce)
+	errs := make([]error, len(items))
+
 	for i := range items {
 		slots <- struct{}{}
 		if failed.Load() {
@@ -232,43 +249,26 @@ func sideBySide[T any](items []T, read func(T) error) error {
 	return errors.Join(errs...)
 }
 
-func (p *PendingItem) witness(r *provider.ActivityRecord) {
+func (p *PendingItem) addRecord(r *provider.ActivityRecord) {
 	p.LastHeartbeatAt = r.BeatenAt
 	if r.Unknown(p.FailedAt) {
-		p.UnknownAt, p.UnknownBuild = r.UnknownAt, r.UnknownBuild
+		p.UnknownAt = r.UnknownAt
+		p.UnknownBuild = r.UnknownBuild
 	}
 }
 
-// Limits of a last error: a thousand of them fit an answer.
+// Limits of a last error: a thousand of them must fit a response.
 const (
 	lastErrorBytes  = 1 << 10
 	lastErrorCauses = 1
 )
 
-// cut leaves of a failure what people read first.
-func cut(f *history.Failure, causes int) *history.Failure {
-	if f == nil {
-		return nil
-	}
-	c := &history.Failure{Type: f.Type, Message: f.Message, Reason: f.Reason, NonRetryable: f.NonRetryable}
-	if len(c.Message) > lastErrorBytes {
-		c.Message = strings.ToValidUTF8(c.Message[:lastErrorBytes], "") + "…"
-	}
-	if causes > 0 {
-		c.Cause = cut(f.Cause, causes-1)
-	}
-	return c
-}
-
-// first are the items to show.
-func (l *pendingLog) first(limit int, failed retries) []PendingItem {
-	ids := make([]int64, 0, len(l.open))
-	for id := range l.open {
-		ids = append(ids, id)
-	}
+// firstItems returns the items to show.
+func (l *pendingLog) firstItems(ids []int64, limit int, failed retries) []PendingItem {
 	hasFailed := func(id int64) bool {
 		_, retried := failed.of[id]
-		return retried || l.open[id].child != nil && l.open[id].child.err != nil
+		about := l.about[id]
+		return retried || about != nil && about.child != nil && about.child.err != nil
 	}
 	slices.SortFunc(ids, func(a, b int64) int {
 		if x, y := hasFailed(a), hasFailed(b); x != y {
@@ -279,9 +279,10 @@ func (l *pendingLog) first(limit int, failed retries) []PendingItem {
 		}
 		return cmp.Compare(a, b)
 	})
+
 	items := make([]PendingItem, 0, min(limit, len(ids)))
 	for _, id := range ids[:cap(items)] {
-		items = append(items, l.open[id].item(id, failed))
+		items = append(items, l.item(id, failed))
 	}
 	return items
 }

@@ -19,7 +19,7 @@ func due(ms int) *time.Time {
 	return &t
 }
 
-// pendingText is what is pending, a line each.
+// pendingText returns what is pending, a line each.
 func pendingText(p client.Pending) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d:", p.Total)
@@ -32,7 +32,7 @@ func pendingText(p client.Pending) string {
 	return b.String()
 }
 
-// mustPending is what the instance "one" waits for.
+// mustPending returns what the instance "one" waits for.
 func mustPending(t *testing.T, c *client.Client, limit int) client.Pending {
 	t.Helper()
 	p, err := c.Pending(t.Context(), "one", "", limit)
@@ -90,7 +90,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 	}
 }
 
-// A child that has failed waits for a timer of the engine's, and then is another instance.
+// A child that has failed waits for a timer of the engine, and then is another instance.
 func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -129,7 +129,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What was parked has arrived, whether or not a turn has come to it; and it comes again in the turn that takes it.
+// A parked input has arrived, whether or not a turn has taken it; the turn that takes it has it again.
 func TestPendingOfABlockedInstance(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -159,7 +159,7 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 	}
 }
 
-// Whether no worker knows an activity is what was told last.
+// The latest report decides whether no worker knows an activity.
 func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 	t.Parallel()
 	retry := provider.ActivityRetry{ActivityID: 2, Attempt: 2, At: instant(60), FailedAt: instant(50), Error: &history.Failure{Type: "E"}}
@@ -218,7 +218,8 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-// Items of retries stay when their activities are over. Beyond so many of them nothing is claimed.
+// Items of retries stay when their activities are over. Beyond the number that is read, attempts are reported as not
+// known.
 func TestPendingClaimsNoAttemptItHasNotRead(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -255,8 +256,8 @@ func TestPendingOfADamagedHistory(t *testing.T) {
 	}
 }
 
-// An activity has been due for a while, and no worker of its queue has been heard of: it waits for one. What is not due yet, has told of progress, is known to lie with a
-// worker that does not have it, or has its worker, does not.
+// An activity that has been due for a while, and of whose queue no worker has reported, waits for a worker. One that is
+// not due yet, has reported progress, was received by a worker that does not have it, or has a worker, does not.
 func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) time.Time { return began.Add(-d) }

@@ -1,46 +1,38 @@
 package client
 
 import (
-	"slices"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
 )
 
-// pendingLog finds what is open in a history that is given to it event by event. It keeps little of what is open, and nothing of the
-// rest.
+// pendingLog finds what is open in a history that is passed to it event by event. It keeps little of what is open, and
+// nothing of the rest.
 type pendingLog struct {
-	open       map[int64]*openItem
-	activities int // that were scheduled
-	last       int64
+	state      *history.State
+	about      map[int64]*openItem
+	activities int // how many were scheduled
 
-	waits  map[string][]int64 // for external events, by name, the oldest first
-	mail   map[string]int     // external events that nobody has waited for, by name
-	parked []parkedInput      // what no turn has taken
-
-	// failed is a sub-orchestration that has failed and is tried again: the next event says when, or starts it.
+	// failed is a sub-orchestration that has failed and is tried again: the next event is its timer or its start.
 	failed *openChild
 }
 
-// openItem is something that is open. Most of what there can be many of are activities: they have no more than these.
+// openItem holds what a history.State does not keep of an open activity or sub-orchestration, or of the timer that
+// starts one again. Most open items are activities, which have no more than these fields.
 type openItem struct {
-	what        PendingKind
 	name, queue string
-	since       time.Time
-	due         *time.Time // of a timer
 	child       *openChild
-	waits       bool // for its end, when it is cancelled
 	cancelled   *openCancel
 }
 
-// openCancel is why and when something was cancelled that has not ended.
+// openCancel is the reason and the time of the cancel of something that has not ended.
 type openCancel struct {
 	reason string
 	at     time.Time
 }
 
-// openChild is a sub-orchestration, and the attempt before the one that it is at.
+// openChild is a sub-orchestration with its current attempt, and the failure of the attempt before.
 type openChild struct {
 	name, instanceID string
 	attempt          int
@@ -50,168 +42,142 @@ type openChild struct {
 	nextTry          time.Time
 }
 
-// parkedInput is what counts of an input that was parked.
-type parkedInput struct {
-	event   string // the name of an external event
-	settles []int64
-}
-
 func newPendingLog() *pendingLog {
-	return &pendingLog{open: map[int64]*openItem{}, waits: map[string][]int64{}, mail: map[string]int{}}
+	return &pendingLog{state: history.NewState(history.KeepOpen), about: map[int64]*openItem{}}
 }
 
 func (l *pendingLog) add(e *history.Event) {
 	failed := l.failed
-	l.failed, l.last = nil, e.ID
+	l.failed = nil
+	l.state.Apply(*e)
+
 	switch e.Kind {
-	case history.OrchestrationStarted:
-		for i := range e.CarriedEvents {
-			l.mail[e.CarriedEvents[i].Name]++
-		}
-		l.park(e.Inputs)
-	case history.InputsParked:
-		l.park(e.Inputs)
-	case history.TurnStarted: // takes what was parked: it comes again as events of the turn
-		n := len(l.parked)
-		if e.Parked > 0 {
-			n = min(int(e.Parked), n)
-		}
-		l.parked = l.parked[n:]
 	case history.ActivityScheduled:
 		l.activities++
-		l.open[e.ID] = &openItem{what: PendingActivity, name: e.Name, queue: e.Queue, since: e.Time, waits: e.Waits()}
+		l.about[e.ID] = &openItem{name: e.Name, queue: e.Queue}
 	case history.TimerCreated:
 		l.timer(e, failed)
 	case history.SubOrchestrationScheduled:
 		l.child(e, failed)
-	case history.ExternalEventSubscribed:
-		l.wait(e)
-	case history.ExternalEventRaised:
-		l.raised(e.Name)
 	default:
-		l.settle(e)
+		for _, id := range e.Settles() {
+			l.settle(e, id)
+		}
 	}
 }
 
-// timer is the body's, or that of the engine which waits to try a sub-orchestration again.
+// timer adds a timer of the engine that waits to try a sub-orchestration again. One of the body needs no more than the
+// state has.
 func (l *pendingLog) timer(e *history.Event, failed *openChild) {
-	l.open[e.ID] = &openItem{what: PendingTimer, since: e.Time, due: e.FireAt}
 	if failed == nil || e.FireAt == nil {
 		return
 	}
 	failed.nextTry = *e.FireAt
-	l.open[e.ID] = &openItem{what: PendingSubOrchestration, name: failed.name, since: e.Time, child: failed}
+	l.about[e.ID] = &openItem{name: failed.name, child: failed}
 }
 
 func (l *pendingLog) child(e *history.Event, failed *openChild) {
 	c := &openChild{name: e.Name, instanceID: e.InstanceID, attempt: e.Attempt, retry: e.Retry}
 	if failed != nil && failed.name == e.Name && failed.attempt == e.Attempt {
-		c.err, c.failedAt, c.nextTry = failed.err, failed.failedAt, failed.nextTry
+		c.err = failed.err
+		c.failedAt = failed.failedAt
+		c.nextTry = failed.nextTry
 	}
-	l.open[e.ID] = &openItem{what: PendingSubOrchestration, name: e.Name, since: e.Time, child: c, waits: e.Waits()}
+	l.about[e.ID] = &openItem{name: e.Name, child: c}
 }
 
-func (l *pendingLog) wait(e *history.Event) {
-	if l.mail[e.Name] > 0 {
-		l.mail[e.Name]--
+// settle applies an event that settles something. A sub-orchestration that has failed may be tried again.
+func (l *pendingLog) settle(e *history.Event, id int64) {
+	item := l.about[id]
+	if item == nil {
 		return
 	}
-	l.waits[e.Name] = append(l.waits[e.Name], e.ID)
-	l.open[e.ID] = &openItem{what: PendingExternalEvent, name: e.Name, since: e.Time}
-}
+	if _, open := l.state.Open(id); open { // it is cancelled, and has not ended
+		item.cancelled = &openCancel{reason: e.Reason, at: e.Time}
+		return
+	}
+	delete(l.about, id)
 
-func (l *pendingLog) raised(name string) {
-	waiting := l.waits[name]
-	if len(waiting) == 0 {
-		l.mail[name]++
+	child := item.child
+	if child == nil || item.cancelled != nil {
 		return
 	}
-	delete(l.open, waiting[0])
-	l.waits[name] = waiting[1:]
-}
-
-// settle takes what an event ends out of what is open. A sub-orchestration that has failed may be tried again.
-func (l *pendingLog) settle(e *history.Event) {
-	if e.Kind.Terminal() {
-		clear(l.open)
-		return
-	}
-	for _, id := range e.Settles() {
-		o := l.open[id]
-		if o != nil && o.waits && requestsCancel(e.Kind) {
-			o.cancelled = &openCancel{reason: e.Reason, at: e.Time}
-			continue
-		}
-		delete(l.open, id)
-		if o == nil || o.child == nil || o.cancelled != nil {
-			continue
-		}
-		switch e.Kind {
-		case history.TimerFired:
-			l.failed = o.child // the event that follows starts it again
-		case history.SubOrchestrationFailed:
-			if _, again := perdure.NextRetry(o.child.retry, "", id, o.child.attempt, e.Error); again {
-				l.failed = &openChild{
-					name: o.child.name, instanceID: o.child.instanceID, attempt: o.child.attempt + 1, retry: o.child.retry,
-					err: cut(e.Error, lastErrorCauses), failedAt: e.Time,
-				}
+	switch e.Kind {
+	case history.TimerFired:
+		l.failed = child // the event that follows starts it again
+	case history.SubOrchestrationFailed:
+		if _, again := replay.NextRetry(child.retry, "", id, child.attempt, e.Error); again {
+			l.failed = &openChild{
+				name: child.name, instanceID: child.instanceID, attempt: child.attempt + 1, retry: child.retry,
+				err: e.Error.Cut(lastErrorBytes, lastErrorCauses), failedAt: e.Time,
 			}
-		default:
 		}
+	default:
 	}
 }
 
-func requestsCancel(k history.Kind) bool {
-	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
+// pending returns the ids of what is pending.
+func (l *pendingLog) pending() (ids []int64) {
+	for o := range l.state.Pending() {
+		ids = append(ids, o.ID)
+	}
+	return ids
 }
 
-func (l *pendingLog) park(inputs []history.Event) {
-	for i := range inputs {
-		in := &inputs[i]
-		switch in.Kind {
-		case history.ExternalEventRaised:
-			l.parked = append(l.parked, parkedInput{event: in.Name})
-		case history.ActivityCancelRequested:
-			l.parked = append(l.parked, parkedInput{}) // no turn has come to this: nobody was told
-		default:
-			l.parked = append(l.parked, parkedInput{settles: slices.Clone(in.Settles())})
-		}
-	}
+// pendingKinds are the kinds of what is pending, by the event that scheduled it.
+var pendingKinds = map[history.Kind]PendingKind{
+	history.ActivityScheduled:         PendingActivity,
+	history.TimerCreated:              PendingTimer,
+	history.SubOrchestrationScheduled: PendingSubOrchestration,
+	history.ExternalEventSubscribed:   PendingExternalEvent,
+	history.ExternalEventSent:         PendingSentEvent,
 }
 
-// takeParked counts what has arrived and no turn has taken: it is not waited for.
-func (l *pendingLog) takeParked() {
-	for _, in := range l.parked {
-		if in.event != "" {
-			l.raised(in.event)
+// item returns what is shown of something open.
+func (l *pendingLog) item(id int64, failed retries) PendingItem {
+	open, _ := l.state.Open(id)
+	p := PendingItem{What: pendingKinds[open.Kind], ID: id, Name: open.Name, Since: open.ScheduledAt.UTC()}
+	about := l.about[id]
+	if about == nil {
+		switch open.Kind { //nolint:exhaustive // the others have no more
+		case history.TimerCreated:
+			p.DueAt = open.FireAt.UTC()
+		case history.ExternalEventSent:
+			p.ChildID = open.InstanceID
 		}
-		for _, id := range in.settles {
-			delete(l.open, id)
-		}
-	}
-}
-
-// item is what is shown of something open.
-func (o *openItem) item(id int64, failed retries) PendingItem {
-	p := PendingItem{What: o.what, ID: id, Name: o.name, Queue: o.queue, Since: o.since.UTC()}
-	if o.due != nil {
-		p.DueAt = o.due.UTC()
-	}
-	if c := o.cancelled; c != nil {
-		p.CancelReason, p.CancelledAt = c.reason, c.at.UTC()
-	}
-	if c := o.child; c != nil {
-		p.ChildID, p.Attempt, p.LastError, p.FailedAt, p.NextTryAt = c.instanceID, c.attempt, c.err, c.failedAt, c.nextTry
-	}
-	if o.what != PendingActivity {
 		return p
 	}
-	r, retried := failed.of[id]
-	switch {
-	case retried:
-		p.Attempt, p.LastError, p.FailedAt, p.NextTryAt = r.Attempt, cut(r.Error, lastErrorCauses), r.FailedAt, r.At
-	case id <= failed.known:
-		p.Attempt = 1
+
+	p.Name = about.name
+	p.Queue = about.queue
+	if c := about.cancelled; c != nil {
+		p.CancelReason = c.reason
+		p.CancelledAt = c.at.UTC()
+	}
+	if c := about.child; c != nil {
+		p.What = PendingSubOrchestration
+		p.ChildID = c.instanceID
+		p.Attempt = c.attempt
+		p.LastError = c.err
+		p.FailedAt = c.failedAt
+		p.NextTryAt = c.nextTry
+	}
+	if p.What == PendingActivity {
+		failed.add(&p)
 	}
 	return p
+}
+
+// add sets the current attempt of an activity, where it is known.
+func (r retries) add(p *PendingItem) {
+	last, retried := r.of[p.ID]
+	switch {
+	case retried:
+		p.Attempt = last.Attempt
+		p.LastError = last.Error.Cut(lastErrorBytes, lastErrorCauses)
+		p.FailedAt = last.FailedAt
+		p.NextTryAt = last.At
+	case p.ID <= r.known:
+		p.Attempt = 1
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/fakeprovider"
@@ -37,7 +38,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// midway is a hub whose instances are all being deleted: there is no end to be read.
+// midway is a hub whose instances are all being deleted: there is no end to read.
 type midway struct{ *fakeprovider.Provider }
 
 func (m midway) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
@@ -63,5 +64,29 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 	}
 	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusDeleting}), func(s client.Status) string { return s.InstanceID }); got != "" {
 		t.Errorf("listed as the index has it: %s", got)
+	}
+}
+
+// Between a look and an order an id may have ended its life, and begun another, which nobody has looked at.
+func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	p.Append("one", completed("1"))
+	seen, err := c.Status(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Purge(t.Context(), "one", client.CreatedAt(seen.CreatedAt.Add(time.Millisecond))); !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "began at") {
+		t.Errorf("another life: %v", err)
+	}
+	if _, err := c.Status(t.Context(), "one"); err != nil {
+		t.Errorf("it is gone: %v", err)
+	}
+	if err := c.Purge(t.Context(), "one", client.CreatedAt(seen.CreatedAt)); err != nil {
+		t.Errorf("the life that was looked at: %v", err)
+	}
+	if _, err := c.Status(t.Context(), "one"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("it is there: %v", err)
 	}
 }

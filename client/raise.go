@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of what is raised, in bytes.
+// The limits of an external event, in bytes.
 const (
 	MaxEventNameBytes = provider.MaxEventNameBytes
 	MaxEventIDBytes   = provider.MaxEventIDBytes
@@ -23,15 +23,17 @@ type RaiseOption func(*raiseOptions)
 
 type raiseOptions struct{ eventID *string }
 
-// WithEventID names the event: raised again with the same id, by whoever, it is the same event, and the instance sees it once.
-// The id has 1 to 256 bytes of UTF-8 without control characters. Without it each Raise is another event.
+// WithEventID names the event. Raised again with the same id, by any caller, it is the same event, and the instance
+// receives it once. The id has 1 to 256 bytes of UTF-8 without control characters. Without it each Raise is another
+// event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
-// Raise sends an external event to an instance. It is kept until the orchestration waits for an event of that name. The data
-// is encoded as JSON, a json.RawMessage is taken as it is.
+// Raise sends an external event to an instance. It is kept until the orchestration waits for an event of that name. The
+// data is encoded as JSON; a json.RawMessage is used as it is.
 //
-// ErrNotFound when there is no such instance, ErrTerminal when it is over. An instance that ends while the event is on its
-// way does not see it. After a retryable error it is safe to raise again with the same event id.
+// It returns ErrNotFound when there is no such instance, and ErrTerminal when it is over. An instance that ends while
+// the event is on its way does not receive it. After a retryable error it is safe to raise again with the same event
+// id.
 func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
 	var o raiseOptions
 	for _, opt := range opts {
@@ -41,6 +43,7 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
 		return fmt.Errorf("client: raise: %w", err)
 	}
+
 	var err error
 	if m.EventID, err = c.eventIDFor(o); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
@@ -48,7 +51,7 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	if m.Data, err = encodePayload("data", data); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
-	if err := c.tell(ctx, m); err != nil {
+	if err := c.send(ctx, callRaise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
@@ -61,29 +64,32 @@ func (c *Client) eventIDFor(o raiseOptions) (string, error) {
 	return *o.eventID, checkText("eventId", *o.eventID, 1, MaxEventIDBytes)
 }
 
-// Terminate ends an instance at once, without running its code: nothing is compensated; Cancel lets it unwind. Its activities,
-// timers and children are cancelled. The message, of at most 1 KiB, says why. ErrNotFound when there is no such instance,
-// ErrTerminal when it is over. Repeating it changes nothing.
+// Terminate ends an instance at once, without running its code: nothing is compensated, whereas Cancel lets the code
+// unwind. Its activities, timers and children are cancelled. The message, of at most 1 KiB, is the reason. It returns
+// ErrNotFound when there is no such instance, and ErrTerminal when it is over. Repeating it changes nothing.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
-	if err := c.tell(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.caller(ctx)}); err != nil {
+	if err := c.send(ctx, callTerminate, provider.Message{Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.caller(ctx)}); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)
 	}
 	return nil
 }
 
-// tell sends a message to an instance that is there and not over. It is for that instance alone: should the id be purged and used
-// again while the message is on its way, it is not for whoever has it then.
-func (c *Client) tell(ctx context.Context, m provider.Message) error {
-	in, err := c.readInstance(ctx, m.InstanceID)
-	if err != nil {
-		return err
-	}
-	if in.Status.Terminal() {
-		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
-	}
-	m.StartID = in.StartID
-	return c.provider.EnqueueForOrchestrator(ctx, m)
+// send sends a message to an instance that exists and is not over. The message is for that life of the id alone: if the
+// id is purged and used again while the message is on its way, the next life ignores it.
+func (c *Client) send(ctx context.Context, operation string, m provider.Message) error {
+	return c.call(ctx, operation, m.InstanceID, m.Name, func(ctx context.Context) error {
+		in, err := c.readInstance(ctx, m.InstanceID)
+		if err != nil {
+			return err
+		}
+		if in.Status.Terminal() {
+			return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
+		}
+		m.StartID = in.StartID
+		m.TraceParent = traceOf(ctx)
+		return c.hub.EnqueueForOrchestrator(ctx, m)
+	})
 }

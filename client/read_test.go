@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,7 +130,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// continued is an instance "one" in its third execution, beside a younger instance "two" with one.
+// continued returns an instance "one" in its third execution, beside a younger instance "two" with one.
 func continued(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -168,12 +169,12 @@ func TestExecutionsPage(t *testing.T) {
 	c, p := continued(t)
 	page := func(limit int, cursor string) string {
 		t.Helper()
-		found, err := c.ExecutionsPage(t.Context(), "one", limit, cursor)
+		found, err := c.ExecutionsPage(t.Context(), "one", client.Paging{Limit: limit, Cursor: cursor})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all strings.Builder
-		for _, x := range found.Executions {
+		for _, x := range found.Items {
 			all.WriteString(x.ExecutionID + " ")
 		}
 		return all.String() + "then " + found.NextCursor
@@ -216,7 +217,7 @@ func TestExecutionsRefuse(t *testing.T) {
 		"a cursor of nowhere":         {"one", 0, "nowhere", field("cursor")},
 		"a cursor of another's list ": {"one", 0, "x4", field("cursor")},
 	} {
-		if page, err := c.ExecutionsPage(t.Context(), tt.id, tt.limit, tt.cursor); !tt.is(err) {
+		if page, err := c.ExecutionsPage(t.Context(), tt.id, client.Paging{Limit: tt.limit, Cursor: tt.cursor}); !tt.is(err) {
 			t.Errorf("%s: %+v, %v", name, page, err)
 		}
 	}
@@ -265,6 +266,14 @@ func TestHistoryRefuses(t *testing.T) {
 	}
 }
 
+// pagesOfTen has pages of ten where it is not asked for others.
+type pagesOfTen struct{ *fakeprovider.Provider }
+
+func (p pagesOfTen) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+	q.Limit = cmp.Or(q.Limit, 10)
+	return p.Provider.ListInstances(ctx, q)
+}
+
 func TestListGoesThroughAllPages(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
@@ -274,7 +283,7 @@ func TestListGoesThroughAllPages(t *testing.T) {
 	p.Append("i07", completed("1"))
 	id := func(s client.Status) string { return s.InstanceID }
 	seen := map[string]bool{}
-	for s, err := range c.List(t.Context(), client.Query{Limit: 10}) {
+	for s, err := range client.New(pagesOfTen{p}).List(t.Context(), client.Query{}) {
 		if err != nil || seen[s.InstanceID] {
 			t.Fatalf("%s twice, %v", s.InstanceID, err)
 		}
@@ -294,18 +303,21 @@ func TestListRefuses(t *testing.T) {
 	for i := range 3 {
 		mustStart(t, c, strconv.Itoa(i))
 	}
-	page, err := c.ListPage(t.Context(), client.Query{Limit: 1})
+	page, err := c.ListPage(t.Context(), client.Query{}, client.Paging{Limit: 1})
 	if err != nil || page.NextCursor == "" {
 		t.Fatalf("first page: %+v, %v", page, err)
 	}
-	for want, q := range map[string]client.Query{
-		"status": {Status: "running"},
-		"limit":  {Limit: 1001},
-		"cursor": {Name: "hello", Cursor: page.NextCursor},
+	for want, tt := range map[string]struct {
+		q client.Query
+		p client.Paging
+	}{
+		"status": {q: client.Query{Status: "running"}},
+		"limit":  {p: client.Paging{Limit: 1001}},
+		"cursor": {client.Query{Name: "hello"}, client.Paging{Cursor: page.NextCursor}},
 	} {
 		var field *provider.FieldError
-		if _, err := c.ListPage(t.Context(), q); !errors.As(err, &field) || field.Field != want {
-			t.Errorf("%+v: %v", q, err)
+		if _, err := c.ListPage(t.Context(), tt.q, tt.p); !errors.As(err, &field) || field.Field != want {
+			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	down := errors.New("down")

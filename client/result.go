@@ -9,7 +9,7 @@ import (
 )
 
 // OrchestrationError is the failure of an orchestration, as Result returns it. errors.As finds a *perdure.TimeoutError,
-// *perdure.CancelledError or *perdure.PayloadTooLargeError in it where that was at the bottom of the failure.
+// *perdure.CancelledError or *perdure.PayloadTooLargeError in it where that is the root of the failure.
 type OrchestrationError struct {
 	InstanceID    string
 	Orchestration string
@@ -29,15 +29,16 @@ func (e *OrchestrationError) Error() string {
 	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
 
-// Unwrap returns the engine's own error that the orchestration failed with, if it was one. Causes are looked through as
-// those of an activity's failure are.
+// Unwrap returns the engine's own error that the orchestration failed with, if it was one. It searches causes as for an
+// activity's failure.
 func (e *OrchestrationError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap() //nolint:wrapcheck // it is unwrapping
 }
 
-// Result is the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was cancelled or
-// terminated: of a cancelled one, errors.As finds the *perdure.CancelledError. It wants a Status from Status or Wait of an
-// instance that is over and not being purged; any other, and an output that does not fit T, is an error too.
+// Result returns the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was
+// cancelled or terminated: for a cancelled one, errors.As finds the *perdure.CancelledError. It requires a Status from
+// Status or Wait of an instance that is over and not being purged; for any other Status, and for an output that does
+// not fit T, it returns an error too.
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {

@@ -17,7 +17,7 @@ import (
 // StartOption is an option of Start.
 type StartOption func(*startOptions)
 
-// startOptions holds pointers where an empty value is not the same as none.
+// startOptions holds pointers where an empty value differs from none.
 type startOptions struct {
 	instanceID     *string
 	idempotencyKey *string
@@ -26,22 +26,23 @@ type startOptions struct {
 	tags           map[string]string
 }
 
-// WithInstanceID sets the id of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. Without it the id
-// is a new ULID, or derives from the idempotency key.
+// WithInstanceID sets the id of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. Without it the
+// id is a new ULID, or derives from the idempotency key.
 func WithInstanceID(id string) StartOption { return func(o *startOptions) { o.instanceID = &id } }
 
-// WithVersion asks for a version of the orchestration, of at most 64 bytes. Empty is the highest that is registered when
-// the first turn runs.
+// WithVersion asks for a version of the orchestration, of at most 64 bytes. Empty is the highest version that is
+// registered when the first turn runs.
 func WithVersion(version string) StartOption { return func(o *startOptions) { o.version = version } }
 
-// WithIdempotencyKey makes repeated starts of an orchestration with the same key one start: the first one counts, whatever
-// input the later ones bring (R10). With WithInstanceID, the id must be the same too. The key has 1 to 256 bytes; two orchestrations may use the same one.
+// WithIdempotencyKey makes repeated starts of an orchestration with the same key one start: the first one counts,
+// whatever the input of later ones (R10). With WithInstanceID, the id must be the same too. The key has 1 to 256 bytes;
+// two orchestrations may use the same one.
 func WithIdempotencyKey(key string) StartOption {
 	return func(o *startOptions) { o.idempotencyKey = &key }
 }
 
-// WithDelay lets the first turn run no sooner than after d, of at most MaxDelay, to the millisecond. Until then the instance is
-// Pending, and the external events that are raised wait for it.
+// WithDelay delays the first turn by at least d, of at most MaxDelay, to the millisecond. Until then the instance is
+// Pending, and external events that are raised are kept for it.
 func WithDelay(d time.Duration) StartOption { return func(o *startOptions) { o.delay = d } }
 
 // WithTags labels the instance: at most 16 tags, a key of 1 to 64 bytes and a value of at most 256 bytes each.
@@ -50,35 +51,50 @@ func WithTags(tags map[string]string) StartOption {
 	return func(o *startOptions) { o.tags = tags }
 }
 
-// Start creates an instance of the orchestration and returns its id. The input is encoded as JSON, a json.RawMessage is
-// taken as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever becomes of ctx.
+// Start creates an instance of the orchestration and returns its id. The input is encoded as JSON; a json.RawMessage is
+// used as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever
+// becomes of ctx.
 //
-// An error that came after the input was found good returns the id too: where provider.Error says Retryable, the instance
-// may have been started. Only with an idempotency key is it safe to call again.
+// An error that occurs after the input was accepted comes with the id: where it is a provider.Error that says
+// Retryable, the instance may have been started. Only with an idempotency key is it safe to call again.
 func (c *Client) Start(ctx context.Context, orchestration string, input any, opts ...StartOption) (instanceID string, err error) {
-	var o startOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if err := o.check(orchestration); err != nil {
+	s, err := c.startOf(ctx, orchestration, input, opts)
+	if err != nil {
 		return "", fmt.Errorf("client: start: %w", err)
 	}
-	payload, err := encodePayload(fieldInput, input)
+
+	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) error {
+		s.TraceParent = traceOf(ctx)
+		_, err := c.hub.StartOrchestration(ctx, s)
+		return err
+	})
 	if err != nil {
-		return "", fmt.Errorf("client: start %q: %w", orchestration, err)
-	}
-	s := provider.Start{
-		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
-		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
-		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx),
-	}
-	if _, err := c.provider.StartOrchestration(ctx, s); err != nil {
 		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)
 	}
 	return s.InstanceID, nil
 }
 
-// startAtFor rounds up to what is stored: a start must not be early.
+// startOf returns the start that the arguments of Start ask for.
+func (c *Client) startOf(ctx context.Context, orchestration string, input any, opts []StartOption) (provider.Start, error) {
+	var o startOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.check(orchestration); err != nil {
+		return provider.Start{}, err
+	}
+	payload, err := encodePayload(fieldInput, input)
+	if err != nil {
+		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)
+	}
+	return provider.Start{
+		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
+		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
+		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx),
+	}, nil
+}
+
+// startAtFor rounds up to the precision that is stored: a start must not be early.
 func (c *Client) startAtFor(delay time.Duration) time.Time {
 	if delay == 0 {
 		return time.Time{}
@@ -97,8 +113,8 @@ func (c *Client) instanceIDFor(orchestration string, o startOptions) string {
 	}
 }
 
-// startIDFor tells a repeated start from another one (R10). The orchestration is part of it, so that a key that was used for
-// another orchestration is no repetition.
+// startIDFor returns the id that distinguishes a repeated start from another one (R10). The orchestration is part of
+// it, so that a key that was used for another orchestration is no repetition.
 func startIDFor(orchestration string, o startOptions) string {
 	if o.idempotencyKey != nil {
 		return digest("start", orchestration, *o.idempotencyKey)
@@ -106,7 +122,7 @@ func startIDFor(orchestration string, o startOptions) string {
 	return rand.Text()
 }
 
-// digest is a name made of parts: the same parts, the same name.
+// digest makes a name from parts: the same parts give the same name.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

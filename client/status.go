@@ -23,11 +23,11 @@ const (
 	StatusCancelling = provider.StatusCancelling // asked to end, and its code is unwinding
 	StatusCancelled  = provider.StatusCancelled  // ended because it was asked to
 	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
-	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure says why; it waits for a build whose code can
-	StatusDeleting   = provider.StatusDeleting   // over, and being purged: there is no result any more
+	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure has the reason; it waits for a build whose code can
+	StatusDeleting   = provider.StatusDeleting   // over, and being purged: the result is gone
 )
 
-// Status is how an instance stands. Its JSON is that of the HTTP API.
+// Status is the state of an instance. Its JSON is that of the HTTP API.
 type Status struct {
 	InstanceID  string `json:"instanceId"`
 	ExecutionID string `json:"executionId"`
@@ -38,25 +38,25 @@ type Status struct {
 	Status          RuntimeStatus `json:"status"`
 	CreatedAt       time.Time     `json:"createdAt"`
 	UpdatedAt       time.Time     `json:"updatedAt"` // of the last change of Status or CustomStatus
-	// StartAt is when the first turn may run, of an instance that was started with a delay; else zero.
+	// StartAt is when the first turn may run, for an instance that was started with a delay; otherwise zero.
 	StartAt time.Time `json:"startAt,omitzero"`
-	// Parent waits for the instance; nil when nobody does.
+	// Parent waits for the instance; nil when no parent does.
 	Parent *history.Parent `json:"parent,omitempty"`
-	// StartedBy is who started it, an IAM identity as a rule, and TerminatedBy who has ended one that is Terminated. Empty where nobody knows; List leaves
-	// both empty.
+	// StartedBy is who started it, an IAM identity as a rule, and TerminatedBy is who ended one that is Terminated.
+	// Empty where that is not known; List leaves both empty.
 	StartedBy    string            `json:"startedBy,omitempty"`
 	TerminatedBy string            `json:"terminatedBy,omitempty"`
 	Tags         map[string]string `json:"tags"`
 	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
 
-	// Output is what a completed orchestration returned. Failure is why a failed one failed, one that was cancelled or terminated was,
-	// or a blocked one cannot go on. List leaves both nil.
+	// Output is what a completed orchestration returned. Failure is why an instance failed, was cancelled or was
+	// terminated, or why a blocked one cannot go on. List leaves both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
 }
 
-// Status reads how an instance stands, strongly consistent, and the result when it is over. ErrNotFound when there is none. What it waits
-// for is of Pending, which reads more.
+// Status reads the state of an instance, strongly consistent, and its result when it is over. It returns ErrNotFound
+// when there is none. Pending, which reads more, returns what the instance waits for.
 func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.readInstance(ctx, instanceID)
 	if err != nil {
@@ -73,16 +73,17 @@ func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.
 	if err := checkInstanceID(instanceID); err != nil {
 		return provider.Instance{}, err
 	}
-	return c.provider.ReadInstance(ctx, instanceID)
+	return c.hub.ReadInstance(ctx, instanceID)
 }
 
-// withResult adds how the instance ended, if it has: that is in its history alone.
+// withResult adds how the instance ended, if it has: only its history has that.
 func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
 	s := statusOf(in)
 	if s.Failure = in.Diagnosis; !s.Status.Terminal() || s.Status == StatusDeleting {
 		return s, nil
 	}
-	end, err := c.provider.ReadEnd(ctx, in.ExecutionID)
+
+	end, err := c.hub.ReadEnd(ctx, in.ExecutionID)
 	if err != nil {
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
@@ -90,6 +91,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	if s.Status == StatusTerminated {
 		s.TerminatedBy = end.RequestedBy
 	}
+
 	if end.Output == nil {
 		return s, nil
 	}
@@ -101,7 +103,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	return s, nil
 }
 
-// failureOf is why an instance that ended with this event has no output; nil when it has.
+// failureOf returns why an instance that ended with this event has no output; nil when it has one.
 func failureOf(end *history.Event) *history.Failure {
 	switch end.Kind {
 	case history.OrchestrationCancelled:

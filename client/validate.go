@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of what a start may bring, in bytes where nothing else is said.
+// The limits of a start, in bytes unless noted.
 const (
 	MaxInstanceIDBytes     = provider.MaxInstanceIDBytes // with its prefix it fits a DynamoDB partition key (2,048)
 	MaxOrchestrationBytes  = 256
@@ -51,11 +51,6 @@ func (o *startOptions) check(orchestration string) error {
 	return provider.CheckTags(o.tags)
 }
 
-// longestEcho bounds what an error repeats of a text that is not known to be anything, in bytes.
-const longestEcho = 64
-
-func echo[S ~string](s S) string { return history.CutMessage(string(s), longestEcho) }
-
 func checkInstanceID(id string) error {
 	return checkText("instanceId", id, 1, MaxInstanceIDBytes)
 }
@@ -64,7 +59,7 @@ func checkText(field, s string, shortest, longest int) error {
 	return provider.CheckText(field, s, shortest, longest)
 }
 
-// encodePayload makes a payload of what a call was given for a field.
+// encodePayload encodes a call's value for a field as a payload.
 func encodePayload(field string, input any) (history.Payload, error) {
 	doc, raw := input.(json.RawMessage)
 	if !raw || doc == nil {

@@ -9,20 +9,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Wait looks soon at first, since many orchestrations are over in moments, and then less and less often.
+// Wait polls soon at first, since many orchestrations are over in moments, and then less and less often.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
 )
 
-// waiter is what a provider may implement to spare Wait the polling: WaitInstance returns the instance once it is over, an
-// error that is ErrNotFound when there is none, and the last it knows of the instance with ctx's error when ctx ends first.
-type waiter interface {
+// Waiter is a Hub that can wait without polling.
+type Waiter interface {
+	// WaitInstance returns the instance once it is over. It returns an error that is ErrNotFound when there is none,
+	// and the last known state with ctx's error when ctx ends first.
 	WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error)
 }
 
-// Wait returns how the instance ended, as soon as it is over. When ctx ends first, it returns ctx's error, and how the
-// instance stood at the last look. A failed orchestration is no error of Wait: Result makes it one.
+// Wait returns how the instance ended, as soon as it is over. When ctx ends first, it returns ctx's error, and the
+// instance's state at the last poll. A failed orchestration is not an error of Wait: Result makes it one.
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.waitInstance(ctx, instanceID)
 	if err != nil {
@@ -36,7 +37,7 @@ func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 }
 
 func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if w, ok := c.provider.(waiter); ok {
+	if w, ok := c.hub.(Waiter); ok {
 		if err := checkInstanceID(instanceID); err != nil {
 			return provider.Instance{}, err
 		}
@@ -56,14 +57,14 @@ func (c *Client) poll(ctx context.Context, instanceID string) (provider.Instance
 			return in, nil
 		}
 		last = in
-		// Jitter: those that wait for the same moment do not look at the same moment.
+		// Jitter: clients that wait for the same moment do not poll at the same moment.
 		if err := c.sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
 			return last, err
 		}
 	}
 }
 
-// waitError is ctx's error once ctx has ended, in whatever call that was noticed.
+// waitError returns ctx's error once ctx has ended, whichever call noticed that.
 func waitError(ctx context.Context, instanceID string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("instance %q: %w", instanceID, ended)

@@ -123,7 +123,7 @@ func TestWaitForNobody(t *testing.T) {
 	}
 }
 
-// waiting is a provider that tells by itself when an instance is over.
+// waiting is a provider that can wait for the end of an instance.
 type waiting struct{ *fakeprovider.Provider }
 
 func (w waiting) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {

@@ -132,12 +132,17 @@ func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 }
 
 // worker makes one with options that differ from the defaults.
-func (f *floor) worker(change func(o *dispatch.Options)) *dispatch.Worker {
-	o := dispatch.Options{Registry: f.registry(), Provider: f.Provider, Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
+func (f *floor) worker(change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
+	return f.workerOf(f.registry(), change)
+}
+
+// workerOf makes one of other code.
+func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
+	o := dispatch.WorkerOptions{Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
 	if change != nil {
 		change(&o)
 	}
-	return dispatch.NewWorker(o)
+	return must(dispatch.NewWorker(r, f.Provider, &o))
 }
 
 // jobsOf starts an instance, whose jobs then lie in the work queue: as activities #3, #4, ….
@@ -176,6 +181,11 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 		})
 	}
 	t.Cancels = provider.CancelsOf(t.Events)
+	var before provider.CancelBlock
+	for i := range o.Segments {
+		before, _ = before.Add(o.Segments[i].Sequence, provider.CancelsOf(o.Segments[i].Events))
+	}
+	t.CancelsAfter = &before.Last
 	if _, err := f.Provider.AckOrchestrationItem(f.t.Context(), t); err != nil {
 		f.t.Fatal(err)
 	}
@@ -441,7 +451,7 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 			request <- err
 			return "", err
 		})
-		over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.Registry = r }))
+		over := f.handled(ctx, f.workerOf(r, nil))
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		<-over
@@ -543,7 +553,7 @@ func TestCustomGracePeriod(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
 				in := f.jobsOf("a", job{Takes: time.Hour, Longer: 12 * time.Second})
-				w := f.worker(func(o *dispatch.Options) { o.CancellationGracePeriod = grace })
+				w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = grace })
 				over := f.handled(ctx, w)
 				time.Sleep(time.Minute)
 				f.cancel(in, 3)
@@ -561,7 +571,7 @@ func TestZeroGracePeriod(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
-		w := f.worker(func(o *dispatch.Options) { o.CancellationGracePeriod = -1 })
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = -1 })
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute + 500*time.Millisecond)
 		f.cancel(in, 3)
@@ -761,7 +771,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		began := time.Now()
 		in := f.jobsOf("a", forever, job{Takes: 40 * time.Second})
-		over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.CancelPollInterval = time.Hour }))
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = time.Hour }))
 		time.Sleep(10 * time.Second)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 {

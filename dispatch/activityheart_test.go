@@ -96,7 +96,7 @@ func (s *strolls) walker(other func(ctx context.Context, w stroll) (int, error))
 		r = perdure.NewRegistry()
 		perdure.AddActivity(r, "walk", other)
 	}
-	return s.worker(func(o *dispatch.Options) { o.Registry = r })
+	return s.workerOf(r, nil)
 }
 
 // details are those that were written, in order.

@@ -17,7 +17,7 @@ import (
 // orchestrator is another environment, of another build.
 func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	o := dispatch.NewOrchestrator(dispatch.Options{Registry: r, Provider: h.Provider, BuildID: build, TurnLimit: time.Second})
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnLimit: time.Second}))
 	h.t.Cleanup(o.Close)
 	if err := o.Announce(h.t.Context()); err != nil {
 		h.t.Fatal(err)

@@ -97,7 +97,7 @@ func TestAPanicInTheGraceIsLogged(t *testing.T) {
 	for _, omit := range []bool{false, true} {
 		onFloor(t, func(ctx context.Context, f *floor) {
 			in := f.jobsOf("a", job{Takes: time.Hour, Longer: 2 * time.Second, Panics: true})
-			over := f.handled(ctx, f.worker(func(o *dispatch.Options) { o.OmitErrorTexts = omit }))
+			over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.OmitErrorTexts = omit }))
 			time.Sleep(time.Minute)
 			f.cancel(in, 3)
 			<-over

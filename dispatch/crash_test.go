@@ -36,6 +36,12 @@ func scenarios() []scenario {
 		{"again", 3, `"0 left, 6 counted"`, 5},
 		{"again-at-once", 3, `"done"`, 4},
 		{"child-again", 2, `"0 left, 3 counted"`, 4},
+		{"talks", tells{Events: 3}, `"3 delivered; heard [0 1 2]"`, 2},
+		{"talks", tells{Events: 3, Anew: true}, `"3 delivered; heard [0 1 2]"`, 2},
+		{"tells", tells{To: "nobody", Events: 2}, `"2 absent"`, 1},
+		{"tells", tells{To: "i-1", Events: 2}, `"2 delivered"`, 1},
+		{"meets", "c", `"heard [7 8]"`, 2},
+		{"tells-the-dead", "c", `"1 over"`, 2},
 	}
 }
 

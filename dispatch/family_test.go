@@ -41,6 +41,7 @@ func addFamily(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "gives-up-child", givesUp)
 	perdure.AddOrchestration(r, "gives-up-work", givesUpWork)
 	addContinuing(r)
+	addTalking(r)
 }
 
 // waitsADay waits for the event "add" or for a day, whichever is first, and then for another event.

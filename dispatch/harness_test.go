@@ -313,3 +313,11 @@ func crashOnce(after bool, when func(c simaws.Call) bool) (intercept simaws.Inte
 		return hit && !after, hit && after
 	}), crashed
 }
+
+// must returns what was made: a test gives all that is required.
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}

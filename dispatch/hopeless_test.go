@@ -154,7 +154,8 @@ func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest
 			h.serveFor(time.Hour) // beyond the life of a warm entry, too
 		}
 		t.Logf("blocking entered the code %d times, %d goroutines; after 1,000 events %d times, %d goroutines", before, goroutines, count.Load(), runtime.NumGoroutine())
-		if count.Load() != before || runtime.NumGoroutine() > goroutines {
+		const few = 3 // that libraries keep, and make when they are first needed; each message would leave one
+		if count.Load() != before || runtime.NumGoroutine() > goroutines+few {
 			t.Errorf("its code was entered %d times, %d goroutines became %d", count.Load()-before, goroutines, runtime.NumGoroutine())
 		}
 		time.Sleep(2000 * time.Hour) // the bubble waits for the bodies
@@ -325,6 +326,7 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 			if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
 				t.Errorf("the watch woke %d, %v", woken, err)
 			}
+			h.turn(0) // which the watch has asked for a report
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
 			h.Cloud.ResetCounts()
 			if failed := h.turn(0); len(failed) > 0 {

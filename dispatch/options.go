@@ -1,140 +1,203 @@
 package dispatch
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/turns"
+	"github.com/perdure/perdure/dispatch/internal/work"
 	"github.com/perdure/perdure/provider"
 )
 
-// Options is what an Orchestrator, a Worker and a Timekeeper are made of. Provider is required, and Registry but for a
-// Timekeeper; the rest has defaults.
-type Options struct {
-	Registry *perdure.Registry
-	Provider provider.Provider
+// OrchestratorOptions change how an Orchestrator works. The zero value of each field is its default. A negative number switches off what
+// the field bounds where its comment says so; NewOrchestrator refuses any other.
+type OrchestratorOptions struct {
 	// BuildID names the deployed code, for TurnStarted, and for what is blocked: code that could not take an instance's turns is
 	// not run for it again under the same name (R18). Default "dev", which names nothing: it is tried once a process.
 	BuildID string
-	// HubName is the hub's in the metrics of a Timekeeper.
-	HubName string
-	// Queue is the work queue a Worker serves. Default "default".
-	Queue string
 	// Clock is where times come from. Default time.Now.
 	Clock func() time.Time
 	// Logger is where the engine logs, and the orchestrations' replay-safe loggers write. Default slog.Default().
 	Logger *slog.Logger
-	// OmitErrorTexts keeps what activities fail with out of the log: of an error that is tried again a Worker logs its type alone. Errors may
-	// hold what logs must not. History has them whole.
-	OmitErrorTexts bool
-	// CacheBytes bounds the warm orchestrations that are kept. Default 64 MiB; negative keeps none.
+	// CacheBytes bounds the warm orchestrations that are kept. Default DefaultCacheBytes; negative: none is kept.
 	CacheBytes int
 	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.
-	// Default 10 s.
+	// Default 10 s; must not be negative.
 	TurnLimit time.Duration
-	// ExactRetries records the retry policies of what an Orchestrator schedules without their jitter, so that waits are exact: for tests.
+	// ExactRetries records the retry policies of what is scheduled without their jitter, so that waits are exact: for tests.
 	ExactRetries bool
 	// MaxAttempts is how often the code that a record leads to may take its process down, alone and one after the other, before the
 	// record is poison: it was delivered twice without a mark, and once beside others, before (R13). What fails without that is tried
-	// again for as long as it takes. Default 10.
+	// again for as long as it takes. Default DefaultMaxAttempts; must not be negative.
 	MaxAttempts int
-	// Retention is how long an Orchestrator has instances kept after their end whose code does not say otherwise
-	// (perdure.WithRetention). Default: for ever.
+	// HubName is the hub's in metrics. Default: none.
+	HubName string
+	// Metrics are logged in CloudWatch's embedded metric format, a line an invocation. Default: MetricsOff.
+	Metrics Metrics
+	// Retention is how long instances are kept after their end whose code does not say otherwise (perdure.WithRetention). Default,
+	// and negative (perdure.KeepForEver): for ever.
 	Retention time.Duration
+	// Interceptors are called around each turn, the first of them outermost: their Turn functions. Default: none.
+	Interceptors []perdure.Interceptor
+}
+
+// WorkerOptions change how a Worker works. The zero value of each field is its default. A negative number switches off what the field
+// bounds where its comment says so; NewWorker refuses any other.
+type WorkerOptions struct {
+	// HubName is the hub's in metrics. Default: none.
+	HubName string
+	// Metrics is as in OrchestratorOptions.
+	Metrics Metrics
+	// BuildID names the deployed code, for what is said of activities that it does not know. Default "dev".
+	BuildID string
+	// Queue is the work queue that is served. Default "default".
+	Queue string
+	// Clock is where times come from. Default time.Now.
+	Clock func() time.Time
+	// Logger is where the engine logs. Default slog.Default().
+	Logger *slog.Logger
+	// OmitErrorTexts keeps what activities fail with out of the log: of an error that is tried again its type alone is logged. Errors may
+	// hold what logs must not. History has them whole.
+	OmitErrorTexts bool
+	// MaxAttempts is as in OrchestratorOptions: default DefaultMaxAttempts; must not be negative.
+	MaxAttempts int
 	// SendAnewAfter is in which delivery a work item that its code had no part in failing (this build does not know it, its outcome
 	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 50, half of
 	// them: what is sent anew while its old record cannot be deleted is there twice. Negative: never, it ends in the dead letters.
 	SendAnewAfter int
 
 	// LockAfter is how long an activity runs on the lock that came with its pushed record; one that takes longer is leased.
-	// Default 3 s.
+	// Default 3 s; must not be negative.
 	LockAfter time.Duration
 	// LockTimeout is for how long a lease locks a record, in whole seconds: when a worker dies, its activities are begun
-	// again after as long. Default 30 s.
+	// again after as long. Default DefaultLockTimeout; less than a second is a second; must not be negative.
 	LockTimeout time.Duration
-	// LockRenewalBuffer is how long before its end a lease is renewed. Default 5 s, or a third of LockTimeout if that is less.
+	// LockRenewalBuffer is how long before its end a lease is renewed. Default DefaultLockRenewalBuffer, or a third of LockTimeout if that
+	// is less, as where it is not less than LockTimeout; must not be negative.
 	LockRenewalBuffer time.Duration
-	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled. Default 1 s.
+	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled. Default DefaultCancelPollInterval;
+	// must not be negative.
 	CancelPollInterval time.Duration
-	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default 10 s; negative:
-	// not at all.
+	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default DefaultCancellationGracePeriod;
+	// negative: not at all.
 	CancellationGracePeriod time.Duration
+	// Interceptors are called around each run of an activity, the first of them outermost: their Activity functions. Default: none.
+	Interceptors []perdure.Interceptor
 }
 
+// TimekeeperOptions change how a Timekeeper works. The zero value of each field is its default.
+type TimekeeperOptions struct {
+	// HubName is the hub's in metrics. Default: none.
+	HubName string
+	// Metrics is as in OrchestratorOptions.
+	Metrics Metrics
+	// Clock is where times come from. Default time.Now.
+	Clock func() time.Time
+	// Logger is where the engine logs. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Metrics says which dimensions the metrics of what is done have, or that there are none (docs/telemetry.md). CloudWatch bills each metric
+// of each value of its dimensions.
+type Metrics = intake.Metrics
+
+// The values of Metrics.
 const (
-	defaultBuildID    = "dev"
-	defaultCacheBytes = 64 << 20
-	defaultTurnLimit  = 10 * time.Second
-
-	defaultMaxAttempts   = 10
-	defaultSendAnewAfter = 50
-
-	defaultLockAfter          = 3 * time.Second
-	defaultLockTimeout        = 30 * time.Second
-	defaultLockRenewalBuffer  = 5 * time.Second
-	defaultCancelPollInterval = time.Second
-	defaultCancellationGrace  = 10 * time.Second
+	MetricsOff    = intake.MetricsOff    // there are none
+	MetricsByHub  = intake.MetricsByHub  // "hub": the hub alone
+	MetricsByName = intake.MetricsByName // "name": the hub, and the name of the activity or orchestration
 )
 
-// A handled error is tried again in seconds; visibility alone would make it minutes (R19). What goes on failing waits longer
-// and longer: a hundred deliveries, after which a queue gives a message up, then outlast a night.
+// PollOptions change how Poll works. The zero value of each field is its default. A negative number switches off what the field bounds
+// where its comment says so; Poll refuses any other.
+type PollOptions struct {
+	// Loops is how many batches are handled side by side. Default 4, of the timers queue 1; must not be negative.
+	Loops int
+	// Lock is how long each renewal locks a record for. Default: for as long as the queue did; must not be negative.
+	Lock time.Duration
+	// Grace is how long Poll waits, once its context has ended, for what is being handled. Default 30 s; negative: not at all.
+	Grace time.Duration
+	// Unwind is how long Poll then waits, once it has ended the contexts of what is left, for it to heed that. A Worker waits
+	// for its activities for as long as its CancellationGracePeriod. Default 12 s; negative: not at all.
+	Unwind time.Duration
+	// Renew extends the locks of records that are being handled, as provider.Polling's RenewRecords does, which is the default. Of a work
+	// queue it is the Worker's: each renewal of a work item answers whether its activity is cancelled.
+	Renew func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
+	// Logger is where Poll logs. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// The defaults that a configuration may name.
 const (
-	firstRetryDelay   = 2 * time.Second
-	longestRetryDelay = 5 * time.Minute
+	DefaultBuildID                 = intake.DefaultBuildID          // "dev"
+	DefaultCacheBytes              = turns.DefaultCacheBytes        // 64 MiB
+	DefaultMaxAttempts             = intake.DefaultMaxAttempts      // 10
+	DefaultLockTimeout             = work.DefaultLockTimeout        // 30 s
+	DefaultLockRenewalBuffer       = work.DefaultLockRenewalBuffer  // 5 s
+	DefaultCancelPollInterval      = work.DefaultCancelPollInterval // 1 s
+	DefaultCancellationGracePeriod = intake.DefaultGrace            // 10 s
 )
 
-// retryDelay is how long a record that failed in its n-th delivery stays invisible.
-func retryDelay(n int) time.Duration {
-	return min(firstRetryDelay<<min(max(n-1, 0), 8), longestRetryDelay)
+var errNil = errors.New("it is nil")
+
+// required checks what an orchestrator and a worker cannot do without.
+func required(what string, r *perdure.Registry, p provider.Provider) error {
+	switch {
+	case r == nil:
+		return fmt.Errorf("dispatch: the registry of the %s: %w", what, errNil)
+	case p == nil:
+		return fmt.Errorf("dispatch: the provider of the %s: %w", what, errNil)
+	default:
+		return nil
+	}
 }
 
-// wallClock is time.Now without its monotonic reading, which stands still while a Lambda is frozen (R6).
-func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock
-
-func (o Options) withDefaults() Options {
-	if o.BuildID == "" {
-		o.BuildID = defaultBuildID
+// refuse returns an error that names the numbers that are negative, of fields that cannot be switched off.
+func refuse(options string, fields map[string]int64) error {
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if fields[name] < 0 {
+			wrong = append(wrong, fmt.Errorf("dispatch: %s.%s must not be negative", options, name))
+		}
 	}
-	if o.Queue == "" {
-		o.Queue = perdure.DefaultQueue
-	}
-	if o.Clock == nil {
-		o.Clock = wallClock
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	if o.TurnLimit == 0 {
-		o.TurnLimit = defaultTurnLimit
-	}
-	if o.MaxAttempts <= 0 {
-		o.MaxAttempts = defaultMaxAttempts
-	}
-	if o.SendAnewAfter == 0 {
-		o.SendAnewAfter = defaultSendAnewAfter
-	}
-	return o.withActivityDefaults()
+	return errors.Join(wrong...)
 }
 
-func (o Options) withActivityDefaults() Options {
-	if o.LockAfter <= 0 {
-		o.LockAfter = defaultLockAfter
+// known returns an error for a value of Metrics that there is not.
+func known(options string, m Metrics) error {
+	if m.Known() {
+		return nil
 	}
-	if o.LockTimeout <= 0 {
-		o.LockTimeout = defaultLockTimeout
-	}
-	o.LockTimeout = max(o.LockTimeout.Truncate(time.Second), time.Second)
-	if o.LockRenewalBuffer <= 0 || o.LockRenewalBuffer >= o.LockTimeout {
-		o.LockRenewalBuffer = min(defaultLockRenewalBuffer, o.LockTimeout/3)
-	}
-	if o.CancelPollInterval <= 0 {
-		o.CancelPollInterval = defaultCancelPollInterval
-	}
-	if o.CancellationGracePeriod == 0 {
-		o.CancellationGracePeriod = defaultCancellationGrace
+	return fmt.Errorf("dispatch: %s.Metrics is %q: neither empty nor %q or %q", options, m, MetricsByHub, MetricsByName)
+}
+
+func (o *OrchestratorOptions) check() error {
+	return errors.Join(
+		refuse("OrchestratorOptions", map[string]int64{"TurnLimit": int64(o.TurnLimit), "MaxAttempts": int64(o.MaxAttempts)}),
+		known("OrchestratorOptions", o.Metrics))
+}
+
+func (o *WorkerOptions) check() error {
+	return errors.Join(refuse("WorkerOptions", map[string]int64{
+		"MaxAttempts": int64(o.MaxAttempts), "LockAfter": int64(o.LockAfter), "LockTimeout": int64(o.LockTimeout),
+		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
+	}), known("WorkerOptions", o.Metrics))
+}
+
+func (o *PollOptions) check() error {
+	return refuse("PollOptions", map[string]int64{"Loops": int64(o.Loops), "Lock": int64(o.Lock)})
+}
+
+func orDefault[O any](opts *O) (o O) {
+	if opts != nil {
+		o = *opts
 	}
 	return o
 }

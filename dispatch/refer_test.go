@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -81,6 +82,7 @@ func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 // What nobody has observed is handed on by reference, from one execution to the next: whatever call a crash comes at, all letters
 // arrive once, in order and as they were sent, and each lies in history once.
 func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
@@ -164,6 +166,7 @@ func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
 
 // What is parked is referred to by the turns that take it, and by the executions that inherit it. Whatever call a crash comes at.
 func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {

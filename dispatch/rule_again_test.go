@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -219,6 +220,7 @@ func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 
 // Ten thousand activities of one execution come again, whose outcomes are ten thousand segments: the worker reads those once.
 func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const n, batch = 10_000, 10
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
@@ -262,7 +264,7 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))
-		old := dispatch.NewWorker(dispatch.Options{Registry: perdure.NewRegistry(), Provider: tr.Provider, SendAnewAfter: 5})
+		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider, &dispatch.WorkerOptions{SendAnewAfter: 5}))
 		item := tr.workItems()[0]
 		for _, want := range []time.Duration{32 * time.Second, 5 * time.Minute} {
 			if item.Attempt != 2 || item.NotBefore == nil {

@@ -15,6 +15,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -157,6 +158,7 @@ func (h *hub) receiveAndTurn() []provider.Record {
 // After an outage, in which all of a backlog was delivered several times and nobody came to it, it is worked off as fast as any other,
 // a delivery for each item, and nothing in it has failed.
 func TestR13ABacklogDrainsAsFastAfterAnOutage(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
 	rate := float64(calm.took) / float64(after.took)
@@ -215,6 +217,7 @@ func (s *storm) note(c simaws.Call) {
 // Processes of workers die twice a second for five minutes, of something else than what they run, while 264 orchestrations are at work.
 // None fails for it, and nothing is delivered without end.
 func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		visibility time.Duration

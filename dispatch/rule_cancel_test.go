@@ -11,6 +11,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -345,6 +346,7 @@ func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 // Parents cancel children of one id that never began, again and again: what is left in the id's place does not grow for ever, and each
 // parent is told. The first ones stay refused.
 func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for _, deleting := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -10,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -64,6 +67,7 @@ func (f *floor) race(in provider.Instance, n, environment int) {
 // The 3,000th race costs as many write units as the first, and so does each other, but for one in 64 that writes a block; who looks
 // after an activity reads a unit a poll, however much was decided, and so does who begins one.
 func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const races = 3200
 	atTheRaces(t, simhub.Options{}, races, func(ctx context.Context, f *floor, in provider.Instance) {
@@ -148,6 +152,7 @@ func (f *floor) wantLosersNotRun(ctx context.Context, in provider.Instance) {
 
 // Turns in memory that is lost after each, in three environments that know nothing of each other: the record says what history does.
 func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const races = 150
 	for name, o := range map[string]simhub.Options{"cold": {CacheBytes: 1}, "three environments": {Environments: 3}} {
@@ -175,8 +180,14 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 						t.Errorf("activity %d: %+v, in history %+v", id, got.Of(id), want[i])
 					}
 				}
-				blocks := 0
+				blocks, before := 0, int64(0)
 				for n := range int64(races + 10) {
+					if b := f.item("x#"+in.ExecutionID, fmt.Sprintf("b#%010d", n)); len(b) > 0 {
+						if after, ok := b["after"].(*ddbtypes.AttributeValueMemberN); !ok || after.Value != fmt.Sprint(before) {
+							t.Errorf("what segment %d cancels is behind %v, want %d", n, b["after"], before)
+						}
+						before = n
+					}
 					if len(f.item("x#"+in.ExecutionID, fmt.Sprintf("f#%010d", n))) > 0 {
 						blocks++
 					}

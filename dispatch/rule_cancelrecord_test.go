@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
@@ -80,6 +81,7 @@ func TestAnOversizedCancelMessageIsCut(t *testing.T) {
 
 // Many cancels in one execution, each with a message as long as may be: together they are more than a transaction holds.
 func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
 		in := h.start("cancels", 0)
@@ -107,6 +109,7 @@ func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 
 // A turn that decides more than a transaction can hold beside it: the instance fails, and says why, and what it scheduled is cancelled.
 func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const many = 36_000
 	r := perdure.NewRegistry()

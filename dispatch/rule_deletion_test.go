@@ -35,6 +35,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -268,7 +269,7 @@ func TestR17TheAnswerOfAnInstanceWhoseFunctionDied(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 { // its start again
 			t.Errorf("failed %v", failed)
 		}
-		h.wantTold("childOutcome " + history.TypeAlreadyExists) // behind the first, and dropped
+		h.wantTold("childOutcome " + history.TypeOutcomeLost) // behind the first, and dropped
 		h.wantNone("c")
 	})
 }
@@ -501,6 +502,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 
 // Whoever deletes dies before or after the n-th AWS call, for every n there is: the watch finishes what was begun.
 func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {

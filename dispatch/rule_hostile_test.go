@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -300,6 +301,7 @@ func collector(activities int, name string) *perdure.Registry {
 // Interleaving: an instance is blocked, and more comes than a commit can hold, together or at all. Each message is parked, so that no
 // group is stalled; the turns that follow take what fits, one after the other. One of them dies: the next delivery goes on there.
 func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const many, large = 4, 900 << 10
 	inBubble(t, simhub.Options{Registry: collector(many, "add")}, func(_ context.Context, h *hub) {

@@ -82,9 +82,7 @@ func TestAnotherBuildMayChangeAnInput(t *testing.T) {
 		h.give(h.orchestrator(ranging("a", "b"), "one"))
 		h.work(ranging())
 		var log bytes.Buffer
-		next := dispatch.NewOrchestrator(dispatch.Options{
-			Registry: ranging("a", "B"), Provider: h.Provider, BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		})
+		next := must(dispatch.NewOrchestrator(ranging("a", "B"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		defer next.Close()
 		h.give(next)
 		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
@@ -111,9 +109,7 @@ func TestErrorTextsAreKeptOutOfTheLog(t *testing.T) {
 			in := h.start("order", 0)
 			h.turn(0)
 			var log bytes.Buffer
-			w := dispatch.NewWorker(dispatch.Options{
-				Registry: r, Provider: h.Provider, OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			})
+			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 			if failed := w.HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 || !strings.Contains(log.String(), want) {
 				t.Errorf("omitted %v: %d failed, the log lacks %s:\n%s", omit, len(failed), want, log.String())
 			}

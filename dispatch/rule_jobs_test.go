@@ -103,7 +103,7 @@ func TestR22AJobLetsAnotherLifeBeAndCanBeCancelled(t *testing.T) {
 		if _, err := cl.CancelJob(ctx, "nobody"); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("no job: %v", err)
 		}
-		if all, err := cl.Jobs(ctx); err != nil || len(all) != 2 || all[0].ID != j.ID {
+		if all, err := client.Collect(cl.Jobs(ctx)); err != nil || len(all) != 2 || all[0].ID != j.ID {
 			t.Errorf("jobs %+v, %v", all, err)
 		}
 	})

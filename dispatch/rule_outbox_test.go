@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -227,6 +228,7 @@ func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
 
 // A purge that has to cancel very many children goes on where the call before has stopped, too.
 func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const n = 4000
 	inBubble(t, simhub.Options{Registry: broad()}, func(ctx context.Context, h *hub) {

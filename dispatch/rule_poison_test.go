@@ -727,7 +727,7 @@ func TestWhatWatchingCosts(t *testing.T) {
 			_ = h.Provider.AbandonRecords(ctx, "default", 0, h.receive("sim://default")...)
 		}
 		h.Cloud.ResetCounts()
-		dispatch.NewWorker(dispatch.Options{Registry: registry(), Provider: h.Provider}).HandleRecords(ctx, h.receive("sim://default"))
+		must(dispatch.NewWorker(registry(), h.Provider, nil)).HandleRecords(ctx, h.receive("sim://default"))
 		if n := h.Cloud.Counts()["DynamoDB.UpdateItem"]; n != 1 {
 			t.Errorf("%d updates, want the mark", n)
 		}

@@ -106,7 +106,7 @@ func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, life time.Du
 	for idle := 0; idle < 60; idle++ {
 		if records := h.receive("sim://default"); len(records) > 0 {
 			idle, deliveries = 0, deliveries+len(records)
-			w := dispatch.NewWorker(dispatch.Options{Registry: r, Provider: h.Provider, Logger: slog.New(slog.DiscardHandler)})
+			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 			go w.HandleRecords(context.WithValue(ctx, function{}, time.Now().Add(life)), records)
 		}
 		time.Sleep(10 * time.Second)
@@ -151,8 +151,8 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 					in := h.start("chain", 3)
 					began := time.Now()
 					h.fault = hang(began.Add(time.Hour), affected, done)
-					o := dispatch.NewOrchestrator(dispatch.Options{Registry: registry(), Provider: h.Provider, BuildID: "test", CacheBytes: -1, MaxAttempts: 3})
-					w := dispatch.NewWorker(dispatch.Options{Registry: registry(), Provider: h.Provider, MaxAttempts: 3})
+					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", CacheBytes: -1, MaxAttempts: 3}))
+					w := must(dispatch.NewWorker(registry(), h.Provider, &dispatch.WorkerOptions{MaxAttempts: 3}))
 					most := 0
 					for time.Since(began) < 4*time.Hour {
 						inbox, work := h.receive("sim://inbox.fifo"), h.receive("sim://default")

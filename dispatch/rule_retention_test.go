@@ -21,6 +21,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -160,6 +161,7 @@ func TestR21AnEndThatIsDispatchedAgainIsDueAsWell(t *testing.T) {
 // An eternal orchestration of 1,000 executions, four a day: past ones go when they are out of date, and no others; the instance goes on
 // without noticing; and in the end all of it goes.
 func TestR21AnEternalOrchestrationKeepsWhatItsRetentionSays(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const executions, keep = 1000, 30
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: keep * days}, func(_ context.Context, h *hub) {
@@ -272,6 +274,7 @@ func (h *hub) refer(executionID, to string) {
 // Interleaving: the renewer dies at any call, and at times is away for days. What it has left is done by later looks, and nothing else
 // is deleted. The instances have ended on ten days, some are large, some have continued as new, and one goes on.
 func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	r := withRetentions()
 	perdure.AddOrchestration(r, "long", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -119,6 +120,7 @@ func TestR9WhatARepeatedDispatchHasSentIsNotSentAgain(t *testing.T) {
 // In an hour in which half of all calls fail a worker cannot tell most outcomes at once. That must not make copies of their work items,
 // of which each makes more.
 func TestR13AnHourInWhichHalfOfAllCallsFailMultipliesNoWork(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	sent, ran, all := 0, 0, 0
 	const seeds, n = 20, 20

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -87,6 +88,7 @@ func TestR15ATimerOfADeletedInstanceLeavesNoSchedule(t *testing.T) {
 
 // What came in the quarter of an hour may fill several pages of a query.
 func TestR15TheSecondLookReadsOn(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)

@@ -183,7 +183,7 @@ func (s *sagas) cancelAfter(d time.Duration, in provider.Instance) (at time.Time
 
 // worker is one of the test's own.
 func (s *sagas) worker() *dispatch.Worker {
-	return dispatch.NewWorker(dispatch.Options{Registry: s.registry(), Provider: s.Provider, Logger: slog.New(slog.DiscardHandler)})
+	return must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 }
 
 // wantUndone fails unless the deed of an instance that is cancelled ended so, was undone once, and not before it had ended; early is how
@@ -245,8 +245,8 @@ func TestAnUndoWaitsUntilWhatItUndoesHasReturned(t *testing.T) {
 	}
 }
 
-// wantDecidedSeenEnded fails unless history tells how the deed ended: in order, and when its worker saw the cancel.
-func (s *sagas) wantDecidedSeenEnded(in provider.Instance) {
+// wantDecidedSeenEnded fails unless history tells how the deed ended: in order, and when its worker saw the cancel, which is returned.
+func (s *sagas) wantDecidedSeenEnded(in provider.Instance) (seen time.Time) {
 	s.t.Helper()
 	var decided, ended *history.Event
 	events := s.events(in)
@@ -262,9 +262,10 @@ func (s *sagas) wantDecidedSeenEnded(in provider.Instance) {
 	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil || ended.Cancel.Ended == "" {
 		s.t.Fatalf("decided %v, ended %+v", decided, ended)
 	}
-	if seen := *ended.Cancel.SeenAt; seen.Before(decided.Time) || seen.After(ended.Time) {
+	if seen = *ended.Cancel.SeenAt; seen.Before(decided.Time) || seen.After(ended.Time) {
 		s.t.Errorf("decided %v, seen %v, ended %v", decided.Time, seen, ended.Time)
 	}
+	return seen
 }
 
 // What ignores its cancel is given up by its worker after the grace: then it is undone.
@@ -303,13 +304,15 @@ func TestAnUndoOfWhatNeverBegan(t *testing.T) {
 	}
 }
 
-// A worker that dies while its activity is in its grace, or before it saw the cancel, is noticed by its lease: the redelivery tells.
+// A worker that dies while its activity is in its grace, or before it saw the cancel, is noticed by its lease: the redelivery tells, and when the one
+// that died had seen the cancel, if it had.
 func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ran, graced time.Duration }{
 		"in the grace":        {5 * time.Second, 3 * time.Second},
-		"before it saw it":    {5 * time.Second, 0},
+		"before it saw it":    {5500 * time.Millisecond, 0}, // between two looks
 		"after a lease of it": {50 * time.Second, 3 * time.Second},
+		"having just begun":   {500 * time.Millisecond, 1200 * time.Millisecond}, // nothing would lease it yet
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -334,7 +337,13 @@ func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 				died := time.Now()
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.EndWorkerGone)
-				if took := s.after(died); took < 15*time.Second || took > 45*time.Second {
+				if seen := s.wantDecidedSeenEnded(in); seen.Before(died) != (c.graced > 0) {
+					t.Errorf("the cancel was seen %v after its worker died", seen.Sub(died))
+				}
+				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.End != "" || left.SeenAt.IsZero() != (c.graced == 0) {
+					t.Errorf("its record: %+v, %v", left, err)
+				}
+				if took := s.after(died); took < 15*time.Second || took > time.Minute { // a lease, and what comes back in between may be early once
 					t.Errorf("undone %v after its worker died", took)
 				}
 			})
@@ -519,8 +528,8 @@ func TestAnAttemptThatWasNotSentIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// Interleaving: the cancel is decided between the two looks of a worker that has a work item for the second time: whether the
-// activity is cancelled, and whether history says that it is over.
+// Interleaving: the cancel is decided between the two looks of a worker that has a work item for the second time: whether history says that
+// the activity is over, and whether it is cancelled.
 func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
@@ -550,7 +559,7 @@ func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 		if !done.Load() {
 			t.Error("there was no second look")
 		}
-		s.wantUndone(in, perdure.EndReturned) // it had begun by then
+		s.wantUndone(in, perdure.EndNeverBegan)
 	})
 }
 
@@ -653,10 +662,18 @@ func TestWhatNobodyWaitsForCostsNothingMore(t *testing.T) {
 			if n := s.toldSince(before); n != 1 { // that of the undo
 				t.Errorf("begun=%v: %d outcomes", begun, n)
 			}
+			records := 0
 			for _, c := range s.made() {
-				if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*u.UpdateExpression, "token") {
+				u, ok := c.Input.(*dynamodb.UpdateItemInput)
+				if ok && strings.Contains(*u.UpdateExpression, "token") {
 					t.Error("its run is kept")
 				}
+				if ok && strings.HasPrefix(text(u.Key, "sk"), "a#") {
+					records++
+				}
+			}
+			if records != 1 { // how it ended
+				t.Errorf("begun=%v: %d writes of its record", begun, records)
 			}
 			if at := s.seen(&s.undone); len(at) != 1 {
 				t.Errorf("undone %d times", len(at))

@@ -37,7 +37,7 @@ func TestR23ACopyOfAnAttemptThatFailedTellsThatAgain(t *testing.T) {
 		in := s.startAs("a", "saga", deed{Every: time.Hour})
 		s.turn(0)
 		items := s.workItems()
-		work := dispatch.NewWorker(dispatch.Options{Registry: r, Provider: s.Provider, Logger: slog.New(slog.DiscardHandler)})
+		work := must(dispatch.NewWorker(r, s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 		work.HandleRecords(ctx, []provider.Record{items[0].Record})
 		again := items[0].WorkItem
 		again.Again = true

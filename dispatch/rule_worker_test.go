@@ -22,7 +22,7 @@ import (
 )
 
 func (h *hub) worker(r *perdure.Registry) *dispatch.Worker {
-	return dispatch.NewWorker(dispatch.Options{Registry: r, Provider: h.Provider})
+	return must(dispatch.NewWorker(r, h.Provider, nil))
 }
 
 // Interleaving: the record is deleted first, and the process dies: the outcome is lost and the future never settles. So the

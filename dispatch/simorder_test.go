@@ -4,11 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/internal/shortrun"
 )
 
 // A seed of the simulation is one order, with every scenario, intervention and trouble: else one that fails could not be looked into, and
 // which seeds fail would be left to chance.
 func TestOneSeedOfTheSimulationIsOneOrder(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	for first, s := range simulated() {
 		t.Run(s.name, func(t *testing.T) {

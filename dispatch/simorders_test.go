@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -287,6 +288,7 @@ func (h *hub) called(in provider.Instance) (n int) {
 
 // No undo starts before the end of what it undoes, in 10,000 orders.
 func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	seeds := uint64(max(1, min(manyOr(160), 10_000)/ordersOfASeed))
 	if *oneSeed >= 0 {

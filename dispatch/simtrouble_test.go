@@ -608,7 +608,7 @@ func (p *patient) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (
 // broken are the environments of a build.
 func (p *patient) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
 	for range n {
-		all = append(all, dispatch.NewOrchestrator(dispatch.Options{Registry: r, Provider: p.h.Provider, BuildID: "broken", Logger: slog.New(slog.DiscardHandler)}))
+		all = append(all, must(dispatch.NewOrchestrator(r, p.h.Provider, &dispatch.OrchestratorOptions{BuildID: "broken", Logger: slog.New(slog.DiscardHandler)})))
 	}
 	return all
 }

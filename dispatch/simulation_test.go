@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,22 @@ var (
 	twice     = flag.Uint64("twice", 1, "of TestOneSeedOfTheSimulationIsOneOrder: how many seeds of each scenario, intervention and trouble")
 	firstSeed = flag.Uint64("from", 0, "of TestSimulation and TestSimulationInTrouble: the seeds from this one on")
 )
+
+// TestMain lets a short run try a few seeds, where no flag says how many.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		given := map[string]bool{}
+		flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["schedules"] {
+			*schedules = uint64(2 * len(simulated()))
+		}
+		if !given["troubled"] {
+			*troubled = 1
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // Everything that happens is in an order that a seed decides on, with faults at places that it decides on: every instance ends as if
 // nothing had happened, and what clients meddle with as they were told. A seed that fails does so again, by itself:

@@ -363,8 +363,8 @@ func checkSettled(id string, events []history.Event) (err error) {
 		default:
 		}
 	}
-	if last := events[len(events)-1]; last.Kind.Terminal() {
-		for _, e := range history.CancelOutstanding(events, "") {
+	if state := history.NewState(history.KeepOpen, events...); state.Over() {
+		for _, e := range state.CancelOutstanding("") {
 			err = errors.Join(err, fmt.Errorf("I7: execution %s ended, and nothing became of %v", id, e.Sources()))
 		}
 	}

@@ -52,7 +52,7 @@ func TestStatusSaysThatNoWorkerKnowsAnActivity(t *testing.T) {
 			running = true
 			return n, nil
 		})
-		w := dispatch.NewWorker(dispatch.Options{Registry: deployed, Provider: h.Provider, BuildID: "deployed"})
+		w := must(dispatch.NewWorker(deployed, h.Provider, &dispatch.WorkerOptions{BuildID: "deployed"}))
 		for !running {
 			time.Sleep(time.Minute)
 			if records := h.receive(h.Provider.Hub().WorkQueues["default"]); len(records) > 0 {

@@ -213,7 +213,7 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 	t.Parallel()
 	const many = 3000
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		h.putBlocked(ctx, many, "bad")
+		h.putBlocked(ctx, many)
 		var sends atomic.Int64
 		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "SendMessageBatch" {
@@ -248,13 +248,13 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 	})
 }
 
-// putBlocked writes instances that are blocked in a build.
-func (h *hub) putBlocked(ctx context.Context, n int, build string) {
+// putBlocked writes instances that are blocked in the build "bad".
+func (h *hub) putBlocked(ctx context.Context, n int) {
 	h.t.Helper()
 	h.startPending(ctx, "i-0")
 	it := h.item("i#i-0", "i")
 	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }
-	it["status"], it["attention"], it["blockedBy"], it["diagnosis"] = s("Blocked"), s("blocked"), s(build), s(`{"type":"nondeterminism","message":"m"}`)
+	it["status"], it["attention"], it["blockedBy"], it["diagnosis"] = s("Blocked"), s("blocked"), s("bad"), s(`{"type":"nondeterminism","message":"m"}`)
 	for i := range n {
 		it["pk"] = s(fmt.Sprint("i#i-", i))
 		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {

@@ -20,7 +20,7 @@ func (h *hub) wrongLook(by time.Duration) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	k := dispatch.NewTimekeeper(dispatch.Options{Provider: p, Clock: clock})
+	k := must(dispatch.NewTimekeeper(p, &dispatch.TimekeeperOptions{Clock: clock}))
 	if _, err := k.Watch(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
@@ -65,7 +65,7 @@ func TestR21AClockThatWasAheadKeepsNothingForLonger(t *testing.T) {
 		time.Sleep(12 * days)
 		h.watch()
 		h.wantNone("a")
-		h.putBlocked(ctx, 3, "bad")
+		h.putBlocked(ctx, 3)
 		h.orchestrator(registry(), "mended")
 		h.wrongLook(300 * days)
 		h.wantWoken(3, "after a look from the future")

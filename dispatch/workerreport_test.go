@@ -33,7 +33,7 @@ func (f *floor) reports() (n int) {
 func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		k := dispatch.NewTimekeeper(dispatch.Options{Provider: f.Provider, HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))})
+		k := must(dispatch.NewTimekeeper(f.Provider, &dispatch.TimekeeperOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))}))
 		c := client.New(f.Provider)
 		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
 		look := func() (lines int, pending client.PendingItem) {
@@ -133,6 +133,7 @@ func TestAWorkerReportsNowAndThen(t *testing.T) {
 		if n := f.reports(); n < 2+11 || n > 2+13 {
 			t.Errorf("%d reports with an hour of a long one besides", n)
 		}
+		time.Sleep(time.Second) // a report may be under way
 		before := f.reports()
 		time.Sleep(24 * time.Hour)
 		if n := f.reports(); n != before {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/examples"
+	"github.com/perdure/perdure/internal/registry"
 )
 
 // Every example is in what the functions deploy, and no two share a name: that would panic.
@@ -11,7 +12,7 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	r := examples.Registry()
 	for _, name := range []string{"fulfil-order", "ship-order", "count-words", "approve", "keep-tally", "subscribe", "send-letters"} {
-		if _, ok := r.Orchestration(name, ""); !ok {
+		if _, ok := (*registry.Registry)(r).Orchestration(name, ""); !ok {
 			t.Errorf("%q is not registered", name)
 		}
 	}

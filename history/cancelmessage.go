@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// MaxCancelMessageBytes bounds the message of a cancel: who cancels says why, and each activity that sees it is told.
+// MaxCancelMessageBytes bounds the message of a cancel, which is passed to each cancelled activity.
 const MaxCancelMessageBytes = 4 << 10
 
-// CutCancelMessage is a message of a cancel within MaxCancelMessageBytes: one that is longer is cut between characters, and says how many bytes
-// are missing. A message that was cut is left as it is.
+// CutCancelMessage cuts a message of a cancel to MaxCancelMessageBytes, between characters, and appends how many bytes
+// are missing. It leaves a message that was cut before as it is.
 func CutCancelMessage(s string) string { return CutMessage(s, MaxCancelMessageBytes) }
 
-// CutMessage is CutCancelMessage within so many bytes; the mark that says so is always there.
+// CutMessage is CutCancelMessage with a limit of its own; the mark of a cut is always whole.
 func CutMessage(s string, most int) string {
 	if len(s) <= most {
 		return s

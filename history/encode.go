@@ -19,8 +19,8 @@ func Encode(events []Event) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads what Encode wrote, in this release or an earlier one. Fields it does not know are passed over; a kind it
-// does not know is an error, since replaying around it would not be the same history.
+// Decode reads what Encode wrote, in this release or an earlier one. It ignores fields that it does not know. A kind
+// that it does not know is an error, since a replay without the event would not be the same history.
 func Decode(b []byte) ([]Event, error) {
 	var events []Event
 	if err := json.Unmarshal(b, &events); err != nil {
@@ -34,7 +34,7 @@ func Decode(b []byte) ([]Event, error) {
 	return events, nil
 }
 
-// Log joins runs of events into one history and checks that the ids have no gap and nothing follows an end.
+// Log joins runs of events into one history, and checks that the ids have no gap and that no event follows an end.
 func Log(runs ...[]Event) ([]Event, error) {
 	n := 0
 	for _, run := range runs {

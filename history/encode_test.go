@@ -35,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// drawEvent fills every field with anything that is valid.
+// drawEvent fills every field with an arbitrary valid value.
 func drawEvent(t *rapid.T) history.Event {
 	id := rapid.Int64Range(2, 1<<62).Draw(t, "id")
 	e := history.Event{
@@ -45,6 +45,7 @@ func drawEvent(t *rapid.T) history.Event {
 		Number: rapid.Int64().Draw(t, "number"), Attempt: rapid.Int().Draw(t, "attempt"), StartToCloseMs: rapid.Int64().Draw(t, "ms"),
 		Input: drawPayload(t), Result: drawPayload(t), Output: drawPayload(t), Data: drawPayload(t), Value: drawPayload(t), CustomStatus: drawPayload(t),
 		Reason: drawString(t), Message: drawString(t), RequestedBy: drawString(t), Error: drawFailure(t, 3),
+		TraceParent: rapid.SampledFrom([]history.TraceParent{"", traced}).Draw(t, "traced"),
 	}
 	if rapid.Bool().Draw(t, "timed") {
 		at := drawTime(t)
@@ -74,7 +75,7 @@ func drawTime(t *rapid.T) time.Time {
 	return time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 }
 
-// drawPayload makes documents as encoding/json writes them: that is how they come back.
+// drawPayload makes documents as encoding/json writes them, since that is how they are read back.
 func drawPayload(t *rapid.T) history.Payload {
 	v := rapid.SampledFrom([]any{
 		nil, 1, "<&>", map[string]any{"ref": "r", "sha256": "s", "bytes": 1}, map[string]any{"inline": nil}, []any{}, drawString(t),
@@ -169,7 +170,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// segment is what an ordinary turn with some fan-out writes.
+// segment is the segment of an ordinary turn with some fan-out.
 func segment() []history.Event {
 	events := []history.Event{{ID: 11, Kind: history.TurnStarted, Time: noon, Version: "1.0", BuildID: "b-1"}}
 	for id := int64(12); id <= 22; id++ {
@@ -207,7 +208,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(segment())), "ns/event")
 }
 
-// A field that the encoder forgets would be lost without a word.
+// A field that the encoder forgets would be lost silently.
 func TestEveryFieldIsWritten(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

@@ -62,13 +62,15 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 	}
 }
 
-// Replay compares what is no input and no mark: moving a kind from one side to the other breaks running instances.
+// Replay compares events that are neither input nor mark: moving a kind from one side to the other breaks running
+// instances.
 func TestInputsAndDecisions(t *testing.T) {
 	t.Parallel()
 	inputs := map[history.Kind]bool{
 		history.ActivityRetryScheduled: true, history.ActivityCompleted: true, history.ActivityFailed: true, history.TimerFired: true,
 		history.OutputFailed: true, history.SubOrchestrationCompleted: true, history.SubOrchestrationFailed: true,
-		history.SubOrchestrationCancelFailed: true, history.ExternalEventRaised: true, history.CancelRequested: true, history.OrchestrationTerminated: true,
+		history.SubOrchestrationCancelFailed: true, history.ExternalEventRaised: true,
+		history.ExternalEventDelivered: true, history.ExternalEventUndelivered: true, history.CancelRequested: true, history.OrchestrationTerminated: true,
 	}
 	for _, k := range history.Kinds() {
 		e := history.Event{Kind: k, RequestedBy: history.RequestedByBody}

@@ -1,7 +1,12 @@
 package history
 
-// The types of failures that the engine itself makes. An error of a user's program travels under the name of its Go type,
-// or what its ErrorType method says.
+import (
+	"slices"
+	"strings"
+)
+
+// The types of failures that the engine itself makes. The Type of an error of a user's program is the name of its Go
+// type, or the result of its ErrorType method.
 const (
 	// TypeError is an error that has no type of its own, as errors.New makes it.
 	TypeError = "error"
@@ -11,29 +16,60 @@ const (
 	TypeGoexit = "goexit"
 	// TypeTimeout is an attempt or scope that ran out of time.
 	TypeTimeout = "timeout"
-	// TypeCancelled is something that was cancelled; Reason says why.
+	// TypeCancelled is something that was cancelled; Reason has the reason.
 	TypeCancelled = "cancelled"
 	// TypeTerminated is an instance that was terminated.
 	TypeTerminated = "terminated"
-	// TypeNondeterminism is code that parts from its history; Expected and Got say where.
+	// TypeNondeterminism is code that deviates from its history; Expected and Got show where.
 	TypeNondeterminism = "nondeterminism"
-	// TypeUnregistered is an orchestration, or something that it called, which the build does not know.
+	// TypeUnregistered is an orchestration, or something that it called, which the build does not have.
 	TypeUnregistered = "unregistered"
-	// TypeBlockedOutside is code that does not come back, TypeForeignGoroutine code that calls from a goroutine of its own.
+	// TypeBlockedOutside is code that blocks outside the engine and does not return; TypeForeignGoroutine is code that
+	// calls from a goroutine of its own.
 	TypeBlockedOutside   = "blocked_outside"
 	TypeForeignGoroutine = "foreign_goroutine"
-	// TypeNotFound is a cancellation of an instance that is not there, TypeOver of one that has ended.
+	// TypeNotFound is a cancellation of an instance that does not exist, TypeOver of one that has ended.
 	TypeNotFound = "not_found"
 	TypeOver     = "over"
 	// TypeAlreadyExists is a start of an instance id that is in use.
 	TypeAlreadyExists = "already_exists"
-	// TypePoison is code that took its process down whenever it ran, or a message that was delivered too often.
+	// TypeOutcomeLost is a child whose outcome is not known any more: it was purged before that had reached its parent, or nothing is
+	// left that tells whether it has run.
+	TypeOutcomeLost = "outcome_lost"
+	// TypePoison is code that killed its process whenever it ran, or a message that was delivered too often.
 	TypePoison = "poison"
 	// TypeCorrupt is a history that cannot be read.
 	TypeCorrupt = "corrupt"
 	// TypePayloadTooLarge is an input or result over the limit.
 	TypePayloadTooLarge = "payload_too_large"
-	// TypeEncode is an input or result that is no JSON; TypeDecode is one that does not fit its Go type.
+	// TypeEncode is an input or result that is not JSON; TypeDecode is one that does not fit its Go type.
 	TypeEncode = "encode"
 	TypeDecode = "decode"
 )
+
+// Clone returns a copy that shares nothing with a failure. It returns nil for nil.
+func (f *Failure) Clone() *Failure {
+	if f == nil {
+		return nil
+	}
+	c := *f
+	c.Cause = f.Cause.Clone()
+	c.Joined = slices.Clone(f.Joined)
+	return &c
+}
+
+// Cut returns the part of a failure that is kept where there is no room for all of it: its type, its reason and the
+// first bytes of its message, and the same of as many of its causes. It returns nil for nil.
+func (f *Failure) Cut(bytes, causes int) *Failure {
+	if f == nil {
+		return nil
+	}
+	c := &Failure{Type: f.Type, Message: f.Message, Reason: f.Reason, NonRetryable: f.NonRetryable}
+	if len(c.Message) > bytes {
+		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"
+	}
+	if causes > 0 {
+		c.Cause = f.Cause.Cut(bytes, causes-1)
+	}
+	return c
+}

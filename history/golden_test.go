@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Golden files are what earlier releases have written: -update adds those that are missing and changes none.
+// Golden files hold what earlier releases have written: -update adds missing ones and changes none.
 var update = flag.Bool("update", false, "write golden files that are missing")
 
 func TestGolden(t *testing.T) {

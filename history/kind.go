@@ -1,6 +1,6 @@
 package history
 
-// Kind says what an event is. The strings are the wire format.
+// Kind is the kind of an event. The strings are the wire format.
 type Kind string
 
 // The kinds of events.
@@ -36,7 +36,12 @@ const (
 	ExternalEventSubscribed Kind = "ExternalEventSubscribed"
 	ExternalEventRaised     Kind = "ExternalEventRaised"
 
-	// What else the body decides.
+	// External events that the orchestration raises in another instance.
+	ExternalEventSent        Kind = "ExternalEventSent"
+	ExternalEventDelivered   Kind = "ExternalEventDelivered"
+	ExternalEventUndelivered Kind = "ExternalEventUndelivered"
+
+	// Other decisions of the body.
 	SideEffectRecorded Kind = "SideEffectRecorded"
 	CustomStatusSet    Kind = "CustomStatusSet"
 	VersionMarked      Kind = "VersionMarked"
@@ -53,10 +58,11 @@ const (
 	OrchestrationContinuedAsNew Kind = "OrchestrationContinuedAsNew"
 )
 
-// traits says what the engine must know of a kind. Every kind has its row; a kind without one is of a later release.
+// traits are the properties of a kind that the engine uses. Every kind has its row; a kind without one is of a later
+// release.
 type traits struct {
-	input    bool // comes from outside; what is neither input nor mark is a decision that replay compares
-	sourced  bool // names the event it is about
+	input    bool // comes from outside; an event that is neither input nor mark is a decision that replay compares
+	sourced  bool // names the events it concerns
 	terminal bool // nothing follows it in this execution
 }
 
@@ -65,14 +71,14 @@ func (k Kind) traits() (traits, bool) {
 	case OrchestrationStarted, TurnStarted, InputsParked:
 		return traits{}, true
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
-		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed:
+		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered:
 		return traits{input: true, sourced: true}, true
 	case ExternalEventRaised, CancelRequested:
 		return traits{input: true}, true
 	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested:
 		return traits{sourced: true}, true
 	case ActivityScheduled, TimerCreated, SubOrchestrationScheduled, DetachedOrchestrationScheduled,
-		ExternalEventSubscribed, SideEffectRecorded, CustomStatusSet, VersionMarked:
+		ExternalEventSubscribed, ExternalEventSent, SideEffectRecorded, CustomStatusSet, VersionMarked:
 		return traits{}, true
 	case OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationContinuedAsNew:
 		return traits{terminal: true}, true
@@ -95,7 +101,7 @@ func (k Kind) Terminal() bool {
 	return t.terminal
 }
 
-// Sourced reports whether an event of this kind names the events it is about, in SourceEventID or SourceEventIDs.
+// Sourced reports whether an event of this kind names the events it concerns, in SourceEventID or SourceEventIDs.
 func (k Kind) Sourced() bool {
 	t, _ := k.traits()
 	return t.sourced
@@ -110,6 +116,7 @@ func Kinds() []Kind {
 		SubOrchestrationScheduled, SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelRequested, SubOrchestrationCancelFailed, DetachedOrchestrationScheduled,
 		OutputFailed,
 		ExternalEventSubscribed, ExternalEventRaised,
+		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
 		CancelRequested, InputsParked,
 		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,

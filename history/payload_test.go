@@ -37,7 +37,7 @@ func TestInlineDocumentsComeBack(t *testing.T) {
 	}
 }
 
-// canonical is the document without spacing and needless escapes.
+// canonical returns the document without spacing and unneeded escapes.
 func canonical(t *testing.T, doc []byte) string {
 	t.Helper()
 	var v any

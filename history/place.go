@@ -11,27 +11,29 @@ import (
 	"strings"
 )
 
-// Place is where the data of an external event lies in the history of its instance: in a committed event, which never changes.
-// A Reference to it is what later events have in the place of a copy.
+// Place is where the data of an external event is in the history of its instance: in a committed event, which never
+// changes. Later events have a Reference to it instead of a copy.
 type Place struct {
 	ExecutionID string
-	// Segment is the turn's, by which a store finds it, EventID the event.
+	// Segment is the turn's segment, by which a store finds it; EventID is the event.
 	Segment, EventID int64
-	// Field is PlaceInputs or PlaceCarried where the data is in that of the event's lists, at Index; empty: it is the event's own.
+	// Field is PlaceInputs or PlaceCarried where the data is in that list of the event, at Index; empty: it is the
+	// event's own.
 	Field string
 	Index int
 }
 
-// The lists of an event that external events lie in.
+// The lists of an event that hold external events.
 const (
 	PlaceInputs  = "inputs"
 	PlaceCarried = "carriedEvents"
 )
 
-// placePrefix tells that a reference is to a place in history.
+// placePrefix marks a reference to a place in history.
 const placePrefix = "x#"
 
-// String is the place as a Reference has it: x#<execution>/<segment>/<event>, and /<field>/<index> where it is in a list.
+// String returns the place as in a Reference: x#<execution>/<segment>/<event>, and /<field>/<index> where it is in a
+// list.
 func (p Place) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
@@ -40,7 +42,7 @@ func (p Place) String() string {
 	return s
 }
 
-// ParsePlace is the reverse of String.
+// ParsePlace is the inverse of String.
 func ParsePlace(ref string) (p Place, err error) {
 	parts := strings.Split(strings.TrimPrefix(ref, placePrefix), "/")
 	numbers := slices.Clone(parts[1:])
@@ -58,7 +60,11 @@ func ParsePlace(ref string) (p Place, err error) {
 			return Place{}, fmt.Errorf("history: %q is no place in a history: %q is not a number", ref, s)
 		}
 	}
-	p.ExecutionID, p.Segment, p.EventID, p.Index = parts[0], n[0], n[1], int(n[2])
+
+	p.ExecutionID = parts[0]
+	p.Segment = n[0]
+	p.EventID = n[1]
+	p.Index = int(n[2])
 	return p, nil
 }
 
@@ -69,8 +75,8 @@ func (p Place) Refer(doc json.RawMessage) Payload {
 	return Refer(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
 }
 
-// Find returns what lies at the place among the events of its segment, or of its whole execution. ok is false when there is no such
-// event.
+// Find returns the data at the place among the events of its segment, or of its whole execution. ok is false when there
+// is no such event.
 func (p Place) Find(events []Event) (data Payload, ok bool) {
 	for i := range events {
 		e := &events[i]
@@ -90,7 +96,7 @@ func (p Place) Find(events []Event) (data Payload, ok bool) {
 	return nil, false
 }
 
-// Check tells whether a document is the one that is referred to.
+// Check returns an error unless a document is the one that is referred to.
 func (r Reference) Check(doc json.RawMessage) error {
 	sum := sha256.Sum256(doc)
 	if got := hex.EncodeToString(sum[:]); got != r.SHA256 || int64(len(doc)) != r.Bytes {
@@ -99,7 +105,7 @@ func (r Reference) Check(doc json.RawMessage) error {
 	return nil
 }
 
-// compacted is a document as encoding writes it.
+// compacted returns a document as encoding writes it.
 func compacted(doc []byte) []byte {
 	if !bytes.ContainsAny(doc, " \t\r\n") {
 		return doc
@@ -107,8 +113,8 @@ func compacted(doc []byte) []byte {
 	return appendCompact(nil, doc)
 }
 
-// Raised calls f with each payload of external events in an event, its own and those in its lists, and where it lies in it: f
-// may replace it.
+// Raised calls f with each payload of external events in an event, its own and those in its lists, and with its field
+// and index: f may replace it.
 func (e *Event) Raised(f func(field string, index int, data *Payload)) {
 	if e.Kind == ExternalEventRaised {
 		f("", 0, &e.Data)

@@ -37,7 +37,7 @@ func TestWhatIsNoPlaceIsAnError(t *testing.T) {
 	}
 }
 
-// A document is found where a reference says that it lies, once it has been written and read, whatever it looked like before.
+// A document is found at its reference once it has been written and read, whatever its form before.
 func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	t.Parallel()
 	docs := []json.RawMessage{

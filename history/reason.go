@@ -1,9 +1,11 @@
 package history
 
-// ReasonInstanceDeleted is why what a deleted instance left outstanding is cancelled. Like all reasons it is part of the format.
+// ReasonInstanceDeleted is the reason for which what a deleted instance left outstanding is cancelled. Like all reasons
+// it is part of the format.
 const ReasonInstanceDeleted = "instance_deleted"
 
-// TerminalReason is why what is outstanding is cancelled when an execution ends with an event of that kind.
+// TerminalReason returns the reason for which what is outstanding is cancelled when an execution ends with an event of
+// that kind.
 func TerminalReason(end Kind) string {
 	switch end {
 	case OrchestrationCompleted:

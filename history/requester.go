@@ -5,12 +5,13 @@ import (
 	"unicode"
 )
 
-// MaxRequesterBytes bounds who asked for something, in bytes: no ARN is longer.
+// MaxRequesterBytes bounds the name of a requester, in bytes: no ARN is longer.
 const MaxRequesterBytes = 2048
 
-// Requester is the name of a caller as history has it: an ARN, or whatever a program calls itself. What the engine says of itself nobody can
-// be called: that is RequestedByClient. Text that is not UTF-8, or has control characters, is without those; a longer one than MaxRequesterBytes is cut.
-// Empty stays empty: nobody knows.
+// Requester returns the name of a caller as history has it: an ARN, or the name that a program has set for itself. The
+// names that the engine uses for itself are not available to callers: they become RequestedByClient. Control characters
+// and text that is not UTF-8 are removed; a name longer than MaxRequesterBytes is cut. An empty name, of a caller that
+// is not known, stays empty.
 func Requester(name string) string {
 	if name == RequestedByBody || name == RequestedByEngine || strings.HasPrefix(name, RequestedByParent) {
 		return RequestedByClient

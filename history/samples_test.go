@@ -68,6 +68,9 @@ func samples() []sample {
 		with(one(history.OutputFailed, 3), "sourceEventId error", func(e *history.Event) { e.Error = failed }),
 		with(one(history.ExternalEventSubscribed, 0), "name", func(e *history.Event) { e.Name = "approved" }),
 		with(one(history.ExternalEventRaised, 0), "name eventId data", func(e *history.Event) { e.Name, e.EventID, e.Data = "approved", "e-1", in }),
+		with(one(history.ExternalEventSent, 0), "name instanceId data", func(e *history.Event) { e.Name, e.InstanceID, e.Data = "approved", "other", in }),
+		with(one(history.ExternalEventDelivered, 3), "sourceEventId", func(*history.Event) {}),
+		with(one(history.ExternalEventUndelivered, 3), "sourceEventId error", func(e *history.Event) { e.Error = failed }),
 		with(one(history.SideEffectRecorded, 0), "value", func(e *history.Event) { e.Value = in }),
 		with(one(history.CustomStatusSet, 0), "customStatus", func(e *history.Event) { e.CustomStatus = in }),
 		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.Change, e.Version = "new-carrier", "2" }),
@@ -89,9 +92,25 @@ func samples() []sample {
 // alice is a caller.
 const alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
-// grown has events with fields that came after the first release had written the golden file of their kind. Each has a file of its own.
+// grown has events with fields that were added after the first release had written the golden file of their kind. Each
+// has a file of its own.
 func grown() map[string]sample {
 	return map[string]sample{
+		"ExternalEventRaised-sent": {
+			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "01JPARENT:7", Data: in, Parent: parent},
+			"name eventId data parent",
+		},
+		"OrchestrationCompleted-unheard": {
+			history.Event{
+				ID: 9, Kind: history.OrchestrationCompleted, Time: noon, Output: out,
+				Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "approved", EventID: "01JPARENT:7", Parent: parent}},
+			}, "output inputs",
+		},
+		"DetachedOrchestrationScheduled-later": {
+			history.Event{
+				ID: 9, Kind: history.DetachedOrchestrationScheduled, Time: noon, Name: "audit", InstanceID: "other", StartID: "start", Input: in, StartAt: &later,
+			}, "name instanceId startId input startAt",
+		},
 		"ActivityScheduled-limits": {
 			history.Event{
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
@@ -115,6 +134,11 @@ func grown() map[string]sample {
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, Cancel: &history.CancelNote{Wait: true},
 			}, "name queue input cancel",
 		},
+		"ActivityScheduled-fair": {
+			history.Event{
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, FairnessKey: "tenant-7",
+			}, "name queue input fairnessKey",
+		},
 		"ActivityCompleted-ended": {
 			history.Event{
 				ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Attempt: 1, Result: out,
@@ -126,6 +150,11 @@ func grown() map[string]sample {
 				ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Attempt: 1,
 				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested"}, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &later},
 			}, "sourceEventId error attempt cancel",
+		},
+		"OutputFailed-ended": {
+			history.Event{
+				ID: 9, Kind: history.OutputFailed, Time: noon, SourceEventID: 3, Error: failed, Cancel: &history.CancelNote{Ended: history.EndReturned},
+			}, "sourceEventId error cancel",
 		},
 		"SubOrchestrationScheduled-waits": {
 			history.Event{
@@ -152,6 +181,12 @@ func grown() map[string]sample {
 		"OrchestrationStarted-by": {
 			history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 1, RequestedBy: alice}, "name startId number requestedBy",
 		},
+		"OrchestrationStarted-traced": {
+			history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 1, TraceParent: traced}, "name startId number traceparent",
+		},
+		"TurnStarted-traced": {
+			history.Event{ID: 2, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", TraceParent: traced}, "version buildId traceparent",
+		},
 		"ExternalEventRaised-by": {
 			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: history.Payload("1"), RequestedBy: alice}, "name eventId data requestedBy",
 		},
@@ -164,7 +199,7 @@ func grown() map[string]sample {
 	}
 }
 
-// referred is data that lies elsewhere in the history of its instance.
+// referred is data that is stored elsewhere in the history of its instance.
 func referred(field string) history.Payload {
 	return history.Place{ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3)}.Refer([]byte(in))
 }

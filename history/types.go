@@ -9,7 +9,7 @@ import (
 // Range is a run of event ids, both ends included. On the wire it is the pair [first,last].
 type Range struct{ First, Last int64 }
 
-// AppendID packs one more id: one that follows the last makes its run longer.
+// AppendID adds an id: one that follows the last extends its range.
 func AppendID(rs []Range, id int64) []Range {
 	if n := len(rs); n > 0 && rs[n-1].Last+1 == id {
 		rs[n-1].Last = id
@@ -32,30 +32,33 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	if len(pair) != 2 {
 		return fmt.Errorf("history: range: %d numbers instead of 2", len(pair))
 	}
-	r.First, r.Last = pair[0], pair[1]
+	r.First = pair[0]
+	r.Last = pair[1]
 	return nil
 }
 
-// Failure is an error as it travels: between functions, in history, to a client.
+// Failure is an error as it is passed between functions, in history, and to a client.
 type Failure struct {
-	// Type names the error for RetryPolicy.NonRetryable and for programs; see TypeXxx for the engine's own.
+	// Type names the error for RetryPolicy.NonRetryable and for programs; TypeXxx are the engine's own.
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
-	// Ended is how something really ended whose cancel was waited for: one of the EndXxx. Empty where nobody waited.
+	// Ended is how something really ended whose cancel was waited for: one of the EndXxx. Empty where it was not waited
+	// for.
 	Ended        string   `json:"ended,omitempty"`
 	NonRetryable bool     `json:"nonRetryable,omitempty"`
 	Cause        *Failure `json:"cause,omitempty"`
-	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause: for RetryPolicy.NonRetryable, for
-	// which the order of errors that are joined does not count. At most MaxJoined.
+	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause. They serve
+	// RetryPolicy.NonRetryable, for which the order of joined errors does not matter. At most MaxJoined.
 	Joined []string `json:"joined,omitempty"`
-	// Expected, Got and EventID tell both sides of a nondeterminism: what history holds, what the code asked for, and where.
+	// Expected, Got and EventID describe a nondeterminism: what history holds, what the code asked for, and where.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	EventID  int64  `json:"eventId,omitempty"`
 }
 
-// Types are the types of the errors in a failure: its own, those of its causes, and those that were joined to them. Some may come twice.
+// Types yields the types of the errors in a failure: its own, those of its causes, and those that were joined to them.
+// A type may occur twice.
 func (f *Failure) Types() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for ; f != nil; f = f.Cause {
@@ -81,18 +84,18 @@ type RetryPolicy struct {
 	MaxIntervalMs      int64    `json:"maxIntervalMs,omitempty"`
 	BackoffCoefficient float64  `json:"backoffCoefficient,omitempty"`
 	NonRetryable       []string `json:"nonRetryable,omitempty"`
-	// Jitter is the part of each interval that is left to chance, up to 1. 0 is none: so it is in histories from before there was any.
+	// Jitter is the random part of each interval, up to 1. 0 is none, as in histories from before there was jitter.
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-// Parent is who waits for a sub-orchestration, and for which of its events.
+// Parent is the instance that waits for a sub-orchestration, and the event that scheduled it.
 type Parent struct {
 	InstanceID  string `json:"instanceId"`
 	ExecutionID string `json:"executionId"`
 	EventID     int64  `json:"eventId"`
 }
 
-// CarriedEvent is an external event that no execution has observed yet, handed on by continue-as-new.
+// CarriedEvent is an external event that no execution has received yet, passed on by continue-as-new.
 type CarriedEvent struct {
 	Name    string  `json:"name"`
 	EventID string  `json:"eventId"`

@@ -130,6 +130,9 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, jobs, `{"operation":"purge","all":true}`, nil, down},
 		{post, jobs, `{"operation":"purge","all":true}`, nil, refused},
 	}
+	lease := `{"visibilityTimeout":60,"leases":` + leases(1) + `}`
+	requests = append(requests, request{post, renew, lease, nil, nil}, request{post, renew, `{}`, nil, nil}, request{post, renew, `{"leases":` + strings.Repeat(" ", 300<<10) + `[]}`, nil, nil},
+		request{post, renew, lease, text, nil}, request{post, renew, lease, nil, down}, request{post, renew, lease, nil, refused})
 	for target, method := range map[string]string{jobs: get, aJob: get, aJob + "/cancel": post} {
 		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down}, request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
 	}
@@ -159,7 +162,44 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	h := standing(t)
 	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.Inline([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
+	for _, a := range deadLetterAnswers(t, down, refused) {
+		see(a)
+	}
 	wantSeen(t, answers, codes)
+}
+
+// deadLetterAnswers makes each call about dead letters, and makes it fail.
+func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
+	t.Helper()
+	const everyone = `{"all":true}`
+	h := withLetters(t)
+	h.Bury("default", "corrupt: for now", "{}")
+	one := h.Bury(provider.QueueInbox, "later: field", strings.Repeat("\u0001", 1<<20))
+	other := h.Bury(provider.QueueInbox, "poison: it dies", "{}")
+	reads := []string{"/v1/dead-letters", deadInbox, deadInbox + "/" + other}
+	orders := []string{deadDefault + "/redrive", deadDefault + "/drop"}
+	for _, failure := range append(failures, nil) {
+		h.FailLetters(failure)
+		for _, target := range reads {
+			all = append(all, h.call(t, http.MethodGet, target, ""), h.call(t, http.MethodGet, target+"?a=1", ""))
+		}
+		for _, target := range orders {
+			all = append(all, h.call(t, http.MethodPost, target, everyone))
+		}
+	}
+	all = append(all, h.call(t, http.MethodGet, deadInbox+"/"+one, ""), h.call(t, http.MethodGet, deadInbox+"/nobody", ""))
+	for _, target := range orders {
+		all = append(all, h.call(t, http.MethodPost, target, "{}"), h.call(t, http.MethodPost, target, everyone, "Content-Type", "text/plain"), h.call(t, http.MethodPost, target, strings.Repeat(" ", 300<<10)))
+	}
+
+	without := setup(t)
+	for _, target := range reads {
+		all = append(all, without.call(t, http.MethodGet, target, ""))
+	}
+	for _, target := range orders {
+		all = append(all, without.call(t, http.MethodPost, target, everyone))
+	}
+	return all
 }
 
 func wantSeen(t *testing.T, answers, codes map[string]bool) {

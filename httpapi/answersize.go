@@ -6,54 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"unicode/utf8"
 )
 
 // answerLimit is how much of a Lambda's answer a body may take: the answer is JSON of at most 6 MB in which the body is a string. What is kept
 // back is for the status and the headers. Where no Lambda answers the limit is the same, so that a caller sees the same pages everywhere.
 const answerLimit = 6<<20 - 64<<10
 
-// wireSize is how many bytes a body takes in a Lambda's answer, as encoding/json writes it, which the runtime uses without escapes for HTML:
-// a quote or a backslash takes two, another control character six.
+// wireSize is how many bytes a body takes in a Lambda's answer: as a string of JSON, as encode writes it, and the runtime does.
 func wireSize(body []byte) int {
-	size := len(`""`)
-	for i := 0; i < len(body); {
-		c := body[i]
-		if c < utf8.RuneSelf {
-			size += wireSizes[c]
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(body[i:])
-		if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' {
-			size += escaped
-		} else {
-			size += n
-		}
-		i += n
-	}
-	return size
+	doc, _ := encode(string(body)) // any string can be encoded
+	return len(doc) - len("\n")
 }
 
-// escaped is the size of an escape such as \u2028.
-const escaped = 6
-
-// wireSizes are the sizes of the characters of ASCII in a string of JSON.
-var wireSizes = func() (sizes [utf8.RuneSelf]int) {
-	for c := range sizes {
-		switch {
-		case c == '"', c == '\\', c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
-			sizes[c] = 2
-		case c < ' ':
-			sizes[c] = escaped
-		default:
-			sizes[c] = 1
-		}
-	}
-	return sizes
-}()
-
-// errAnswerTooLarge answers for what no answer holds, and says how to get it.
+// errAnswerTooLarge is the error for what no answer can hold, with the way to get it.
 func errAnswerTooLarge(field, what string, size int, instead string) error {
 	return &problem{
 		Status: http.StatusUnprocessableEntity, Code: codeAnswerTooLarge, Field: field,

@@ -19,4 +19,5 @@ func (h *handler) asked(r *http.Request, operation, subject, id string) {
 const (
 	ofInstance = "instance"
 	ofJob      = "job"
+	ofQueue    = "queue"
 )

@@ -33,6 +33,7 @@ func TestBadInput(t *testing.T) {
 	notJSON := want{http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Type"}
 	nobody := want{http.StatusNotFound, "instance_not_found", "instanceId"}
 	noRoute := want{http.StatusNotFound, "no_such_route", ""}
+	slashed := want{http.StatusBadRequest, "no_such_route", "path"}
 	method := want{http.StatusMethodNotAllowed, "method_not_allowed", ""}
 	secretBody := `{"input":"` + secret + `"}`
 	for name, tt := range map[string]struct {
@@ -47,8 +48,8 @@ func TestBadInput(t *testing.T) {
 		"id with a C1 control":     {post, hello, `{"instanceId":"` + secret + `\u0085"}`, nil, bad("instanceId")},
 		"id that is not UTF-8":     {post, hello, "{\"instanceId\":\"\xff\"}", nil, bad("body")},
 		"empty id in a path":       {get, "/v1/instances/~", "", nil, bad("instanceId")},
-		"no id in a path":          {get, "/v1/instances//history", "", nil, noRoute},
-		"id with / unescaped":      {get, "/v1/instances/a/b", "", nil, noRoute},
+		"no id in a path":          {get, "/v1/instances//history", "", nil, slashed},
+		"id with / unescaped":      {get, "/v1/instances/a/b", "", nil, slashed},
 		"id with / of nobody":      {get, "/v1/instances/" + inPath("a/b"), "", nil, nobody},
 		"id with # of nobody":      {get, "/v1/instances/" + inPath("#"), "", nil, nobody},
 		"long id in a path":        {get, "/v1/instances/" + inPath(x(1025)), "", nil, bad("instanceId")},
@@ -80,6 +81,7 @@ func TestBadInput(t *testing.T) {
 		"key too long":               {post, hello, `{}`, []string{"Idempotency-Key", secret + x(251)}, bad("Idempotency-Key")},
 		"empty key":                  {post, hello, `{}`, []string{"Idempotency-Key", ""}, bad("Idempotency-Key")},
 		"two keys":                   {post, hello, `{}`, []string{"Idempotency-Key", secret, "Idempotency-Key", "b"}, bad("Idempotency-Key")},
+		"two keys as one":            {post, hello, `{}`, []string{"Idempotency-Key", secret + ",b"}, bad("Idempotency-Key")},
 		"key not UTF-8":              {post, hello, `{}`, []string{"Idempotency-Key", secret + "\xff"}, bad("Idempotency-Key")},
 
 		"negative delay":             {post, hello, `{"delay":"-1ns"}`, nil, bad("delay")},
@@ -104,6 +106,7 @@ func TestBadInput(t *testing.T) {
 		"event name with NUL":            {post, inUse + "/events/" + inPath("a\x00"), "1", nil, bad("event")},
 		"event name not base64url":       {post, inUse + "/events/~a*", "1", nil, bad("event")},
 		"event id too long":              {post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + x(251)}, bad("Idempotency-Key")},
+		"two event ids as one":           {post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + ", b"}, bad("Idempotency-Key")},
 		"event id empty":                 {post, inUse + "/events/e", "1", []string{"Idempotency-Key", ""}, bad("Idempotency-Key")},
 		"event id not UTF-8":             {post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + "\xff"}, bad("Idempotency-Key")},
 		"event id with a tab":            {post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + "\tx"}, bad("Idempotency-Key")},
@@ -155,7 +158,7 @@ func TestBadInput(t *testing.T) {
 		"query that cannot be read":      {get, inUse + "?a=" + secret + "%zz", "", nil, bad("query")},
 
 		"unknown route":           {get, "/v1/" + secret, "", nil, noRoute},
-		"unknown route of a post": {post, inUse + "/pause", secretBody, nil, noRoute},
+		"unknown route of a post": {post, inUse + "/pause", secretBody, nil, slashed},
 		"server-wide OPTIONS":     {http.MethodOptions, "*", "", nil, noRoute},
 		"unknown method":          {"FROB", inUse, "", nil, method},
 		"method of another call":  {post, inUse, secretBody, nil, method},

@@ -40,7 +40,7 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &problem{
-			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: "body",
+			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: fieldBody,
 			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
 		}
 	}
@@ -99,7 +99,7 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 		case name == "":
 			return bodyError("has a field without a name")
 		case !known:
-			return &provider.FieldError{Field: echo(name), Problem: "is no field of this call"}
+			return &provider.FieldError{Field: provider.Echo(name), Problem: "is no field of this call"}
 		case seen[name]:
 			return &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -122,10 +122,10 @@ func readField(d *json.Decoder, name string, into any) error {
 	err := d.Decode(into)
 	switch {
 	case errors.As(err, &wrong):
-		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("has a JSON %s where a %s belongs", echo(wrong.Value), jsonType(wrong.Type))}
+		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("has a JSON %s where a %s belongs", provider.Echo(wrong.Value), jsonType(wrong.Type))}
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return notJSON(d)
-	case err != nil: // a time says itself that it is none
+	case err != nil: // the error of a time explains itself
 		return &provider.FieldError{Field: name, Problem: mustBeTime}
 	default:
 		return nil
@@ -133,14 +133,23 @@ func readField(d *json.Decoder, name string, into any) error {
 }
 
 func jsonType(t reflect.Type) string {
-	if t.Kind() == reflect.Map {
+	switch t.Kind() {
+	case reflect.Map:
 		return "object"
+	case reflect.Slice:
+		return "list"
+	case reflect.Int64:
+		return "whole number"
+	default:
+		return t.Kind().String()
 	}
-	return t.Kind().String()
 }
 
 func notJSON(d *json.Decoder) error {
 	return bodyError(fmt.Sprintf("is not JSON from byte %d on", d.InputOffset()))
 }
 
-func bodyError(what string) error { return &provider.FieldError{Field: "body", Problem: what} }
+// fieldBody is the field of what is wrong with a body as a whole.
+const fieldBody = "body"
+
+func bodyError(what string) error { return &provider.FieldError{Field: fieldBody, Problem: what} }

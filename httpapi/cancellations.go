@@ -39,7 +39,7 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 		return err
 	}
 	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.CancellationPage, error) {
-		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), limit, query.Get(paramCursor))
+		return h.client.CancellationsPage(ctx, id, query.Get(paramExecution), client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
 	}, func(p client.CancellationPage) (any, []client.Cancellation) {
 		items := p.Items
 		p.Items = nil

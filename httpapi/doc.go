@@ -1,5 +1,5 @@
 // Package httpapi is the HTTP API of a task hub: a net/http handler over a client, and the OpenAPI document that describes it.
 //
 // Requests and answers are JSON; a failed call answers an application/problem+json with a code, whether repeating it may
-// help, and the field at fault. The handler authenticates nobody: what stands before it does (API Gateway with IAM).
+// help, and the field at fault. The handler does not authenticate: what stands before it does (API Gateway with IAM).
 package httpapi

@@ -15,8 +15,8 @@ type Executions struct {
 }
 
 // NewExecutions is the answer that a page makes.
-func NewExecutions(instanceID string, p client.ExecutionPage) Executions {
-	return Executions{InstanceID: instanceID, Items: append([]client.Execution{}, p.Executions...), NextCursor: p.NextCursor}
+func NewExecutions(instanceID string, p client.Page[client.Execution]) Executions {
+	return Executions{InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor}
 }
 
 func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -28,7 +28,7 @@ func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.V
 	if err != nil {
 		return err
 	}
-	page, err := h.client.ExecutionsPage(r.Context(), id, int(limit), query.Get(paramCursor))
+	page, err := h.client.ExecutionsPage(r.Context(), id, client.Paging{Limit: int(limit), Cursor: query.Get(paramCursor)})
 	if err != nil {
 		return err
 	}

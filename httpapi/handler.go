@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,12 +28,17 @@ func WithClock(now func() time.Time) Option { return func(h *handler) { h.now = 
 
 // New makes the handler of the API over a client. Its paths begin with /v1.
 func New(c *client.Client, opts ...Option) http.Handler {
+	return newHandler(c, routes(), opts)
+}
+
+func newHandler(c *client.Client, routes []route, opts []Option) http.Handler {
 	h := &handler{client: c, log: slog.Default(), now: time.Now, mux: http.NewServeMux()} //nolint:forbidigo // the default clock
 	for _, opt := range opts {
 		opt(h)
 	}
+	h.answers = answers{h.log}
 	byPath := map[string]endpoint{}
-	for _, r := range routes() {
+	for _, r := range routes {
 		if byPath[r.path] == nil {
 			byPath[r.path] = endpoint{}
 		}
@@ -41,15 +47,16 @@ func New(c *client.Client, opts ...Option) http.Handler {
 	for p, e := range byPath {
 		h.mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
 	}
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.answerError(w, r, errNoRoute) })
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.answers.fail(w, r, noRoute(r.URL.EscapedPath())) })
 	return h
 }
 
 type handler struct {
-	client *client.Client
-	log    *slog.Logger
-	now    func() time.Time
-	mux    *http.ServeMux
+	client  *client.Client
+	log     *slog.Logger
+	answers answers
+	now     func() time.Time
+	mux     *http.ServeMux
 }
 
 // ServeHTTP implements http.Handler.
@@ -59,27 +66,27 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { //nolint:contextcheck // recovered has the request and its context
-		h.recovered(rec, r, recover())
+		h.answers.recovered(rec, r, recover())
 		h.log.InfoContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
 	}()
 	if p := r.URL.EscapedPath(); p != path.Clean(p) || p == "*" {
-		h.answerError(rec, r, errNoRoute) // the mux would redirect: an empty id would become another call. Of * it says nothing
+		h.answers.fail(rec, r, noRoute(p)) // the mux would redirect: an empty id would become another call; * has no path
 		return
 	} else if strings.Contains(strings.ToLower(p)+"/", "/%2f/") { // the mux takes it for no segment
-		h.answerError(rec, r, &provider.FieldError{Field: "path", Problem: "has / for an id, which travels as ~ and its base64url without padding: " + escapeID("/")})
+		h.answers.fail(rec, r, &provider.FieldError{Field: fieldPath, Problem: "has / for an id, which travels as ~ and its base64url without padding: " + escapeID("/")})
 		return
 	}
 	h.mux.ServeHTTP(rec, r)
 }
 
 // recovered answers for a handler that panicked. The stack is for the log alone.
-func (h *handler) recovered(w *recorder, r *http.Request, cause any) {
+func (a answers) recovered(w *recorder, r *http.Request, cause any) {
 	if cause == nil {
 		return
 	}
-	h.log.ErrorContext(r.Context(), "panic in a request", "route", r.Pattern, "cause", cause, "stack", string(debug.Stack()))
+	a.log.ErrorContext(r.Context(), "panic in a request", "route", r.Pattern, "cause", cause, "stack", string(debug.Stack()))
 	if w.status == 0 {
-		h.answer(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the request failed; the log says why"})
+		a.send(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the request failed; the log says why"})
 	}
 }
 
@@ -110,15 +117,18 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	rt, ok := e.route(r.Method)
 	if !ok {
 		w.Header().Set("Allow", e.allowed())
-		h.answerError(w, r, errMethod)
+		h.answers.fail(w, r, errMethod)
 		return
+	}
+	if trace := r.Header.Get("Traceparent"); trace != "" {
+		r = r.WithContext(perdure.WithTraceParent(r.Context(), trace))
 	}
 	query, err := parseQuery(r.URL.RawQuery, rt.query)
 	if err == nil {
 		err = rt.serve(h, w, r, query)
 	}
 	if err != nil {
-		h.answerError(w, r, err)
+		h.answers.fail(w, r, err)
 	}
 }
 
@@ -130,11 +140,11 @@ type route struct {
 }
 
 func routes() []route {
-	return []route{
+	return append([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
-		{http.MethodGet, "/v1/instances", []string{"status", "name", "startedAfter", paramLimit, paramCursor}, (*handler).list},
+		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
 		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramLimit}, (*handler).status},
-		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce}, (*handler).purge},
+		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
 		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, paramAfter, paramLimit}, (*handler).history},
@@ -147,7 +157,8 @@ func routes() []route {
 		{http.MethodGet, "/v1/jobs", nil, (*handler).jobs},
 		{http.MethodGet, "/v1/jobs/{jobId}", nil, (*handler).job},
 		{http.MethodPost, "/v1/jobs/{jobId}/cancel", nil, (*handler).cancelJob},
+		renewRoute(),
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
-	}
+	}, letterRoutes()...)
 }

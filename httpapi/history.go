@@ -41,14 +41,14 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request, query url.Valu
 	if id := query.Get(paramExecution); id != "" {
 		page.ExecutionID = id
 	}
-	if err := h.fill(r, &page, after, int(limit)); err != nil {
+	if err := fill(h, r, &page, after, int(limit)); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// fill adds events until the page is full, or an answer holds no more, and says where the next one begins if there is more.
-func (h *handler) fill(r *http.Request, page *historyPage, after int64, limit int) error {
+// fill adds events until the page is full, or an answer holds no more, and sets where the next page begins if there is one.
+func fill(h *handler, r *http.Request, page *historyPage, after int64, limit int) error {
 	last := after
 	room, err := roomBeside(historyPage{InstanceID: page.InstanceID, ExecutionID: page.ExecutionID, Next: math.MaxInt64})
 	if err != nil {

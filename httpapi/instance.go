@@ -85,6 +85,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set(headerType, "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller is gone: nobody is left to be told
+	_, _ = w.Write(body) // an error means that the caller is gone
 	return nil
 }

@@ -18,7 +18,7 @@ type Job struct {
 	Filter    client.Filter      `json:"filter"`
 	Force     bool               `json:"force"`
 	Message   string             `json:"message,omitempty"`
-	// RequestedBy is who has asked for it; empty where nobody knows.
+	// RequestedBy is the caller who asked for it; empty where it is not known.
 	RequestedBy string            `json:"requestedBy,omitempty"`
 	State       provider.JobState `json:"state"`
 	CreatedAt   time.Time         `json:"createdAt"`
@@ -38,7 +38,7 @@ func NewJob(j client.Job) Job {
 	}
 }
 
-// Jobs are a hub's jobs, the newest first. More says that there are older ones, which an answer does not hold.
+// Jobs are a hub's jobs, the newest first. More: there are older ones, which an answer does not hold.
 type Jobs struct {
 	Items []Job `json:"items"`
 	More  bool  `json:"more,omitempty"`
@@ -53,7 +53,7 @@ func NewJobs(jobs []client.Job) Jobs {
 	return all
 }
 
-// bulk begins a job, or says what it would match.
+// bulk begins a job, or answers what it would match.
 func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	b, dryRun, err := readBulk(w, r)
 	if err != nil {
@@ -78,15 +78,21 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun bool, err error) {
 	var filter json.RawMessage
 	err = readBody(w, r, map[string]any{
-		"operation": &b.Operation, "filter": &filter, "all": &b.All, paramForce: &b.Force, "message": &b.Message, "dryRun": &dryRun,
+		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, "message": &b.Message, "dryRun": &dryRun,
 	})
 	if err != nil || len(filter) == 0 {
 		return b, dryRun, err
 	}
 	f := &b.Filter
-	return b, dryRun, readObject(filter, map[string]any{
-		"name": &f.Name, "statuses": &f.Statuses, "tags": &f.Tags, "startedAfter": &f.StartedAfter, "startedBefore": &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
+	err = readObject(filter, map[string]any{
+		"name": &f.Name, fieldVersion: &f.Version, "parent": &f.Parent, "statuses": &f.Statuses, "tags": &f.Tags, fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
+	for name, t := range map[string]time.Time{fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore} {
+		if err == nil {
+			err = checkYear(name, t)
+		}
+	}
+	return b, dryRun, err
 }
 
 // noJob is the problem of a job that is not there.
@@ -98,7 +104,7 @@ func noJob(err error) error {
 }
 
 func (h *handler) jobs(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	jobs, err := h.client.Jobs(r.Context())
+	jobs, err := client.Collect(h.client.Jobs(r.Context()))
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,12 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestJobs(t *testing.T) {
@@ -23,6 +27,7 @@ func TestJobs(t *testing.T) {
 		`{"operation":"pause","all":true}`:                            "operation",
 		`{"operation":"purge","filter":{"statuses":["Running"]}}`:     "status",
 		`{"operation":"purge","filter":{"nam":"a"}}`:                  "nam",
+		`{"operation":"purge","filter":{"parent":1}}`:                 "parent",
 		`{"operation":"cancel","all":true,"force":true}`:              "force",
 		`{"operation":"purge","all":true,"message":"why"}`:            "message",
 		`{"operation":"purge","filter":{"name":"a"},"name":"b"}`:      "name",
@@ -30,4 +35,39 @@ func TestJobs(t *testing.T) {
 	} {
 		h.call(t, http.MethodPost, jobs, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
 	}
+}
+
+// The clock of who asks may be wrong: the hub says up to when it has counted, and takes that for the job.
+func TestADryRunSaysUpToWhenItHasCounted(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	var counted struct {
+		StartedBefore time.Time `json:"startedBefore"`
+	}
+	a := h.call(t, http.MethodPost, jobs, `{"operation":"cancel","filter":{"name":"hello","startedBefore":"2999-01-01T00:00:00Z"},"dryRun":true}`).want(http.StatusOK)
+	if err := json.Unmarshal(a.Body.Bytes(), &counted); err != nil || counted.StartedBefore.IsZero() || counted.StartedBefore.After(time.Now()) {
+		t.Errorf("%v, %v", counted, err)
+	}
+}
+
+// A time in the last hours of 9999, west of Greenwich, is in a year of UTC that no answer could hold.
+func TestYearsHaveFourDigitsInUTC(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	const late, early = "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"
+	for _, at := range []string{late, early} {
+		for _, field := range []string{"startedAfter", "startedBefore", "updatedBefore"} {
+			h.call(t, http.MethodPost, jobs, `{"operation":"cancel","filter":{"`+field+`":"`+at+`"},"dryRun":true}`).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		}
+		for _, field := range []string{"startedAfter", "startedBefore"} {
+			h.call(t, http.MethodGet, "/v1/instances?"+field+"="+url.QueryEscape(at), "").wantProblem(http.StatusBadRequest, "invalid_request", field)
+		}
+	}
+}
+
+// A problem names the field as the call does.
+func TestAListNamesTheTagAsItWasGiven(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodGet, "/v1/instances?tag="+strings.Repeat("k", 200)+"=v", "").wantProblem(http.StatusBadRequest, "invalid_request", "tag")
 }

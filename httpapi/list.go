@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
 )
 
 const defaultPage = 100
@@ -17,8 +19,8 @@ type Instances struct {
 }
 
 // NewInstances is the answer that a page makes.
-func NewInstances(p client.Page) Instances {
-	return Instances{Items: append([]client.Status{}, p.Instances...), NextCursor: p.NextCursor}
+func NewInstances(p client.Page[client.Status]) Instances {
+	return Instances{Items: append([]client.Status{}, p.Items...), NextCursor: p.NextCursor}
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -26,18 +28,37 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values)
 	if err != nil {
 		return err
 	}
-	after, err := timeParam(query, "startedAfter")
+	q, err := readQuery(query)
 	if err != nil {
 		return err
 	}
-	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page, error) {
-		return h.client.ListPage(ctx, client.Query{
-			Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), StartedAfter: after,
-			Limit: limit, Cursor: query.Get(paramCursor),
-		})
-	}, func(p client.Page) (any, []client.Status) { return Instances{NextCursor: p.NextCursor}, p.Instances })
+	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.Status], error) {
+		return h.client.ListPage(ctx, q, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+	}, func(p client.Page[client.Status]) (any, []client.Status) {
+		return Instances{NextCursor: p.NextCursor}, p.Items
+	})
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, NewInstances(found))
+}
+
+// readQuery reads which instances are asked for.
+func readQuery(query url.Values) (q client.Query, err error) {
+	q = client.Query{
+		Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), Version: query.Get(fieldVersion), Parent: query.Get("parent"),
+	}
+	if q.Tags, err = tagsParam(query); err != nil {
+		return q, err
+	}
+	if q.StartedAfter, err = timeParam(query, fieldStartedAfter); err != nil {
+		return q, err
+	}
+	if q.StartedBefore, err = timeParam(query, fieldStartedBefore); err != nil {
+		return q, err
+	}
+	if f, wrong := errors.AsType[*provider.FieldError](provider.CheckTags(q.Tags)); wrong {
+		return q, &provider.FieldError{Field: paramTag, Problem: f.Problem} // as the parameter is called
+	}
+	return q, nil
 }

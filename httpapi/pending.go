@@ -15,14 +15,14 @@ const paramPending = "pending"
 // pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
 const pendingTime = 8 * time.Second
 
-// Instance is how an instance stands and, unless it is over or nobody asked, what it waits for.
+// Instance is how an instance stands and, unless it is over or that was not asked for, what it waits for.
 type Instance struct {
 	client.Status
 
 	Pending *Pending `json:"pending,omitempty"`
 }
 
-// Pending is what an instance waits for, or why that cannot be told.
+// Pending is what an instance waits for, or why that is not known.
 type Pending struct {
 	*client.Pending
 
@@ -36,7 +36,7 @@ type Unread struct {
 	Retryable bool   `json:"retryable"`
 }
 
-// ReadPending reads what an instance waits for that stands as s says, as its current execution tells: limit items at most. That it
+// ReadPending reads what an instance waits for with the status s, by its current execution: limit items at most. That it
 // cannot be read is part of the answer, since how the instance stands is known all the same; err is why. The answer is nil for one that is
 // over, or gone meanwhile.
 func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
@@ -85,7 +85,7 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// shorten leaves of what is pending as much as an answer holds. Total says how much there is.
+// shorten leaves of what is pending as much as an answer holds. Total counts all of it.
 func (i *Instance) shorten() error {
 	if i.Pending == nil || i.Pending.Pending == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/perdure/perdure"
@@ -21,6 +22,8 @@ const (
 	codeExecutionNotFound    = "execution_not_found"
 	codeActivityNotFound     = "activity_not_found"
 	codeJobNotFound          = "job_not_found"
+	codeNoDeadLetters        = "no_dead_letters"
+	codeDeadLetterNotFound   = "dead_letter_not_found"
 	codeInstanceIDInUse      = "instance_id_in_use"
 	codeInstanceOver         = "instance_over"
 	codeInstanceNotOver      = "instance_not_over"
@@ -38,8 +41,17 @@ const (
 	fieldInstanceID    = "instanceId"
 	fieldActivityID    = "activityId"
 	fieldJobID         = "jobId"
+	fieldQueue         = "queue"
+	fieldDeadLetterID  = "deadLetterId"
+	fieldSentBefore    = "sentBefore"
+	fieldAll           = "all"
+	fieldIDs           = "ids"
 	fieldOrchestration = "orchestration"
 	fieldDelay         = "delay"
+	fieldPath          = "path"
+	fieldVersion       = "version"
+	fieldStartedAfter  = "startedAfter"
+	fieldStartedBefore = "startedBefore"
 )
 
 const (
@@ -72,7 +84,7 @@ var (
 	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header"}
 )
 
-// problemOf is what the caller is told of an error: never the error's own text, unless it speaks of the caller's input.
+// problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about the caller's input.
 func problemOf(err error) problem {
 	var (
 		known    *problem
@@ -102,6 +114,11 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, client.ErrNotCancellable):
 		return problem{Status: http.StatusConflict, Code: codeNotCancellable, Detail: "the activity is neither pending nor running", Field: fieldActivityID}
+	case errors.Is(err, client.ErrNoDeadLetters):
+		return problem{
+			Status: http.StatusNotFound, Code: codeNoDeadLetters,
+			Detail: "this API has no access to the dead letters of the hub: the stack gives it with DeadLetters, and the command perdure dead needs none",
+		}
 	case errors.Is(err, client.ErrActivityNotFound):
 		return problem{
 			Status: http.StatusNotFound, Code: codeActivityNotFound, Field: fieldActivityID,
@@ -127,15 +144,20 @@ func serverProblem(err error) problem {
 	}
 }
 
-func (h *handler) answerError(w http.ResponseWriter, r *http.Request, err error) {
+// answers sends problems, and logs those that are the service's own.
+type answers struct{ log *slog.Logger }
+
+// fail sends an error.
+func (a answers) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
-		h.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "code", p.Code, "error", err)
+		a.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "code", p.Code, "error", err)
 	}
-	h.answer(w, r, p)
+	a.send(w, r, p)
 }
 
-func (h *handler) answer(w http.ResponseWriter, r *http.Request, p problem) {
+// send sends a problem.
+func (a answers) send(w http.ResponseWriter, r *http.Request, p problem) {
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
 	if p.Retryable {
 		w.Header().Set("Retry-After", "1")
@@ -147,6 +169,6 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, p problem) {
 		_, err = w.Write(append(body, '\n'))
 	}
 	if err != nil {
-		h.log.WarnContext(r.Context(), "the answer could not be written", "code", p.Code, "error", err)
+		a.log.WarnContext(r.Context(), "the answer could not be written", "code", p.Code, "error", err)
 	}
 }

@@ -8,7 +8,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-const paramForce = "force"
+const (
+	paramForce = "force"
+	// paramCreatedAt names the life of an id that is meant.
+	paramCreatedAt = "createdAt"
+)
 
 func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values) error {
 	id, err := pathID(r, "id", fieldInstanceID)
@@ -19,7 +23,14 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	if err != nil {
 		return err
 	}
+	life, err := timeParam(query, paramCreatedAt)
+	if err != nil {
+		return err
+	}
 	var opts []client.PurgeOption
+	if !life.IsZero() {
+		opts = append(opts, client.CreatedAt(life))
+	}
 	if force {
 		opts = append(opts, client.Force())
 	}

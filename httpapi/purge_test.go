@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 )
@@ -37,4 +38,19 @@ func TestPurgeTakesNothingElse(t *testing.T) {
 	h.call(t, http.MethodDelete, "/v1/instances/%00", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
 	h.call(t, http.MethodDelete, "/v1/instances/~*", "").wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
 	h.call(t, http.MethodGet, over, "").want(http.StatusOK)
+}
+
+// A page shows an instance, and its id begins another life before the question is answered.
+func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodDelete, over+"?createdAt=2001-01-01T00:00:00Z", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	h.call(t, http.MethodDelete, over+"?createdAt=yesterday", "").wantProblem(http.StatusBadRequest, "invalid_request", "createdAt")
+	var seen struct {
+		CreatedAt string `json:"createdAt"`
+	}
+	if err := json.Unmarshal(h.call(t, http.MethodGet, over, "").want(http.StatusOK).Body.Bytes(), &seen); err != nil {
+		t.Fatal(err)
+	}
+	h.call(t, http.MethodDelete, over+"?createdAt="+seen.CreatedAt, "").want(http.StatusNoContent)
 }

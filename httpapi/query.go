@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,33 +22,27 @@ const (
 	paramExecution = "execution"
 	// paramAfter leaves out the events of a history up to one.
 	paramAfter = "after"
+	// paramTag is the one parameter that may be given more than once.
+	paramTag = "tag"
 )
 
 // parseQuery reads the query strictly: a parameter that is misspelt must not be taken for one that was left out.
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, &provider.FieldError{Field: "query", Problem: "cannot be read: " + echo(err.Error())}
+		return nil, &provider.FieldError{Field: "query", Problem: "cannot be read: " + provider.Echo(err.Error())}
 	}
 	for name, values := range query {
 		switch {
 		case name == "":
 			return nil, &provider.FieldError{Field: "query", Problem: "has a parameter without a name"}
 		case !slices.Contains(takes, name):
-			return nil, &provider.FieldError{Field: echo(name), Problem: "is no parameter of this call" + known(takes)}
-		case len(values) > 1:
+			return nil, &provider.FieldError{Field: provider.Echo(name), Problem: "is no parameter of this call" + known(takes)}
+		case len(values) > 1 && name != paramTag:
 			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
 		}
 	}
 	return query, nil
-}
-
-// longestEcho bounds what an answer repeats of a caller's text that is not known to be anything, in bytes.
-const longestEcho = 64
-
-// echo is as much of a caller's text as an answer repeats.
-func echo(s string) string {
-	return history.CutMessage(strings.ToValidUTF8(s, "\uFFFD"), longestEcho)
 }
 
 func known(takes []string) string {
@@ -71,6 +64,25 @@ func intParam(query url.Values, name string, lowest, highest, fallback int64) (i
 	return n, nil
 }
 
+// tagsParam reads the tags that are asked for, each as KEY=VALUE.
+func tagsParam(query url.Values) (map[string]string, error) {
+	var tags map[string]string
+	for _, tag := range query[paramTag] {
+		key, value, found := strings.Cut(tag, "=")
+		if !found {
+			return nil, &provider.FieldError{Field: paramTag, Problem: "must be KEY=VALUE"}
+		}
+		if _, twice := tags[key]; twice {
+			return nil, &provider.FieldError{Field: paramTag, Problem: "has a key twice: an instance has one value of each"}
+		}
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags[key] = value
+	}
+	return tags, nil
+}
+
 const mustBeTime = "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"
 
 func timeParam(query url.Values, name string) (time.Time, error) {
@@ -81,7 +93,15 @@ func timeParam(query url.Values, name string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, &provider.FieldError{Field: name, Problem: mustBeTime}
 	}
-	return t, nil
+	return t, checkYear(name, t)
+}
+
+// checkYear refuses a time whose year in UTC has no four digits: 9999-12-31T23:59:59-01:00 is one that JSON cannot hold.
+func checkYear(name string, t time.Time) error {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return &provider.FieldError{Field: name, Problem: "is in the year " + strconv.Itoa(year) + " of UTC: " + mustBeTime}
+	}
+	return nil
 }
 
 // durationParam is a duration of at most the longest: asking for more is no fault.

@@ -116,32 +116,40 @@ func TestResultWaitsNoLongerThanTheGateway(t *testing.T) {
 func TestQueryParametersAreChecked(t *testing.T) {
 	t.Parallel()
 	for target, field := range map[string]string{
-		inUse + "/result?wait=20":                        "wait",
-		inUse + "/result?wait=-1s":                       "wait",
-		inUse + "/result?wait=":                          "wait",
-		inUse + "/result?wait=soon":                      "wait",
-		inUse + "/result?wait=1s&wait=2s":                "wait",
-		inUse + "/result?timeout=1s":                     "timeout",
-		inUse + "?verbose=1":                             "verbose",
-		inUse + "?a=%zz":                                 "query",
-		inUse + "/history?after=-1":                      "after",
-		inUse + "/history?after=x":                       "after",
-		inUse + "/history?limit=0":                       "limit",
-		inUse + "/history?limit=1001":                    "limit",
-		inUse + "/history?cursor=1":                      "cursor",
-		"/v1/instances?status=running":                   "status",
-		"/v1/instances?status=cancelled":                 "status",
-		"/v1/instances?limit=0":                          "limit",
-		"/v1/instances?limit=-1":                         "limit",
-		"/v1/instances?limit=1001":                       "limit",
-		"/v1/instances?limit=10000000000000":             "limit",
-		"/v1/instances?limit=ten":                        "limit",
-		"/v1/instances?startedAfter=today":               "startedAfter",
-		"/v1/instances?startedAfter=1":                   "startedAfter",
-		"/v1/instances?cursor=from-elsewhere":            "cursor",
-		"/v1/instances?state=Running":                    "state",
-		"/v1/instances?name=" + strings.Repeat("x", 257): "name",
-		"/v1/healthz?deep=1":                             "deep",
+		inUse + "/result?wait=20":              "wait",
+		inUse + "/result?wait=-1s":             "wait",
+		inUse + "/result?wait=":                "wait",
+		inUse + "/result?wait=soon":            "wait",
+		inUse + "/result?wait=1s&wait=2s":      "wait",
+		inUse + "/result?timeout=1s":           "timeout",
+		inUse + "?verbose=1":                   "verbose",
+		inUse + "?a=%zz":                       "query",
+		inUse + "/history?after=-1":            "after",
+		inUse + "/history?after=x":             "after",
+		inUse + "/history?limit=0":             "limit",
+		inUse + "/history?limit=1001":          "limit",
+		inUse + "/history?cursor=1":            "cursor",
+		"/v1/instances?status=running":         "status",
+		"/v1/instances?status=cancelled":       "status",
+		"/v1/instances?limit=0":                "limit",
+		"/v1/instances?limit=-1":               "limit",
+		"/v1/instances?limit=1001":             "limit",
+		"/v1/instances?limit=10000000000000":   "limit",
+		"/v1/instances?limit=ten":              "limit",
+		"/v1/instances?startedAfter=today":     "startedAfter",
+		"/v1/instances?startedAfter=1":         "startedAfter",
+		"/v1/instances?startedBefore=tomorrow": "startedBefore",
+		"/v1/instances?startedAfter=2026-07-01T03:00:00Z&startedBefore=2026-07-01T03:00:00Z": "startedAfter",
+		"/v1/instances?tag=a":                               "tag",
+		"/v1/instances?tag=a=1&tag=a=2":                     "tag",
+		"/v1/instances?tag==1":                              "tag",
+		"/v1/instances?version=" + strings.Repeat("x", 65):  "version",
+		"/v1/instances?parent=" + strings.Repeat("x", 1025): "parent",
+		"/v1/instances?name=a&name=b":                       "name",
+		"/v1/instances?cursor=from-elsewhere":               "cursor",
+		"/v1/instances?state=Running":                       "state",
+		"/v1/instances?name=" + strings.Repeat("x", 257):    "name",
+		"/v1/healthz?deep=1":                                "deep",
 	} {
 		t.Run(target[:min(40, len(target))], func(t *testing.T) {
 			t.Parallel()
@@ -192,6 +200,35 @@ func TestList(t *testing.T) {
 		t.Errorf("pages %s and %s, then %q", first, rest, end)
 	}
 	h.call(t, http.MethodGet, "/v1/instances?name=hello&cursor="+cursor, "").wantProblem(http.StatusBadRequest, "invalid_request", "cursor")
+}
+
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"a","version":"1.0.0","tags":{"k":"v=w","l":"&"}}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"b","tags":{"k":"v=w"}}`).want(http.StatusAccepted)
+	h.start(t, "c")
+	h.SetParent("c", history.Parent{InstanceID: "a/b", ExecutionID: "x", EventID: 3})
+	for query, want := range map[string]string{
+		"version=1.0.0": "a", "version=2": "", "tag=k=v%3Dw": "a b", "tag=k=v=w&tag=l=%26": "a", "tag=k=v": "", "parent=a/b": "c", "parent=a": "",
+		"startedBefore=2026-07-01T03:00:00Z": "", "startedBefore=2026-07-01T03:00:01Z": "a b c", "parent=a%2Fb&startedAfter=2026-07-01T03:00:00Z&name=hello": "c",
+	} {
+		var page struct {
+			Items []struct {
+				InstanceID string `json:"instanceId"`
+			} `json:"items"`
+		}
+		if err := json.Unmarshal(h.call(t, http.MethodGet, "/v1/instances?"+query, "").want(http.StatusOK).Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, item := range page.Items {
+			ids = append(ids, item.InstanceID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
 }
 
 func TestHistoryPages(t *testing.T) {

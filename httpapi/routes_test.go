@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -14,13 +15,58 @@ import (
 
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/", "/v1", "/v2/instances", "/v1/instances/", "/v1/instances//history", "/v1/instances/one/", "/v1/orchestrations/", "/v1/instances/one/pause", "/v1/instances/one/activities", "/v1/instances/one/activities/2", "/v1/instances/one/activities//cancel", "/v1/../v1/healthz"} {
+	for _, path := range []string{"/", "/v1", "/v2/instances", "/v2/instances/a/b", "/v1/instances/", "/v1/orchestrations/", "/v1/jobs/", "/v1/healthz/a", "/v1/openapi.json/a/b", "/v1/../v1/healthz"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "no_such_route", "")
 			h.call(t, http.MethodPost, path, "{}").wantProblem(http.StatusNotFound, "no_such_route", "")
 		})
+	}
+}
+
+// Where an id can stand, a path that no call has may be of an id with slashes, which a gateway has decoded: it is no 404, which would say that there is no
+// such instance, but a 400 that tells how the id is to be sent; and that no call has the path, for who has mistyped one.
+func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
+	t.Parallel()
+	for path, id := range map[string]string{
+		"/v1/instances/a/b":                     "a/b",
+		"/v1/instances/a/b/":                    "a/b/",
+		"/v1/instances/one/":                    "one/",
+		"/v1/instances//one":                    "/one",
+		"/v1/instances/a/b/c/history":           "a/b/c",
+		"/v1/instances/a/b/cancellations":       "a/b",
+		"/v1/instances/a/b/events/go":           "a/b",
+		"/v1/instances/a/events/go/on":          "go/on",
+		"/v1/instances/a/b/activities/2/cancel": "a/b",
+		"/v1/instances/%C3%BC/b":                "ü/b",
+		"/v1/instances/a%2Fb/c":                 "a/b/c",
+		"/v1/instances/one/pause":               "one/pause",
+		"/v1/instances/one/activities":          "one/activities",
+		"/v1/instances/one/activities/2":        "one/activities/2",
+		"/v1/orchestrations/a/b":                "a/b",
+		"/v1/jobs/a/b":                          "a/b",
+		"/v1/jobs/a/b/cancel":                   "a/b",
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			h := standing(t)
+			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+				a := h.call(t, method, path, "")
+				a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
+				if want := "base64url without padding: ~" + base64.RawURLEncoding.EncodeToString([]byte(id)) + `"`; !strings.Contains(a.Body.String(), want) || !strings.Contains(a.Body.String(), "openapi.json") {
+					t.Errorf("%s %s lacks %s: %s", method, path, want, a.Body)
+				}
+			}
+			if sent := h.Sent(); len(sent) > 0 {
+				t.Errorf("sent %v", sent)
+			}
+		})
+	}
+	a := setup(t).call(t, http.MethodGet, "/v1/instances/"+strings.Repeat("a/", 2000), "")
+	a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
+	if a.Body.Len() > 500 {
+		t.Errorf("the answer has %d bytes", a.Body.Len())
 	}
 }
 

@@ -62,7 +62,7 @@ type startFields struct {
 
 func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []client.StartOption, error) {
 	var f startFields
-	err := readBody(w, r, map[string]any{fieldInstanceID: &f.id, "input": &f.input, "version": &f.version, fieldDelay: &f.delay, "tags": &f.tags})
+	err := readBody(w, r, map[string]any{fieldInstanceID: &f.id, "input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,6 +95,8 @@ func idempotencyKey(r *http.Request) (key string, given bool, err error) {
 		return "", false, nil
 	case len(keys) > 1:
 		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
+	case strings.Contains(keys[0], ","): // which gateways put between two
+		return "", true, &provider.FieldError{Field: headerKey, Problem: "must be one key: it has a comma, as gateways put between two where the header is given more than once"}
 	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) || strings.ContainsFunc(keys[0], unicode.IsControl):
 		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters", client.MaxIdempotencyKeyBytes)
 		return "", true, &provider.FieldError{Field: headerKey, Problem: problem}

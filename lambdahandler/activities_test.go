@@ -31,7 +31,7 @@ func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := environmentWith(c.set)
-			var o dispatch.Options
+			var o dispatch.WorkerOptions
 			e.activities(&o)
 			err := e.err()
 			if c.wrong != "" {

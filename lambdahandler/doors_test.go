@@ -46,7 +46,7 @@ const (
 	byFunctionURL = "a function URL"
 )
 
-// reply is what came of a request, and when.
+// reply is the answer to a request, and when it came.
 type reply struct {
 	apicheck.Answer
 
@@ -54,11 +54,11 @@ type reply struct {
 	took time.Duration
 }
 
-// asked is a request, as whoever sends it writes it.
+// asked is a request as its sender writes it.
 type asked struct {
 	method, target, body string
 	header               []string
-	raw                  string // by HTTP alone, in the place of all else
+	raw                  string // by HTTP alone, instead of the other fields
 }
 
 func (r *asked) String() string {
@@ -113,7 +113,7 @@ func open(t *testing.T, p provider.Provider) *doors {
 	return d
 }
 
-// dial connects to the server, and returns what it answers.
+// dial connects to the server, and returns its answer.
 func (d *doors) dial() net.Conn {
 	here, there := net.Pipe()
 	d.conns <- there
@@ -157,7 +157,7 @@ func (d *doors) byHTTP(r *asked) reply {
 	return d.reply(byHTTP, r.method, a.StatusCode, a.Header, body, took)
 }
 
-// event is a request as a gateway hands it over: an HTTP API decodes the path, and lets go of what follows a question mark then.
+// event is a request as a gateway passes it: an HTTP API decodes the path, and then drops what follows a question mark.
 func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
 	path, query, _ := strings.Cut(r.target, "?")
 	domain := "x.lambda-url.eu-central-1.on.aws"
@@ -173,7 +173,7 @@ func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
 			DomainName: domain, HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.method, Path: path, SourceIP: "192.0.2.7"}, Authorizer: d.caller,
 		},
 	}
-	if !utf8.ValidString(r.body) { // as gateways do with what is no text
+	if !utf8.ValidString(r.body) { // as gateways do with a body that is not text
 		e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte(r.body)), true
 	}
 	for i := 0; i < len(r.header); i += 2 {
@@ -223,7 +223,7 @@ func (d *doors) reply(door, method string, status int, header http.Header, body 
 	return reply{a, door, took}
 }
 
-// lambdaLimit is what Lambda takes as an answer.
+// lambdaLimit is the largest answer that Lambda accepts.
 const lambdaLimit = 6 << 20
 
 // inLambda is how many bytes an answer takes as Lambda's runtime writes it.
@@ -238,14 +238,14 @@ func inLambda(t *testing.T, a events.APIGatewayV2HTTPResponse) int {
 	return out.Len()
 }
 
-// problem is what a test looks at of one.
+// problem is the part of a problem that tests check.
 type problem struct {
 	Code   string `json:"code"`
 	Field  string `json:"field"`
 	Detail string `json:"detail"`
 }
 
-// problemOf is what a problem says, of an answer that is none nothing.
+// problemOf returns the problem in an answer, empty for an answer that has none.
 func problemOf(r *reply) (p problem) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/problem+json") && !r.Head {
 		_ = json.Unmarshal(r.Body, &p)

@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -29,7 +30,7 @@ type throttled struct{ calls atomic.Int64 }
 
 func (t *throttled) Do(r *http.Request) (*http.Response, error) {
 	t.calls.Add(1)
-	time.Sleep(5 * time.Millisecond) // so that what is asked side by side is under way together
+	time.Sleep(5 * time.Millisecond) // so that concurrent calls overlap
 	code := "com.amazonaws.dynamodb.v20120810#ThrottlingException"
 	if strings.Contains(r.Header.Get("X-Amz-Target"), "SQS") {
 		code = "com.amazonaws.sqs#RequestThrottled"
@@ -49,7 +50,8 @@ func (t *throttled) config() aws.Config {
 	}
 }
 
-// With everything throttled the SDK's retries used to multiply with ours and with the sixteen shards of a list: 288 calls, for a minute.
+// With everything throttled, the SDK's retries used to multiply with the provider's own and with the sixteen shards of
+// a list: 288 calls, for a minute.
 func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5Seconds(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
@@ -97,7 +99,7 @@ func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5S
 	}
 }
 
-// A throttled third of all calls is what retries are for: a list gets through.
+// Retries are for a throttled third of all calls: a list succeeds.
 func TestAListGetsThroughWhereAThirdOfAllCallsIsThrottled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +123,7 @@ func TestAListGetsThroughWhereAThirdOfAllCallsIsThrottled(t *testing.T) {
 	})
 }
 
-// large are orchestrations that set a custom status as large as may be, of nothing but quotes.
+// large are orchestrations that set the largest permitted custom status, of nothing but quotes.
 func large() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -132,7 +134,7 @@ func large() *perdure.Registry {
 	return r
 }
 
-// A thousand instances with ids, tags and custom statuses as large as they may be are 57 MB of a Lambda's answer.
+// A thousand instances with ids, tags and custom statuses of the largest permitted size are 57 MB of a Lambda's answer.
 func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +194,7 @@ func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) 
 	})
 }
 
-// by asks by one of the doors.
+// by sends a request by one of the doors.
 func (d *doors) by(door string, r *asked) reply {
 	if door == byHTTP {
 		return d.byHTTP(r)
@@ -200,7 +202,7 @@ func (d *doors) by(door string, r *asked) reply {
 	return d.byLambda(door, r)
 }
 
-// Whoever opens a request and does not go on is let go of after ten seconds, at whatever it stops.
+// A client that opens a request and does not go on is disconnected after ten seconds, wherever it stops.
 func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]string{
@@ -242,7 +244,8 @@ func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// The limit of a body is over with the body: a wait goes on for as long as was asked for, whatever way its request came.
+// The time limit of a body ends with the body: a wait goes on for as long as was asked for, whatever way its request
+// came.
 func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
@@ -334,7 +337,8 @@ func TestABodyWithinItsTimeIsTaken(t *testing.T) {
 	})
 }
 
-// An id that is decoded on its way is the same instance by every door, or a 400 that tells its other form: never another instance.
+// An id that is decoded on its way is the same instance by every door, or a 400 that names its other form: never
+// another instance.
 func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -353,13 +357,17 @@ func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
 			}
 		}
 		for _, sent := range []string{"a%2Fb", "a%3Fb", "a%23b", "a%25b", "a%2fb", "%2e%2e"} {
-			for _, door := range []string{byHTTP, byFunctionURL} {
+			doors := []string{byHTTP, byFunctionURL}
+			if strings.HasSuffix(strings.ToLower(sent), "2fb") { // of other ids nothing is left in the path
+				doors = append(doors, byAPI)
+			}
+			for _, door := range doors {
 				if a := d.by(door, &asked{method: http.MethodDelete, target: "/v1/instances/" + sent}); a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), "base64url without padding: ~") {
 					t.Errorf("%s by %s: %d %s", sent, door, a.Code, a.Body)
 				}
 			}
 		}
-		// An HTTP API decodes the path. What is left of it tells nothing of a question mark; its route's parameter does.
+		// An HTTP API decodes the path, which then shows no question mark; its route's parameter does.
 		for _, proxy := range []string{"instances/a%3Fb", "instances/a?b"} {
 			e := d.event(byAPI, &asked{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
 			if e.RawPath != "/v1/instances/a" {
@@ -370,8 +378,40 @@ func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
 				t.Errorf("%s: %v, %+v", proxy, err, a)
 			}
 		}
-		if a := d.by(byAPI, &asked{method: http.MethodGet, target: "/v1/instances/a%2Fb"}); a.Code != http.StatusNotFound || !strings.Contains(string(a.Body), "base64url") {
-			t.Errorf("%d %s", a.Code, a.Body)
+		for target, form := range map[string]string{"/v1/instances/a%2Fb/history": "~YS9i", "/v1/instances/a%2Fb/events/go": "~YS9i", "/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i", "/v1/orchestrations/a%2Fb": "~YS9i"} {
+			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
+				for _, method := range []string{http.MethodGet, http.MethodPost} {
+					a := d.by(door, &asked{method: method, target: target})
+					if a.Code == http.StatusMethodNotAllowed && door != byAPI {
+						continue // the path is a call's there
+					}
+					if a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), form) {
+						t.Errorf("%s %s by %s: %d %s", method, target, door, a.Code, a.Body)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Two keys are refused by every door: gateways pass them as one, with a comma in it.
+func TestTwoIdempotencyKeysAreRefusedByEveryDoor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub := inMemory(t)
+		d := open(t, hub.Provider)
+		for _, header := range [][]string{{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"}} {
+			for _, target := range []string{"/v1/orchestrations/hello", "/v1/instances/one/events/go"} {
+				for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
+					a := d.by(door, &asked{method: http.MethodPost, target: target, body: "{}", header: header})
+					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" || !strings.Contains(p.Detail, "more than once") {
+						t.Errorf("%q by %s: %d %s", header, door, a.Code, a.Body)
+					}
+				}
+			}
+		}
+		if page, err := hub.Provider.ListInstances(t.Context(), provider.Query{}); err != nil || len(page.Instances) > 0 {
+			t.Errorf("something was started: %+v, %v", page, err)
 		}
 	})
 }

@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/internal/days"
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// environment reads variables, and remembers what is wrong with them, so that one start names all.
+// environment reads variables, and collects what is wrong with them, so that one start reports all.
 type environment struct {
 	getenv func(string) string
 	wrong  []error
@@ -55,14 +57,21 @@ func (e *environment) urls(name string) map[string]string {
 }
 
 // bytes reads a size: a number of bytes, or of KiB, MiB or GiB.
-func (e *environment) bytes(name, otherwise string) int {
-	v := e.optional(name, otherwise)
-	digits, shift := v, 0
+func (e *environment) bytes(name string, otherwise int) int {
+	v := e.getenv(name)
+	if v == "" {
+		return otherwise
+	}
+
+	digits := v
+	shift := 0
 	for unit, s := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
 		if d, ok := strings.CutSuffix(v, unit); ok {
-			digits, shift = strings.TrimSpace(d), s
+			digits = strings.TrimSpace(d)
+			shift = s
 		}
 	}
+
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > 1<<40>>shift {
 		e.failf(name, "is %q: not a size such as 67108864 or 64 MiB", v)
@@ -85,22 +94,50 @@ func (e *environment) count(name string, otherwise, least, most int) int {
 	return n
 }
 
-// The attempts when the environment says nothing, and their bound: the queues move a record away after 100 deliveries, and
-// what is poison is to be found before.
-const (
-	defaultMaxAttempts = 10
-	mostAttempts       = 90
-)
+// mostAttempts bounds the attempts: the queues move a record away after 100 deliveries, and poison must be recognised
+// before that.
+const mostAttempts = 90
 
-// maxAttempts reads how often code may take its process down, alone, before its record is poison.
+// maxAttempts reads how often code may kill its process, running alone, before its record is poison.
 func (e *environment) maxAttempts() int {
-	return e.count("PERDURE_MAX_ATTEMPTS", defaultMaxAttempts, 1, mostAttempts)
+	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxAttempts, 1, mostAttempts)
 }
 
-// logsErrorTexts reads whether what activities fail with may be logged.
-func (e *environment) logsErrorTexts() bool {
-	const name = "PERDURE_LOG_ERROR_TEXTS"
-	switch v := e.optional(name, "true"); v {
+// logsErrorTexts reads whether the error texts of activities may be logged.
+func (e *environment) logsErrorTexts() bool { return e.boolean("PERDURE_LOG_ERROR_TEXTS", "true") }
+
+// metrics reads which metrics of what the function does are logged.
+func (e *environment) metrics() dispatch.Metrics {
+	m := dispatch.Metrics(e.optional("PERDURE_METRICS", "off"))
+	if m == "off" {
+		return dispatch.MetricsOff
+	}
+	if !m.Known() {
+		e.failf("PERDURE_METRICS", "is %q: none of off, hub and name", m)
+		return dispatch.MetricsOff
+	}
+	return m
+}
+
+// servesPage reads whether the API's function serves the page as well.
+func (e *environment) servesPage() bool { return e.boolean("PERDURE_UI", "false") }
+
+// pageGuard reads which pages of other origins may change something where the page is served, separated by commas.
+func (e *environment) pageGuard() *http.CrossOriginProtection {
+	guard := http.NewCrossOriginProtection()
+	for origin := range strings.SplitSeq(e.optional("PERDURE_UI_ORIGINS", ""), ",") {
+		if origin = strings.TrimSpace(origin); origin == "" {
+			continue
+		}
+		if err := guard.AddTrustedOrigin(origin); err != nil {
+			e.failf("PERDURE_UI_ORIGINS", "has %q, which is no origin such as https://shop.example.com", origin)
+		}
+	}
+	return guard
+}
+
+func (e *environment) boolean(name, otherwise string) bool {
+	switch v := e.optional(name, otherwise); v {
 	case "true", "false":
 		return v == "true"
 	default:
@@ -109,7 +146,7 @@ func (e *environment) logsErrorTexts() bool {
 	}
 }
 
-// retention reads how long instances are kept after their end; 0, which is also nothing, is for ever.
+// retention reads how long instances are kept after their end; 0, which is also the default, is for ever.
 func (e *environment) retention() time.Duration {
 	const name = "PERDURE_RETENTION"
 	v := e.getenv(name)
@@ -132,52 +169,56 @@ func (e *environment) logLevel() slog.Level {
 	return l
 }
 
-// hub reads what every function is told, and for those that run turns, work or keep time, the queues.
+// hub reads what every function needs and, for functions that run turns, work or keep time, the queues.
 func (e *environment) hub(queues, timers bool) dynamo.Hub {
 	h := dynamo.Hub{
 		Name: e.required("PERDURE_HUB"), Table: e.required("PERDURE_TABLE"), InboxURL: e.required("PERDURE_INBOX_URL"),
 	}
 	if queues {
-		h.WorkQueues, h.DeadLetters = e.urls("PERDURE_WORK_QUEUES"), e.urls("PERDURE_DEAD_LETTERS")
+		h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
+		h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
+	} else {
+		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew the locks of their messages, and to redrive dead letters
+			h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
+		}
+		if e.getenv("PERDURE_DEAD_LETTERS") != "" { // to show, redrive and drop them
+			h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
+		}
 	}
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}
-	// Who sends without keeping time needs no more than the queue. Told of schedules, it deletes those of what it purges.
+	// A function that sends timers without keeping time needs only the queue. With the schedules' variables it also
+	// deletes the schedules of what it purges.
 	if timers && (queues || e.getenv("PERDURE_TIMERS") != "") {
 		e.scheduling(&h)
 	}
 	return h
 }
 
-// scheduling reads what becomes of timers that are longer than a queue can delay.
+// scheduling reads how timers are held that are longer than a queue can delay.
 func (e *environment) scheduling(h *dynamo.Hub) {
 	h.Timers = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
 	switch h.Timers {
 	case dynamo.TimersSchedules:
-		h.ScheduleGroup, h.ScheduleRoleARN = e.required("PERDURE_SCHEDULE_GROUP"), e.required("PERDURE_SCHEDULE_ROLE_ARN")
-		h.TimersARN, h.TimersDeadLettersARN = e.required("PERDURE_TIMERS_ARN"), e.required("PERDURE_TIMERS_DEAD_LETTERS_ARN")
+		h.ScheduleGroup = e.required("PERDURE_SCHEDULE_GROUP")
+		h.ScheduleRoleARN = e.required("PERDURE_SCHEDULE_ROLE_ARN")
+		h.TimersARN = e.required("PERDURE_TIMERS_ARN")
+		h.TimersDeadLettersARN = e.required("PERDURE_TIMERS_DEAD_LETTERS_ARN")
 	case dynamo.TimersHops:
 	default:
 		e.failf("PERDURE_TIMERS", "is %q: neither %s nor %s", h.Timers, dynamo.TimersSchedules, dynamo.TimersHops)
 	}
 }
 
-// The times of long timers that tests make short.
-const (
-	longestDelay        = 900 * time.Second // SQS's quota
-	longestLead         = longestDelay - time.Second
-	defaultScheduleLead = 2 * time.Minute
-)
-
-// timing reads how long the queue holds a timer, and how long before it is due its schedule fires.
+// timing reads how long the queue holds a timer, and how long before it is due its schedule fires. Tests shorten both.
 func (e *environment) timing(h *dynamo.Hub) []dynamo.Option {
-	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", longestDelay, time.Second, longestDelay)
-	lead := e.duration("PERDURE_SCHEDULE_LEAD", defaultScheduleLead, 0, longestLead)
+	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", dynamoknobs.LongestDelay, time.Second, dynamoknobs.LongestDelay)
+	lead := e.duration("PERDURE_SCHEDULE_LEAD", dynamoknobs.ScheduleLead, 0, dynamoknobs.LongestDelay-time.Second)
 	if h.Timers == dynamo.TimersSchedules && lead > longest-time.Second {
 		e.failf("PERDURE_SCHEDULE_LEAD", "is %v: not a second less than PERDURE_TIMER_LONGEST_DELAY, %v", lead, longest)
 	}
-	return []dynamo.Option{dynamo.WithLongestDelay(longest), dynamo.WithScheduleLead(lead)}
+	return []dynamo.Option{dynamoknobs.WithLongestDelay(longest), dynamoknobs.WithScheduleLead(lead)}
 }
 
 // duration reads a duration of Go's syntax, within bounds.
@@ -194,26 +235,28 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 	return d
 }
 
-// The activities' times when the environment says nothing, and their bounds.
+// The bounds of the activities' times.
 const (
-	defaultLockTimeout   = 30 * time.Second
-	defaultRenewalBuffer = 5 * time.Second
-	defaultCancelPoll    = time.Second
-	defaultCancelGrace   = 10 * time.Second
-	longestLock          = 12 * time.Hour // SQS's quota
-	shortestTime         = 10 * time.Millisecond
+	longestLock  = 12 * time.Hour // SQS's quota
+	shortestTime = 10 * time.Millisecond
 )
 
+// buildID reads the name of the deployed code.
+func (e *environment) buildID() string {
+	return e.optional("PERDURE_BUILD_ID", dispatch.DefaultBuildID)
+}
+
 // activities reads how a worker leases activities and cancels them.
-func (e *environment) activities(o *dispatch.Options) {
+func (e *environment) activities(o *dispatch.WorkerOptions) {
 	const buffer = "PERDURE_LOCK_RENEWAL_BUFFER"
-	o.LockTimeout = e.duration("PERDURE_LOCK_TIMEOUT", defaultLockTimeout, time.Second, longestLock).Truncate(time.Second)
-	o.LockRenewalBuffer = e.duration(buffer, min(defaultRenewalBuffer, o.LockTimeout/3), shortestTime, longestLock)
+	o.LockTimeout = e.duration("PERDURE_LOCK_TIMEOUT", dispatch.DefaultLockTimeout, time.Second, longestLock).Truncate(time.Second)
+	o.LockRenewalBuffer = e.duration(buffer, min(dispatch.DefaultLockRenewalBuffer, o.LockTimeout/3), shortestTime, longestLock)
 	if o.LockRenewalBuffer >= o.LockTimeout {
 		e.failf(buffer, "is %v: not less than PERDURE_LOCK_TIMEOUT, %v", o.LockRenewalBuffer, o.LockTimeout)
 	}
-	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL", defaultCancelPoll, shortestTime, longestLock)
-	o.CancellationGracePeriod = e.duration("PERDURE_CANCELLATION_GRACE_PERIOD", defaultCancelGrace, 0, longestLock)
+
+	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL", dispatch.DefaultCancelPollInterval, shortestTime, longestLock)
+	o.CancellationGracePeriod = e.duration("PERDURE_CANCELLATION_GRACE_PERIOD", dispatch.DefaultCancellationGracePeriod, 0, longestLock)
 	if o.CancellationGracePeriod == 0 {
 		o.CancellationGracePeriod = -1 // none, where zero is the default
 	}

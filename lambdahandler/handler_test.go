@@ -14,13 +14,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// recorded is a handler that notes what it is given and fails what it is told to.
+// recorded is a handler that records its input and fails the given records.
 type recorded struct {
 	got  []provider.Record
 	fail []string
@@ -58,39 +56,12 @@ func TestRecordsOfAnSQSEvent(t *testing.T) {
 	}
 }
 
-// "batchItemFailures": null breaks some who read it, and means that everything failed to others.
+// "batchItemFailures": null breaks some readers, and means to others that everything failed.
 func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
 	t.Parallel()
 	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
 	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
 		t.Errorf("answered %s, %v", b, err)
-	}
-}
-
-func TestTheRenewerTellsItsEventsApart(t *testing.T) {
-	t.Parallel()
-	hub, err := simhub.New(simhub.Options{Registry: perdure.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(hub.Close)
-	h := renewerHandler(hub.Timekeeper)
-	for name, c := range map[string]struct{ event, answer, err string }{
-		"records":      {`{"Records":[{"messageId":"m-1","body":"{}"}]}`, `{"batchItemFailures":[]}`, ""}, // unreadable: it goes to the dead letters
-		"tick":         {`{"source":"aws.events","detail-type":"Scheduled Event"}`, `{"woken":0}`, ""},
-		"HTTP request": {`{"rawPath":"/v1/work-items/renew"}`, "null", "neither of SQS nor of its rule"},
-		"not JSON":     {`nonsense`, "null", "event of the renewer"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			answer, err := h(t.Context(), json.RawMessage(c.event))
-			if b, _ := json.Marshal(answer); string(b) != c.answer {
-				t.Errorf("answered %s", b)
-			}
-			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-				t.Errorf("error %v, want %q", err, c.err)
-			}
-		})
 	}
 }
 
@@ -129,7 +100,7 @@ func TestEveryWrongVariableIsNamed(t *testing.T) {
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	e.hub(true, true)
 	e.logLevel()
-	e.bytes("PERDURE_CACHE_BYTES", "64 MiB")
+	e.bytes("PERDURE_CACHE_BYTES", 64<<20)
 	for _, name := range []string{"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES"} {
 		if err := e.err(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
@@ -140,7 +111,18 @@ func TestEveryWrongVariableIsNamed(t *testing.T) {
 	}
 }
 
-// environmentWith is what the renewer is told, but for what a case changes.
+// The API's function knows the dead letters where its environment names them, and needs none.
+func TestTheAPIKnowsDeadLettersWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
+		e := environmentWith(map[string]string{"PERDURE_DEAD_LETTERS": letters, "PERDURE_TIMERS": "schedules"})
+		if h := e.hub(false, true); len(h.DeadLetters) != want || e.err() != nil {
+			t.Errorf("%q: it knows %v, %v", letters, h.DeadLetters, e.err())
+		}
+	}
+}
+
+// environmentWith returns the renewer's environment, with a case's changes.
 func environmentWith(changes map[string]string) *environment {
 	set := map[string]string{
 		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}", "PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
@@ -206,8 +188,8 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 	}
 }
 
-// An API may be told of the timers queue alone: it sends there, and holds nothing. What it purges it can only relieve of its schedules
-// when it is told of those.
+// An API may have the variables of the timers queue alone: it sends there, and holds nothing. It deletes the schedules
+// of what it purges only when it has their variables.
 func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
@@ -230,7 +212,7 @@ func TestSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
 		e := &environment{getenv: func(string) string { return text }}
-		if got := e.bytes("SIZE", "64 MiB"); got != want || e.err() != nil {
+		if got := e.bytes("SIZE", 64<<20); got != want || e.err() != nil {
 			t.Errorf("%q is %d, %v; want %d", text, got, e.err(), want)
 		}
 	}

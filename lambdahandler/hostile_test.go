@@ -37,10 +37,10 @@ var paths = []string{
 	"/v1//instances", "/v1/../v1/instances", "/v2/instances", "/V1/instances", "/v1/instances/waiting/", "/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
 }
 
-// takeBodies are the calls that read one.
-var takeBodies = []string{startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate", waiting + "/activities/2/cancel", "/v1/jobs"}
+// takeBodies are the calls that read a body.
+var takeBodies = []string{startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew"}
 
-// byMethod is every path by methods it does not take, and those it does.
+// byMethod is every path with methods that it does not accept, and with those that it does.
 func byMethod() (all []asked) {
 	for _, path := range paths {
 		for _, method := range []string{get, http.MethodHead, post, http.MethodPut, http.MethodPatch, remove, http.MethodOptions, http.MethodTrace, "FROB", "get", "PROPFIND"} {
@@ -53,7 +53,7 @@ func byMethod() (all []asked) {
 	return all
 }
 
-// bodies are no object that a call takes, or only just.
+// bodies are not objects that a call accepts, or barely are.
 func bodies() []string {
 	deep := func(open, shut string, n int) string { return strings.Repeat(open, n) + strings.Repeat(shut, n) }
 	list := []string{
@@ -75,7 +75,7 @@ func byBody() (all []asked) {
 	return all
 }
 
-// byStart is what starts bring, field by field.
+// byStart are the fields of starts, one by one.
 func byStart() (all []asked) {
 	add := func(format string, args ...any) {
 		all = append(all, asked{method: post, target: startHello, body: fmt.Sprintf(format, args...)})
@@ -107,7 +107,7 @@ func byStart() (all []asked) {
 	return all
 }
 
-// ids are what a path may have in the place of an id.
+// ids are texts in the place of a path's id.
 func ids() []string {
 	return []string{
 		"~", "~~", "~a*", "~YQ==", "~YR", "~YQ%3D%3D", "~YQ%0A", inPath(""), inPath("\x00"), inPath("\xff\xfe"), inPath("a/b"), inPath(x(1025)), inPath("\u0085"), inPath("~"), inPath("\n"), inPath(strings.Repeat("😀", 256)), "%00", "%0a", "%0D%0A", "%7f",
@@ -138,11 +138,11 @@ func byID() (all []asked) {
 	return all
 }
 
-// cursors are what nobody gave out, raw, encoded and decoding to what DynamoDB would refuse.
+// cursors are texts that no list has returned: raw, encoded, and decoding to what DynamoDB would refuse.
 func cursors() []string {
 	text := base64.RawURLEncoding.EncodeToString
 	all := []string{"\x00", "\n", "\r", "\x7f", "\u0085", "\xff", " ", "+1", "-1", "0", "01", "1", "5", "x", x(20_000), "null", "=", "===", "e30", "e30=", "e30\n", "W10", "MQ", "01KA0000000000000000000000"}
-	// Of the lists below, so that only the place is wrong.
+	// These belong to the lists below, so that only the place is wrong.
 	for _, query := range []string{digestOf(""), digestOf("Blocked")} {
 		for _, place := range []string{
 			`"\u0000"`, `"\n"`, `"\u0085"`, `""`, `" "`, `"0"`, `"0000-00-00T00:00:00.000Z"`, `"~"`, `"~~"`, `"9999"`, `1`, `null`, `[]`, `{}`, `"2026-01-01T00:00:00.000Z"`, `"2026-01-01T00:00:00.000Z#zzzzzzzz"`,
@@ -172,6 +172,7 @@ func byQuery() (all []asked) {
 	values := map[string][]string{
 		"limit": {"0", "-1", "1001", "99999999999999999999", "1.5", "1e2", "0x10", "", "%00", "١", "NaN", "+1", "1%20", "null"}, "status": {"running", "Nothing", "%00", "%ff", x(5000), "Running,Failed", "*", ""},
 		"name": {"%00", "%ff", x(257), "%0a", "", "*", "%25"}, "startedAfter": {"yesterday", "0", "2026-01-01", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "2026-01-01T00:00:00%2B99:99", "%00", "1e400", "2026-01-01T24:00:00Z"},
+		"startedBefore": {"today", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "%00"}, "tag": {"", "=", "a", "a=%00", "a=b&tag=a=c", "a=b&tag=c=d", "%ff=1", x(300) + "=1"}, "version": {"%00", x(65), ""}, "parent": {"%00", x(1025), "%22", "%ff", "..", ""},
 		"after": {"-1", "1.5", "9223372036854775807", "9223372036854775808", "%00", "x", ""}, "execution": {"%00", x(65), x(64), "..", "%2F", "nobody", "%ff", "01KA0000000000000000000000"},
 		"wait": {"-1s", "x", "1", "1e9h", "%00", "", "5s", "1ns", "NaN"}, "force": {"1", "yes", "TRUE", "", "%00", "true%20"}, "pending": {"1", "no", "%00", ""}, "nonsense": {"1", "%00", ""}, "%00": {"1"}, "%zz": {"1"}, x(3000): {"1"}, "a;b": {"1"}, "": {"", "1"}, "limit[]": {"1"}, "%6cimit": {"0", "5"},
 	}
@@ -227,7 +228,7 @@ func byHeader() (all []asked) {
 	return all
 }
 
-// byFilter is what works on many are told, of which none may begin.
+// byFilter are bulk operations of which none may begin.
 func byFilter() (all []asked) {
 	for _, body := range []string{
 		`{}`, `{"operation":"purge"}`, `{"operation":"drop","all":true}`, `{"operation":1}`, `{"operation":"purge","all":"yes"}`, `{"operation":"purge","all":true,"filter":{"name":"a"}}`, `{"operation":"purge","filter":{}}`, `{"operation":"purge","filter":[]}`,
@@ -240,6 +241,29 @@ func byFilter() (all []asked) {
 		`{"operation":"purge","dryRun":true,"filter":{"startedBefore":"9999-12-31T23:59:59-23:59"}}`, `{"operation":"purge","filter":{"statuses":[` + strings.Repeat(`"Completed",`, 5000) + `"Failed"]},"dryRun":true}`,
 	} {
 		all = append(all, asked{method: post, target: "/v1/jobs", body: body})
+	}
+	return all
+}
+
+// byLease are renewals without a message, or of something else than a message.
+func byLease() (all []asked) {
+	add := func(seconds, leases string) {
+		all = append(all, asked{method: post, target: "/v1/work-items/renew", body: `{"visibilityTimeout":` + seconds + `,"leases":` + leases + `}`})
+	}
+	lease := func(token, handle string) string { return `{"token":` + token + `,"receiptHandle":` + handle + `}` }
+	for _, seconds := range []string{"0", "-1", "43200", "43201", "1.5", "1e1", "1e400", "9223372036854775807", "9223372036854775808", `"60"`, "null", "true", "[]", "{}", "NaN", "060"} {
+		add(seconds, `[`+lease(`"w1.1.x"`, `"r"`)+`]`)
+	}
+	for _, v := range []string{`""`, `"w1"`, `"w1.1."`, `"w1.1.AAAA"`, `"\u0000"`, `"\ud800"`, `"` + x(2049) + `"`, `"` + x(100_000) + `"`, `"` + strings.Repeat("w1.1.", 1000) + `"`, `"` + strings.Repeat("😀", 600) + `"`, "1", "null", "[]", "{}", "true", `"../../etc/passwd"`, `"<a/>"`, `"%00"`} {
+		add("60", `[`+lease(v, `"r"`)+`]`)
+		add("60", `[`+lease(`"w1.1.x"`, v)+`]`)
+	}
+	for _, list := range []string{
+		"[]", "null", "{}", "1", `"x"`, "[1]", "[null]", "[[]]", "[{}]", `[{"token":"w1"}]`, `[{"receiptHandle":"r"}]`, `[{"token":"w1","receiptHandle":"r","` + x(5000) + `":1}]`, `[{"Token":"w1","receiptHandle":"r"}]`,
+		`[{"token":"w1","token":"w2","receiptHandle":"r"}]`, `[{"token":"w1","receiptHandle":"r"},{"":1}]`, "[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 99) + lease(`"w1.1.x"`, `"r"`) + "]", "[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 100) + lease(`"w1.1.x"`, `"r"`) + "]",
+		"[" + strings.Repeat("1,", 100_000) + "1]", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), strings.Repeat("[", 50_000),
+	} {
+		add("60", list)
 	}
 	return all
 }
@@ -264,7 +288,7 @@ func byWire() (all []asked) {
 	return all
 }
 
-// byOrder is what is asked of instances twice, or of what is over.
+// byOrder are requests that are repeated, or are for an instance that is over.
 func byOrder() (all []asked) {
 	for range 2 {
 		all = append(all,
@@ -277,8 +301,9 @@ func byOrder() (all []asked) {
 	return all
 }
 
-// None of these requests is answered with a 5xx, by whichever door, none takes ten seconds, and every answer is one that the OpenAPI document
-// describes: what is refused is a problem with a code. By a function URL it is the same as by HTTP.
+// None of these requests is answered with a 5xx, by whichever door, none takes ten seconds, and every answer is one
+// that the OpenAPI document describes: a refusal is a problem with a code. By a function URL the answer is the same as
+// by HTTP.
 func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -300,7 +325,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 		}
 		settle(hub)
 		requests, seen, codes := 0, map[string]bool{}, map[string]int{}
-		for _, kind := range [][]asked{byMethod(), byBody(), byStart(), byID(), byCursor(), byQuery(), byHeader(), byFilter(), byWire(), byOrder()} {
+		for _, kind := range [][]asked{byMethod(), byBody(), byStart(), byID(), byCursor(), byQuery(), byHeader(), byFilter(), byLease(), byWire(), byOrder()} {
 			for i := range kind {
 				q := &kind[i]
 				key := q.String() + q.body
@@ -325,7 +350,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 		if requests < 795 {
 			t.Errorf("%d requests, want at least 795", requests)
 		}
-		settle(hub) // what was started and told is dealt with
+		settle(hub) // deal with what was started and sent
 		if a := d.byHTTP(&asked{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
 			t.Errorf("afterwards: %d: %s", a.Code, a.Body)
 		}
@@ -335,7 +360,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 	})
 }
 
-// settle lets the hub's functions do what there is to do, also what comes again.
+// settle makes the hub's functions do all pending work, including repetitions.
 func settle(hub *simhub.Hub) {
 	for range 3 {
 		for hub.Cloud.Step() {
@@ -344,7 +369,7 @@ func settle(hub *simhub.Hub) {
 	}
 }
 
-// digestOf is what the cursors of a list say of their query.
+// digestOf returns the digest of a query in the cursors of its list.
 func digestOf(status string) string {
 	h := sha256.New()
 	for _, part := range []string{status, "", "0001-01-01T00:00:00.000Z"} {
@@ -353,7 +378,7 @@ func digestOf(status string) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// judge holds the answers to a request against what all must be.
+// judge checks the rules that all answers must keep.
 func (d *doors) judge(q *asked, answers []reply) {
 	d.t.Helper()
 	for i := range answers {

@@ -39,7 +39,11 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	if err != nil {
 		return nil, fmt.Errorf("lambdahandler: request: %w", err)
 	}
-	r.Method, r.URL, r.Host = e.RequestContext.HTTP.Method, urlOf(e), e.RequestContext.DomainName // whatever they are: the handler answers
+
+	// The values are not checked here: the handler answers whatever they are.
+	r.Method = e.RequestContext.HTTP.Method
+	r.URL = urlOf(e)
+	r.Host = e.RequestContext.DomainName
 	for name, values := range e.Headers {
 		r.Header.Set(name, values) // several values of a name arrive joined by commas
 	}
@@ -47,17 +51,26 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	return r, nil
 }
 
-// callerOf is who calls, as the gateway has authenticated them by IAM; empty where it has authenticated nobody. Nothing that a caller sends is
-// part of it.
+// callerOf returns the caller that the gateway has authenticated: as IAM names it, the subject of its token, or whom a
+// function that authorises calls has named as principalId. Empty where it has authenticated none. Nothing that a caller
+// sends is part of it but what the gateway has verified.
 func callerOf(e *events.APIGatewayV2HTTPRequest) string {
-	if a := e.RequestContext.Authorizer; a != nil && a.IAM != nil {
+	a := e.RequestContext.Authorizer
+	switch {
+	case a == nil:
+		return ""
+	case a.IAM != nil:
 		return a.IAM.UserARN
+	case a.JWT != nil:
+		return a.JWT.Claims["sub"]
+	default:
+		name, _ := a.Lambda["principalId"].(string)
+		return name
 	}
-	return ""
 }
 
-// urlOf is what was asked for. A function URL hands over the path as it was sent. An HTTP API hands it over decoded, and without what follows
-// an encoded question mark; its route's parameter may have it as it was sent.
+// urlOf returns the URL of a request. A function URL passes the path as it was sent. An HTTP API passes it decoded, and
+// without what follows an encoded question mark; its route's parameter may have it as it was sent.
 func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	u := &url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
 	sent := e.RawPath
@@ -68,9 +81,11 @@ func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	if err != nil {
 		path = sent // it was decoded before
 	}
+
 	rest, same := strings.CutPrefix(path, e.RawPath)
 	if sent == e.RawPath || same && (rest == "" || strings.HasPrefix(rest, "?") || strings.HasPrefix(rest, "#")) {
-		u.Path, u.RawPath = path, sent
+		u.Path = path
+		u.RawPath = sent
 	}
 	return u
 }
@@ -93,7 +108,7 @@ func (w *response) WriteHeader(status int) {
 func (w *response) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	n, err := w.body.Write(b)
-	return n, err //nolint:wrapcheck // a buffer's never fails
+	return n, err //nolint:wrapcheck // a buffer's error is always nil
 }
 
 func (w *response) event() events.APIGatewayV2HTTPResponse {

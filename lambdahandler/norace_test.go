@@ -2,5 +2,5 @@
 
 package lambdahandler
 
-// manyOr is how much a test of a scale does: all of it, but with the race detector.
+// manyOr is the size of a test of scale: the full one; the race detector's build has the smaller.
 func manyOr(_, many int) int { return many }

@@ -8,83 +8,73 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/loopback"
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// onLambda reports whether it is Lambda that has started the process, and hands it its events.
+// onLambda reports whether Lambda has started the process, and passes it its events.
 func onLambda(getenv func(string) string) bool { return getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// byName reports whether the hub is to be found by its name: elsewhere than on Lambda, PERDURE_HUB is enough.
+// byName reports whether the hub is found by its name: outside Lambda, PERDURE_HUB is enough.
 func byName(getenv func(string) string) bool {
 	return !onLambda(getenv) && getenv("PERDURE_TABLE") == ""
 }
 
-// untilStopped ends when the process is told to stop. Being told again changes nothing: what is being handled has its grace.
-func (f *function) untilStopped() (ctx context.Context, release func()) {
-	ctx, release = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() { f.log.Info("stopping: what is being handled is finished first") })
-	return ctx, release
+// serveQueue serves a queue of the hub until ctx ends.
+func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue string, h recordHandler, names []string, opts dispatch.PollOptions) error {
+	b.log.InfoContext(ctx, "serving a queue by polling it", "hub", p.Hub().Name, "queue", queue, "serves", strings.Join(names, ", "))
+	opts.Logger = b.log
+	b.stopped(dispatch.Poll(ctx, p, queue, h.HandleRecords, opts))
+	return nil
 }
 
-// poll serves a queue of the hub until the process is told to stop.
-func (f *function) poll(queue string, h recordHandler, names []string, opts dispatch.PollOptions) {
-	ctx, release := f.untilStopped()
-	defer release()
-	f.log.Info("serving a queue by polling it", "hub", f.polled.Hub().Name, "queue", queue, "serves", strings.Join(names, ", "))
-	opts.Logger = f.log
-	f.stopped(dispatch.Poll(ctx, f.polled, queue, h.HandleRecords, opts))
-}
-
-// pollWork serves a work queue, and says at the end whether activities were left running. What is fetched is locked for as
-// long as the queue says, which is for functions; from the first renewal on, a third of LockTimeout later, it is locked for
-// that, so that the death of this process is noticed as soon.
-func (f *function) pollWork(o dispatch.Options, w *dispatch.Worker, names []string) {
-	f.poll(o.Queue, w, names, dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second})
+// serveWork serves a work queue, and logs at the end whether activities were left running. Fetched records are first
+// locked for the queue's visibility timeout, which is set for functions. From the first renewal on, a third of
+// LockTimeout later, they are locked for LockTimeout, so that the death of this process is noticed within that time.
+func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *dispatch.Worker, r *perdure.Registry, o *dispatch.WorkerOptions) error {
+	poll := dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second}
+	err := b.serveQueue(ctx, p, o.Queue, w, activityNames(r, o.Queue), poll)
 	if n := w.Leaked(); n > 0 {
-		f.log.Warn("activities have ignored the end of their contexts", "leaked", n)
+		b.log.WarnContext(ctx, "activities have ignored the end of their contexts", "leaked", n)
 	}
+	return err
 }
 
-// stopped tells how it ended. Records that went back are not an error of the process: they are delivered again.
-func (f *function) stopped(err error) {
+// stopped logs how serving ended. Records that went back are not an error of the process: they are delivered again.
+func (b *binary) stopped(err error) {
 	if err != nil {
-		f.log.Warn("stopped", "error", err)
+		b.log.Warn("stopped", "error", err)
 		return
 	}
-	f.log.Info("stopped")
+	b.log.Info("stopped")
 }
 
-// checkQueue ends the process when the hub has no such work queue: polling it could not do anything, ever.
-func (f *function) checkQueue(queue string) {
-	queues := f.polled.Hub().WorkQueues
-	if _, ok := queues[queue]; !ok {
-		f.env.failf("PERDURE_QUEUE", "is %q: hub %q has %s", queue, f.polled.Hub().Name, strings.Join(slices.Sorted(maps.Keys(queues)), ", "))
+// checkQueue records an error when the hub has no such work queue: polling it could never do anything.
+func (e *environment) checkQueue(queue string, hub dynamo.Hub) {
+	if _, ok := hub.WorkQueues[queue]; !ok {
+		e.failf("PERDURE_QUEUE", "is %q: hub %q has %s", queue, hub.Name, strings.Join(slices.Sorted(maps.Keys(hub.WorkQueues)), ", "))
 	}
 }
 
-func orchestrationNames(r *perdure.Registry) []string {
-	return slices.Sorted(maps.Keys(r.Names().Orchestrations))
-}
-
-// activityNames are those that the registry has on a queue.
+// activityNames returns the activities that the registry has on a queue.
 func activityNames(r *perdure.Registry, queue string) []string {
-	return slices.DeleteFunc(slices.Clone(r.Names().Activities), func(name string) bool {
-		a, ok := r.Activity(name)
+	code := (*registry.Registry)(r)
+	return slices.DeleteFunc(code.Names().Activities, func(name string) bool {
+		a, ok := code.Activity(name)
 		return !ok || a.Queue != queue
 	})
 }
 
-// watchEvery is how often a renewer that is polling looks after what got stuck, as the rule of the stack has it.
+// watchEvery is how often a polling renewer keeps watch; it equals the rule of the stack.
 const watchEvery = 2 * time.Minute
 
 // renew serves the timers queue and keeps watch until ctx ends.
@@ -108,32 +98,50 @@ func renew(ctx context.Context, p provider.Polling, k *dispatch.Timekeeper, log 
 	return dispatch.Poll(ctx, p, provider.QueueTimers, k.HandleRecords, dispatch.PollOptions{Logger: log})
 }
 
-// defaultListen is for this machine alone: outside Lambda nothing stands before the API that asks who calls.
+// defaultListen accepts connections from this machine alone: outside Lambda no gateway authenticates the API's callers.
 const defaultListen = "127.0.0.1:8080"
 
 const (
-	requestLimit  = 10 * time.Second // for the headers and the body, not for what is done then
-	answerLimit   = time.Minute      // longer than a wait for a result, and for 6 MB on a slow line
+	requestLimit  = 10 * time.Second // for reading the headers and the body, not for handling the request
+	answerLimit   = time.Minute      // longer than a wait for a result, and enough for 6 MB on a slow line
 	idleLimit     = 2 * time.Minute
 	shutdownLimit = 30 * time.Second // longer than a wait for a result
 )
 
-// listen serves the API over HTTP until the process is told to stop.
-func (f *function) listen(h http.Handler) {
-	ctx, release := f.untilStopped()
-	defer release()
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.env.optional("PERDURE_LISTEN", defaultListen))
+// listen serves the API over HTTP until ctx ends; page: the page too.
+func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler, page bool, guard *http.CrossOriginProtection) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", b.env.optional("PERDURE_LISTEN", defaultListen))
 	if err != nil {
-		f.env.failf("PERDURE_LISTEN", "cannot be listened on: %v", err)
-		f.check()
+		b.env.failf("PERDURE_LISTEN", "cannot be listened on: %v", err)
+		return b.env.err()
 	}
-	f.log.Info("serving the HTTP API, to whoever can reach it", "hub", f.polled.Hub().Name, "url", "http://"+l.Addr().String()+"/v1")
-	f.stopped(serveHTTP(ctx, l, h))
+	b.log.InfoContext(ctx, "serving the HTTP API, to whoever can reach it", "hub", p.Hub().Name, "url", "http://"+l.Addr().String()+"/v1")
+	b.stopped(serveHTTP(ctx, l, overHTTP(l.Addr(), h, page, guard)))
+	return nil
 }
 
-// serveHTTP serves until ctx ends, and then finishes what has begun.
+// overHTTP is the API for whoever can reach it. A browser on the same machine can, and it sends what a page of another origin asks for without
+// asking whether it may, as long as that is simple: a POST without a body cancels an instance. So guard stands before the API also where there is no page.
+func overHTTP(at net.Addr, h http.Handler, page bool, guard *http.CrossOriginProtection) http.Handler {
+	h = guard.Handler(h)
+	if page {
+		h = ownName(at, h)
+	}
+	return h
+}
+
+// ownName refuses other names of this machine where it listens for this machine alone. Elsewhere it is not known under which it is reached.
+func ownName(at net.Addr, h http.Handler) http.Handler {
+	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		return loopback.Only(a.Port, h)
+	}
+	return h
+}
+
+// serveHTTP serves until ctx ends, and then finishes the requests that have begun.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadTimeout: requestLimit, WriteTimeout: answerLimit, IdleTimeout: idleLimit, DisableGeneralOptionsHandler: true}
+
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
@@ -141,6 +149,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 		return fmt.Errorf("lambdahandler: HTTP: %w", err)
 	case <-ctx.Done():
 	}
+
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer stop()
 	if err := s.Shutdown(ctx); err != nil {

@@ -57,28 +57,26 @@ func inMemory(t *testing.T) *simhub.Hub {
 
 func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
 	t.Parallel()
-	f := &function{env: &environment{}, polled: inMemory(t).Provider}
-	f.checkQueue("payments")
-	if err := f.env.err(); err != nil {
+	e, hub := &environment{}, inMemory(t).Provider.Hub()
+	e.checkQueue("payments", hub)
+	if err := e.err(); err != nil {
 		t.Error(err)
 	}
-	f.checkQueue("paiments")
-	if err := f.env.err(); err == nil || !strings.Contains(err.Error(), `PERDURE_QUEUE is "paiments": hub "test" has default, payments`) {
+	e.checkQueue("paiments", hub)
+	if err := e.err(); err == nil || !strings.Contains(err.Error(), `PERDURE_QUEUE is "paiments": hub "test" has default, payments`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestWhatIsServedIsNamed(t *testing.T) {
 	t.Parallel()
-	if got := orchestrationNames(greetings()); !slices.Equal(got, []string{"hello"}) {
-		t.Errorf("orchestrations %v", got)
-	}
 	if got := activityNames(greetings(), "payments"); !slices.Equal(got, []string{"pay"}) {
 		t.Errorf("activities of payments: %v", got)
 	}
 }
 
-// A renewer that polls serves timers, and wakes what was started and never picked up, without a rule of EventBridge.
+// A renewer that polls serves timers, and wakes instances that were started and had no turn, without a rule of
+// EventBridge.
 func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +118,7 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 	})
 }
 
-// Requests that are under way when the process is told to stop get their answers.
+// Requests that are under way when the process is stopped get their answers.
 func TestTheAPIFinishesWhatItHasBegun(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

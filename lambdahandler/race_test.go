@@ -2,5 +2,5 @@
 
 package lambdahandler
 
-// manyOr is how much a test of a scale does: few with the race detector, which makes it ten times slower.
+// manyOr is the size of a test of scale: a small one with the race detector, which makes it ten times slower.
 func manyOr(few, _ int) int { return few }

@@ -22,12 +22,12 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// operator is somebody with a role, as IAM calls them.
+// operator is a caller with a role, as IAM names it.
 func operator(name string) string {
 	return "arn:aws:sts::123456789012:assumed-role/Operators/" + name
 }
 
-// operations is a hub with an instance's fates, and its API behind a gateway that asks who calls.
+// operations is a hub with an instance for each fate, and its API behind a gateway that authenticates callers.
 type operations struct {
 	*doors
 
@@ -50,7 +50,7 @@ func operate(t *testing.T) operations {
 	return operations{open(t, hub.Provider), hub}
 }
 
-// as has somebody call, and the hub do what follows.
+// as makes a call on behalf of a caller, and makes the hub do what follows.
 func (o operations) as(name, door, method, target, body string) reply {
 	o.t.Helper()
 	o.caller = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: name}}
@@ -63,7 +63,7 @@ func (o operations) as(name, door, method, target, body string) reply {
 	return a
 }
 
-// goOn has the hub do what there is to do, and what comes again within moments.
+// goOn makes the hub do the pending work, and what comes again within moments.
 func (o operations) goOn() {
 	for range 3 {
 		for o.hub.Cloud.Step() {
@@ -72,7 +72,7 @@ func (o operations) goOn() {
 	}
 }
 
-// wantBy checks who asked for the events of a kind, and that the log says so.
+// wantBy checks who asked for the events of a kind, and that the log has it.
 func (o operations) wantBy(instance string, kind history.Kind, operation, by string) {
 	o.t.Helper()
 	a := o.byHTTP(&asked{method: get, target: "/v1/instances/" + instance + "/history"})
@@ -111,7 +111,7 @@ func (o operations) wantLogged(operation, instance, by string) {
 	}
 }
 
-// instance reads how an instance stands.
+// instance reads the state of an instance.
 func (o operations) instance(id string) (in httpapi.Instance) {
 	o.t.Helper()
 	if err := json.Unmarshal(o.byHTTP(&asked{method: get, target: "/v1/instances/" + id + "?pending=false"}).Body, &in); err != nil {
@@ -120,7 +120,7 @@ func (o operations) instance(id string) (in httpapi.Instance) {
 	return in
 }
 
-// purgedBy is who the tombstone of an instance says has had it purged.
+// purgedBy returns who purged an instance, by its tombstone.
 func (o operations) purgedBy(id string) string {
 	o.t.Helper()
 	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"}}
@@ -135,8 +135,8 @@ func (o operations) purgedBy(id string) string {
 	return by.Value
 }
 
-// Who has called, as IAM knows them, is in history and in the log of the API for each start, event, cancel, order to terminate and purge, by whichever
-// gateway; and nothing that a caller sends is taken for it.
+// The caller, as IAM names it, is in history and in the API's log for each start, event, cancel, order to terminate and
+// purge, by whichever gateway; nothing that a caller sends is taken for it.
 func TestWhoDidItIsInHistoryAndInTheLog(t *testing.T) {
 	t.Parallel()
 	for _, door := range []string{byAPI, byFunctionURL} {

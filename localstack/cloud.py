@@ -1,4 +1,4 @@
-"""The local cloud: ministack, started and stopped here, or a LocalStack that runs."""
+"""The local cloud: ministack or LocalStack, started and stopped here, or a LocalStack that runs already."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import interrupt
+import venv_python
+
 HERE = Path(__file__).resolve().parent
 REGION = "us-east-1"
-STARTS = 3  # a free port may be taken before ministack listens on it
-START_SECONDS = 30
+JARS = HERE.parent / "tests" / "dynamodblocal" / "target" / "jars"
+STARTS = 3  # a free port may be taken before the emulator listens on it
+START_SECONDS = 90
 STOP_SECONDS = 5
 # Any pair will do: no local cloud checks them. They keep real ones out of it.
 CREDENTIALS = {
@@ -29,10 +34,16 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_REGION": REGION,
 }
+# LocalStack's free releases have no HTTP APIs, and their schedules do not fire.
+LOCALSTACK_PARAMETERS = {"ApiKind": "function-url", "Timers": "hops"}
 
 
 class Failed(Exception):
     """What went wrong, for the user to read."""
+
+
+class Died(interrupt.Interrupt):
+    """The server has ended by itself: nothing that it serves is there any more, whatever is being done."""
 
 
 @dataclass
@@ -50,9 +61,10 @@ class Cloud:
 
 
 @dataclass(kw_only=True)
-class Ministack(Cloud):
-    """A ministack of our own, with its functions in its process group."""
+class Emulator(Cloud):
+    """An emulator of our own, with its functions in its process group."""
 
+    name: str
     process: subprocess.Popen
     data: Path
     stopping: bool = False
@@ -62,20 +74,18 @@ class Ministack(Cloud):
         end_group(self.process)
         shutil.rmtree(self.data, ignore_errors=True)
 
-
     def die_with(self) -> None:
-        """Has this process fail when the server ends by itself: nothing that it serves is there any more."""
-        def died(_number: int, _frame: object) -> None:
-            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-            raise Failed(f"ministack (pid {self.pid}) has ended by itself, with {self.process.returncode}; "
-                         f"the end of its log:\n{tail(self.log_dir / 'ministack.log')}")
+        """Has this process fail when the server ends by itself."""
+        def died() -> Died:
+            return Died(f"{self.name} (pid {self.pid}) has ended by itself, with {self.process.returncode}; "
+                        f"the end of its log:\n{tail(self.log_dir / f'{self.name}.log')}")
 
         def watch() -> None:
             self.process.wait()
             if not self.stopping:
                 os.kill(os.getpid(), signal.SIGUSR1)  # the main thread waits for something else
 
-        signal.signal(signal.SIGUSR1, died)
+        interrupt.on([signal.SIGUSR1], died)
         threading.Thread(target=watch, daemon=True).start()
 
 
@@ -85,54 +95,96 @@ def architecture() -> str:
 
 
 def localstack() -> Cloud:
-    """The LocalStack that compose.yaml starts. It has no HTTP APIs, and its schedules do not fire."""
+    """The LocalStack that compose.yaml starts."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
     if not answers(endpoint):
         raise Failed(f"no LocalStack answers at {endpoint}; start it with: "
                      f"docker compose -f {HERE / 'compose.yaml'} up -d")
-    return Cloud(endpoint, "linux", {"ApiKind": "function-url", "Timers": "hops"})
+    return Cloud(endpoint, "linux", dict(LOCALSTACK_PARAMETERS))
 
 
-def ministack(log_dir: Path | None, enforce_iam: bool) -> Ministack:
+def localstack_native(log_dir: Path | None) -> Emulator:
+    """Starts a LocalStack without Docker on a free port. It dies with this process, however that ends."""
+    java = shutil.which("java")
+    if java is None:
+        raise Failed("there is no `java` on the PATH, which DynamoDB Local needs; get it from https://adoptium.net")
+    if not JARS.is_dir():
+        raise Failed(f"DynamoDB Local is not in {JARS} yet; fetch it with: make dynamodb-local")
+    venv_python.LOCALSTACK.ensure()
+
+    def command(logs: Path, data: Path) -> list[str]:
+        return [str(venv_python.LOCALSTACK.python), str(HERE / "localstack_server.py"),
+                str(logs), str(data), java, str(JARS)]
+
+    return start_emulator("localstack", log_dir, command, localstack_environment, dict(LOCALSTACK_PARAMETERS))
+
+
+def localstack_environment(data: Path, port: int) -> dict[str, str]:
+    return {
+        "GATEWAY_LISTEN": f"127.0.0.1:{port}",
+        "LOCALSTACK_VOLUME_DIR": str(data / "volume"),
+        "FILESYSTEM_ROOT": str(data / "root"),
+        "OVERRIDE_IN_DOCKER": "0",
+        "DNS_ADDRESS": "0",  # no server of names
+        "DISABLE_EVENTS": "1",  # nothing is reported to its makers
+        "SKIP_SSL_CERT_DOWNLOAD": "1",
+        "LAMBDA_IGNORE_ARCHITECTURE": "1",
+        "CFN_IGNORE_UNSUPPORTED_RESOURCE_TYPES": "1",  # HTTP APIs
+        # Mappings back off up to 10 s on an empty queue; here they look ten times a second.
+        "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0.01",
+        "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC": "0.1",
+    }
+
+
+def ministack(log_dir: Path | None, enforce_iam: bool) -> Emulator:
     """Starts one on a free port. It dies with this process, however that ends.
 
     With enforce_iam each function may do what its role allows and nothing else;
     the credentials of this module are root's.
     """
+    def command(logs: Path, data: Path) -> list[str]:
+        return [sys.executable, str(HERE / "ministack_server.py"), str(logs), str(data)]
+
+    def environment(data: Path, port: int) -> dict[str, str]:
+        return {
+            "STATE_DIR": str(data / "state"),
+            "S3_DATA_DIR": str(data / "s3"),
+            "BIND_HOST": "127.0.0.1",
+            "GATEWAY_PORT": str(port),
+            "AUTH": "true" if enforce_iam else "false",
+        }
+
+    return start_emulator("ministack", log_dir, command, environment, {})
+
+
+def start_emulator(name: str, log_dir: Path | None, command: Callable[[Path, Path], list[str]],
+                   environment: Callable[[Path, int], dict[str, str]], parameters: dict[str, str]) -> Emulator:
     data = Path(tempfile.mkdtemp(prefix="perdure-local-"))
     logs = log_dir or data / "logs"
     try:
         logs.mkdir(parents=True, exist_ok=True)
         for _ in range(STARTS):
-            cloud = start(data, logs, enforce_iam)
-            if cloud is not None:
-                return cloud
-        log = logs / "ministack.log"
-        raise Failed(f"ministack does not start; the end of {log}:\n{tail(log)}")
+            port = free_port()
+            settings = {**server_environment(data, port), **environment(data, port)}
+            process = start(name, command(logs, data), settings, logs, data)
+            endpoint = f"http://127.0.0.1:{port}"
+            if answers_in_time(process, endpoint):
+                return Emulator(endpoint, sys.platform, parameters, logs, process.pid,
+                                name=name, process=process, data=data)
+        log = logs / f"{name}.log"
+        raise Failed(f"{name} does not start; the end of {log}:\n{tail(log)}")
     except BaseException:
         shutil.rmtree(data, ignore_errors=True)
         raise
 
 
-def start(data: Path, logs: Path, enforce_iam: bool) -> Ministack | None:
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    with open(logs / "ministack.log", "ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(HERE / "ministack_server.py"), str(logs), str(data)],
-            env=server_environment(data, port, enforce_iam), cwd=data,
-            stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
-    try:
-        if becomes_ready(process, endpoint):
-            return Ministack(endpoint, sys.platform, log_dir=logs, pid=process.pid, process=process, data=data)
-    except BaseException:
-        end_group(process)
-        raise
-    end_group(process)
-    return None
+def start(name: str, command: list[str], environment: dict[str, str], logs: Path, data: Path) -> subprocess.Popen:
+    with open(logs / f"{name}.log", "ab") as log:
+        return subprocess.Popen(command, env=environment, cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                                start_new_session=True)
 
 
-def server_environment(data: Path, port: int, enforce_iam: bool) -> dict[str, str]:
+def server_environment(data: Path, port: int) -> dict[str, str]:
     """Clean, because the functions inherit it."""
     temporary = data / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -141,17 +193,23 @@ def server_environment(data: Path, port: int, enforce_iam: bool) -> dict[str, st
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(data),
         "TMPDIR": str(temporary),
-        "STATE_DIR": str(data / "state"),
-        "S3_DATA_DIR": str(data / "s3"),
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",  # else the functions would call the real AWS
         "DOCKER_HOST": f"unix://{data}/none",  # ministack sweeps Docker for its own containers
-        "AUTH": "true" if enforce_iam else "false",
         "LOG_LEVEL": "INFO",
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def answers_in_time(process: subprocess.Popen, endpoint: str) -> bool:
+    """Reports whether the emulator answers; one that does not is ended."""
+    ready = False
+    try:
+        ready = becomes_ready(process, endpoint)
+    finally:
+        if not ready:
+            end_group(process)
+    return ready
 
 
 def becomes_ready(process: subprocess.Popen, endpoint: str) -> bool:

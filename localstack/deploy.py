@@ -14,6 +14,7 @@ if __name__ == "__main__":
     venv_python.run_inside()
 
 import argparse
+import functools
 import hashlib
 import io
 import json
@@ -31,9 +32,10 @@ from botocore.exceptions import ClientError
 
 import cloud
 
-GOLDEN = Path(__file__).resolve().parent.parent / "infra" / "cdk" / "template.golden.json"
+GOLDEN = Path(__file__).resolve().parent / "template.golden.json"
 BINARIES = ("orchestrator", "worker", "renewer", "api")
 DEPLOY_SECONDS = 300
+UPLOADED: set[tuple[str, str]] = set()  # endpoints and keys; a key is its content's hash
 Say = Callable[[str], None]
 
 
@@ -87,7 +89,13 @@ def fill_in(golden: str, binaries: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def zip_bootstrap(path: Path) -> bytes:
-    """The same bytes for the same binary: no time, no owner, one compression."""
+    state = path.stat()
+    return zip_file(path, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(maxsize=len(BINARIES))
+def zip_file(path: Path, _changed: int, _size: int) -> bytes:
+    """The same bytes for the same binary: no time, no owner, one compression. A binary that has not changed is zipped once."""
     entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -101,7 +109,9 @@ def upload(endpoint: str, bucket: str, template: str, assets: dict[str, bytes]) 
     """Returns the template's URL: it is over the 51,200 bytes that fit in a request."""
     s3 = aws(endpoint, "s3")
     for key, body in assets.items():
-        s3.put_object(Bucket=bucket, Key=key, Body=body)
+        if (endpoint, key) not in UPLOADED:
+            s3.put_object(Bucket=bucket, Key=key, Body=body)
+            UPLOADED.add((endpoint, key))
     key = hashlib.sha256(template.encode()).hexdigest() + ".json"
     s3.put_object(Bucket=bucket, Key=key, Body=template.encode())
     return f"{endpoint}/{bucket}/{key}"

@@ -16,6 +16,7 @@ if __name__ == "__main__":
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -24,12 +25,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import build
 import cloud
 import deploy
+import dev
+import interrupt
+import logs
 import proxy
 import watch
 
@@ -37,8 +42,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.monotonic()
 
 
-class Stopped(BaseException):
-    """SIGINT or SIGTERM came; everything on the way out cleans up."""
+class Stopped(interrupt.Interrupt):
+    """SIGINT, SIGTERM or SIGHUP came."""
 
 
 def say(text: str) -> None:
@@ -65,6 +70,9 @@ def arguments() -> argparse.Namespace:
                     help="of the API on 127.0.0.1; 0 takes a free one (default: $PORT or 8080)")
     up.add_argument("--watch-every", type=float, metavar="SECONDS", help="wake the renewer this often")
     up.add_argument("--keep", action="store_true", help="go on serving after --exec")
+    up.add_argument("--reload", action="store_true", default=bool(os.environ.get("WATCH")),
+                    help="build and deploy again what changes, and show the logs (default: whether $WATCH is set)")
+    up.add_argument("--instance", action="append", default=[], metavar="ID", help="with --reload, the logs of this one alone; repeatable")
     up.add_argument("--exec", nargs=argparse.REMAINDER, metavar="COMMAND",
                     help="run this once everything is up, stop, and exit as it did; the last option")
     return parser.parse_args()
@@ -77,9 +85,11 @@ def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     # Inside the cloud's own folder where it has one, so that it goes with it.
     temporary = cleanup.enter_context(tempfile.TemporaryDirectory(
         prefix="perdure-build-", dir=getattr(place, "data", None), ignore_cleanup_errors=True))
-    build.build(args.app.resolve(), Path(temporary), place.goos, say)
-    found = deploy.deploy(place.endpoint, args.hub, Path(temporary),
-                          {**place.parameters, **dict(args.param)}, say)
+    def build_and_deploy() -> dict[str, Any]:
+        build.build(args.app.resolve(), Path(temporary), place.goos, say)
+        return deploy.deploy(place.endpoint, args.hub, Path(temporary), {**place.parameters, **dict(args.param)}, say)
+
+    found = build_and_deploy()
     say(f"deployed stack {found['stack']}")
     proxy.serve(server, place.endpoint, found["apiHost"])
     cleanup.callback(server.shutdown)
@@ -90,7 +100,23 @@ def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     api = f"http://127.0.0.1:{server.server_address[1]}/v1"
     variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub, "PERDURE_API": api}
     announce(args, place, found, variables, cleanup)
-    return serve(args, variables)
+    return serve(args, variables, functools.partial(reload, args, place, build_and_deploy, cleanup))
+
+
+def reload(args: argparse.Namespace, place: cloud.Cloud, build_and_deploy: Callable[[], Any],
+           cleanup: contextlib.ExitStack) -> None:
+    if place.log_dir:
+        stopped = threading.Event()
+        cleanup.callback(stopped.set)
+        logs.follow(place.log_dir, args.hub, args.instance, stopped)
+    if args.until_eof:
+        threading.Thread(target=stop_at_eof, daemon=True).start()
+    dev.loop(args.app.resolve(), build_and_deploy, say)
+
+
+def stop_at_eof() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def cloud_alone(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
@@ -102,13 +128,19 @@ def cloud_alone(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
 
 
 def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> cloud.Cloud:
-    if os.environ.get("CLOUD") == "localstack":
-        return cloud.localstack()
+    which = os.environ.get("CLOUD") or "ministack"
     log_dir = args.log_dir.resolve() if args.log_dir else None
-    place = cloud.ministack(log_dir, args.enforce_iam)
+    if which != "ministack" and args.enforce_iam:
+        raise cloud.Failed("--enforce-iam is for ministack alone: LocalStack's free releases allow every call")
+    if which == "localstack":
+        return cloud.localstack()
+    if which not in ("ministack", "localstack-native"):
+        raise cloud.Failed(f"CLOUD={which}: there are ministack, localstack (with Docker) and localstack-native")
+    say(f"starting {which} ...")
+    place = cloud.ministack(log_dir, args.enforce_iam) if which == "ministack" else cloud.localstack_native(log_dir)
     cleanup.callback(place.stop)
     place.die_with()
-    say(f"ministack (pid {place.pid}) answers at {place.endpoint}")
+    say(f"{place.name} (pid {place.pid}) answers at {place.endpoint}")
     return place
 
 
@@ -137,7 +169,7 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     unfinished.replace(path)
 
 
-def serve(args: argparse.Namespace, variables: dict[str, str]) -> int:
+def serve(args: argparse.Namespace, variables: dict[str, str], reloading: Callable[[], None]) -> int:
     code = 0
     if args.exec:
         code = run(args.exec, variables)
@@ -145,6 +177,8 @@ def serve(args: argparse.Namespace, variables: dict[str, str]) -> int:
             return code
         say(f"the command exited with {code}")
     say("serving; Ctrl-C stops it")
+    if args.reload:
+        reloading()
     wait(args)
     return code
 
@@ -179,28 +213,15 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def stop_by_signals() -> None:
-    """Turns the first signal into Stopped and ignores the next ones: cleaning up is short."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def stop(number: int, _frame: Any) -> None:
-        for each in signals:
-            signal.signal(each, signal.SIG_IGN)
-        raise Stopped(number)
-
-    for each in signals:
-        signal.signal(each, stop)
-
-
 def main() -> int:
     args = arguments()
-    stop_by_signals()
+    interrupt.on([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], Stopped)
     try:
         with contextlib.ExitStack() as cleanup:
             return args.do(args, cleanup)
     except Stopped:
         return 0
-    except (cloud.Failed, deploy.ClientError, OSError) as error:
+    except (cloud.Failed, cloud.Died, deploy.ClientError, OSError) as error:
         print(f"local: {error}", file=sys.stderr)
         return 1
 

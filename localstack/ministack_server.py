@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
-import signal
 import socketserver
 import sys
 import threading
@@ -23,13 +21,14 @@ import ministack.app
 from ministack.core import lambda_runtime
 from ministack.core.concurrency import esm_wake
 from ministack.services import dynamodb, eventbridge, lambda_svc, scheduler
+from ministack.services.cloudformation import provisioners
 
 import ministack_iam
+import orphan
 
 TICK_SECONDS = 0.25  # schedules and rules; ministack's own is 10
 WAKE_SECONDS = 0.1  # messages whose delay or visibility has ended; ministack's own is 1
 GAP_SECONDS = 0.002  # before a mapping that found nothing looks again; ministack's own is 0.05
-ORPHAN_SECONDS = 10
 
 
 def main() -> None:
@@ -41,11 +40,12 @@ def main() -> None:
     lambda_svc._ESM_IDLE_WAKE_GAP_SECONDS = GAP_SECONDS
     run_fifo_groups_side_by_side()
     parse_expressions_once()
+    take_alarms_with_metric_math()
     write_function_output_to(logs)
     if os.environ["AUTH"] == "true":
         ministack_iam.correct()
     in_background(wake_mappings)
-    in_background(end_with_parent, data)
+    orphan.end_with_parent(data, end_functions)
     sys.argv = sys.argv[:1]
     ministack.app.main()
 
@@ -110,6 +110,24 @@ def parse_expressions_once() -> None:
     dynamodb._condition_syntax_error = functools.lru_cache(maxsize=1024)(dynamodb._condition_syntax_error)
 
 
+def take_alarms_with_metric_math() -> None:
+    """Makes an alarm on an expression one on the first metric in it.
+
+    ministack refuses the stack otherwise. Nothing here looks at the state of an alarm.
+    """
+    record = provisioners._cw_metric_alarm_record
+
+    def of_one_metric(name: str, props: dict) -> dict:
+        for query in props.get("Metrics") or []:
+            stat = query.get("MetricStat")
+            if stat:
+                props = {**props, "Metrics": None, **stat["Metric"], "Statistic": stat["Stat"], "Period": stat["Period"]}
+                break
+        return record(name, props)
+
+    provisioners._cw_metric_alarm_record = of_one_metric
+
+
 def write_function_output_to(logs: Path) -> None:
     """Writes what a function prints to <logs>/<function>.log as it comes.
 
@@ -148,25 +166,13 @@ def wake_mappings() -> None:
         esm_wake.set()
 
 
-def end_with_parent(data: Path) -> None:
-    """Leaves nothing behind when whoever started us stops us or dies, be it by SIGKILL.
-
-    Standard input is a pipe whose other end only the parent holds. The functions
-    are in our process group, but those that are waited for leave no zombie either.
-    """
-    parent = os.getppid()
-    sys.stdin.buffer.read()
+def end_functions() -> None:
+    """The functions are in our process group, but those that are waited for leave no zombie either."""
     for worker in [worker for pool in list(lambda_runtime._workers.values()) for worker in pool]:
         process = worker._proc
         if process is not None:
             process.kill()
             process.wait()
-    shutil.rmtree(data, ignore_errors=True)
-    deadline = time.monotonic() + ORPHAN_SECONDS
-    while os.getppid() != parent and time.monotonic() < deadline:
-        time.sleep(0.1)  # it could not end its compiler, which makes the folder again
-        shutil.rmtree(data, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)
 
 
 def in_background(target: Any, *args: Any) -> None:

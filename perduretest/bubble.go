@@ -2,7 +2,7 @@ package perduretest
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"time"
 
@@ -11,7 +11,7 @@ import (
 )
 
 // bubble is the provider as a client outside the bubble sees it: each call runs inside. A context's Done channel is of the
-// outside, and would stop virtual time, so it stays there.
+// outside, and would stop virtual time, so it stays there. The calls of an activity, which is inside, keep it.
 type bubble struct {
 	provider.Provider
 
@@ -19,66 +19,128 @@ type bubble struct {
 }
 
 func (b *bubble) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
-	b.env.do(func() { in, err = b.Provider.StartOrchestration(context.WithoutCancel(ctx), s) })
+	ctx = b.within(ctx)
+	b.env.do(func() { in, err = b.Provider.StartOrchestration(ctx, s) })
 	return in, err
 }
 
 func (b *bubble) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
-	b.env.do(func() { err = b.Provider.EnqueueForOrchestrator(context.WithoutCancel(ctx), ms...) })
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
 	return err
 }
 
 func (b *bubble) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
-	b.env.do(func() { in, err = b.Provider.ReadInstance(context.WithoutCancel(ctx), instanceID) })
+	ctx = b.within(ctx)
+	b.env.do(func() { in, err = b.Provider.ReadInstance(ctx, instanceID) })
 	return in, err
 }
 
 func (b *bubble) ReadEnd(ctx context.Context, executionID string) (e history.Event, err error) {
-	b.env.do(func() { e, err = b.Provider.ReadEnd(context.WithoutCancel(ctx), executionID) })
+	ctx = b.within(ctx)
+	b.env.do(func() { e, err = b.Provider.ReadEnd(ctx, executionID) })
 	return e, err
 }
 
 func (b *bubble) ListInstances(ctx context.Context, q provider.Query) (page provider.Page, err error) {
-	b.env.do(func() { page, err = b.Provider.ListInstances(context.WithoutCancel(ctx), q) })
+	ctx = b.within(ctx)
+	b.env.do(func() { page, err = b.Provider.ListInstances(ctx, q) })
 	return page, err
 }
 
 func (b *bubble) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[history.Event, error] {
-		return b.Provider.ReadHistory(context.WithoutCancel(ctx), instanceID, executionID, after)
+		return b.Provider.ReadHistory(ctx, instanceID, executionID, after)
 	})
 }
 
 func (b *bubble) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.Execution, error] {
-		return b.Provider.ListExecutions(context.WithoutCancel(ctx), instanceID)
+		return b.Provider.ListExecutions(ctx, instanceID)
 	})
 }
 
 func (b *bubble) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.ActivityRecord, error] {
-		return b.Provider.ReadActivityRecords(context.WithoutCancel(ctx), executionID)
+		return b.Provider.ReadActivityRecords(ctx, executionID)
 	})
 }
 
 func (b *bubble) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (r provider.ActivityRecord, err error) {
-	b.env.do(func() { r, err = b.Provider.ReadActivityRecord(context.WithoutCancel(ctx), executionID, activityID) })
+	ctx = b.within(ctx)
+	b.env.do(func() { r, err = b.Provider.ReadActivityRecord(ctx, executionID, activityID) })
 	return r, err
 }
 
 func (b *bubble) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.ActivityRetry, error] {
-		return b.Provider.ReadRetries(context.WithoutCancel(ctx), executionID)
+		return b.Provider.ReadRetries(ctx, executionID)
 	})
 }
 
 func (b *bubble) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
-	b.env.do(func() { err = b.Provider.DeleteInstance(context.WithoutCancel(ctx), instanceID, force) })
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
+	return err
+}
+
+func (b *bubble) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { reports, err = b.Provider.ReadWorkers(ctx) })
+	return reports, err
+}
+
+func (b *bubble) OpenWorkItem(ctx context.Context, token string) (w provider.WorkItem, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { w, err = b.Provider.OpenWorkItem(ctx, token) })
+	return w, err
+}
+
+func (b *bubble) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) (rs []provider.Renewal, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { rs, err = b.Provider.RenewWorkItemLocks(ctx, queue, lock, items...) })
+	return rs, err
+}
+
+func (b *bubble) PutJob(ctx context.Context, j *provider.Job) (err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.PutJob(ctx, j) })
+	return err
+}
+
+func (b *bubble) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { j, err = b.Provider.ReadJob(ctx, id) })
+	return j, err
+}
+
+func (b *bubble) ListJobs(ctx context.Context) (js []provider.Job, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { js, err = b.Provider.ListJobs(ctx) })
+	return js, err
+}
+
+func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { found, next, err = b.Provider.MatchInstances(ctx, f, from, most) })
+	return found, next, err
+}
+
+func (b *bubble) DeleteLife(ctx context.Context, instanceID, startID string, force bool) (err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.DeleteLife(ctx, instanceID, startID, force) })
 	return err
 }
 
 // inside goes through a sequence in the bubble, and hands it out afterwards.
 func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if env.isInside() {
+		return sequence()
+	}
 	return func(yield func(T, error) bool) {
 		var all []T
 		var failed error
@@ -102,39 +164,41 @@ func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, e
 }
 
 // WaitInstance serves Client.Wait: it advances the clock as far as it must.
-func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
-	b.env.do(func() { in, err = b.wait(ctx, instanceID) })
-	return in, err
+func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	if b.env.isInside() {
+		return b.poll(ctx, instanceID)
+	}
+	if b.env.network.ticket() != nil {
+		return provider.Instance{}, errNoWait
+	}
+	return b.env.wait(ctx, b.Provider, instanceID)
 }
 
-// longest is the most that Wait lets pass at once while an activity is running and no message is due.
-const longest = time.Hour
+// errNoWait: a wait would not end.
+var errNoWait = errors.New("perduretest: an activity of WithNetwork cannot wait for an instance: virtual time stands still while it runs")
 
-// IdleError means that an instance is not over, and nothing in the Env can end it: no message is due or delayed, and no
-// activity is running. It waits for something that the test has not done.
-type IdleError struct {
-	InstanceID string
-	Status     provider.RuntimeStatus
-}
+// pollEvery is how long an activity that waits for an instance lets pass between two looks.
+const pollEvery = time.Second
 
-func (e *IdleError) Error() string {
-	return fmt.Sprintf("perduretest: instance %q is %s and will stay so: nothing is due, delayed or running", e.InstanceID, e.Status)
-}
-
-func (b *bubble) wait(ctx context.Context, instanceID string) (provider.Instance, error) {
-	cloud := b.env.hub.Cloud
+// poll waits as an activity does: virtual time goes on by itself.
+func (b *bubble) poll(ctx context.Context, instanceID string) (provider.Instance, error) {
 	for {
-		b.env.settle()
-		in, err := b.Provider.ReadInstance(context.WithoutCancel(ctx), instanceID)
+		in, err := b.Provider.ReadInstance(ctx, instanceID)
 		if err != nil || in.Status.Terminal() {
 			return in, err
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
 			return in, context.Cause(ctx)
 		}
-		if _, due := cloud.NextDue(); !due && cloud.InFlight() == 0 {
-			return in, &IdleError{InstanceID: instanceID, Status: in.Status}
-		}
-		b.env.pass(longest)
 	}
+}
+
+// within is a context that may be used in the bubble.
+func (b *bubble) within(ctx context.Context) context.Context {
+	if b.env.isInside() {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }

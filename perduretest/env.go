@@ -1,7 +1,10 @@
 package perduretest
 
 import (
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,147 +14,193 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Env is a task hub in a test. Its methods, and those of its Client, are for one goroutine at a time: the test's.
+// Env is a task hub in a test. Its methods, and those of its Client, are for one goroutine at a time: the test's. An activity may use the
+// Client too, with its own context.
 type Env struct {
 	t      *testing.T
 	hub    *simhub.Hub
 	client *client.Client
-	// calls go to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for a call
-	// holds virtual time still.
-	calls chan func()
+	clock  clock
+	stubs  stubs
+	log    callLog
+	agenda agenda
+	faults sync.Map // what the test has failed for, by name
+	builds int      // how many were deployed after the first
+
+	// work goes to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for work holds virtual time still.
+	work chan func()
+	// born is closed when there is a bubble, over when it has ended.
+	born, over chan struct{}
+	watch      watch
+	trouble    simhub.Trouble
+	network    *network
+	deployed   *deployedHub // nil in virtual time
+	// leaving: the test is over, and activities are told to end. given up: code hangs, and the bubble is left behind.
+	leaving, givenUp atomic.Bool
 }
 
-// Option changes what an Env is made of.
-type Option func(*simhub.Options)
-
-// WithLogger makes the engine, and the orchestrations' loggers, log to l. By default nothing is logged.
-func WithLogger(l *slog.Logger) Option { return func(o *simhub.Options) { o.Logger = l } }
-
-// WithoutCache keeps no orchestration warm: every turn replays the history from its beginning, which finds orchestrations
-// that are not deterministic.
-func WithoutCache() Option { return func(o *simhub.Options) { o.CacheBytes = -1 } }
-
-// WithJitter leaves retry policies their jitter. By default there is none: every wait is exactly the interval of its policy.
-func WithJitter() Option { return func(o *simhub.Options) { o.Jitter = true } }
-
-// New makes a hub that runs what r holds. It ends with the test; an activity that is still running then gets the end of its
-// context.
+// New makes a hub that runs what r holds. It ends with the test; an activity that is still running then gets the end of its context.
+//
+// Every turn replays the history of its instance from the beginning, so that an orchestration that depends on chance, on the order of a map or on
+// the clock fails the test; WithCache has instances kept warm instead, as they mostly are in a deployed hub. The test fails as well when code
+// hangs: an orchestration or activity that blocks for good or never ends, an activity that ignores the end of its context.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
-	o := simhub.Options{
-		Registry: r, BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
+	if thisGoroutine().bubble != "" {
+		t.Fatal("perduretest: an Env has virtual time of its own: call New outside of synctest.Test")
+	}
+	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{})}
+	o := options{patience: defaultPatience, Options: simhub.Options{
+		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
+		CacheBytes:    -1,
 		Reports:       true,
 		SendAnewAfter: -1, // no later build will know an activity that r does not: it is given up, and the hub comes to rest
-	}
+	}}
 	for _, opt := range opts {
-		opt(&o)
+		opt.apply(&o)
 	}
+	e.watch = watch{env: e, patience: o.patience}
+	e.network = newNetwork(&o)
+	o.Intercept = e.trouble.Intercept
 	log := slog.DiscardHandler
 	if o.Logger != nil {
 		log = o.Logger.Handler()
 	}
-	o.Logger = slog.New(vigilant{log, t})
-	e := &Env{t: t, calls: make(chan func())}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		synctest.Test(t, func(*testing.T) { e.live(o) })
-	}()
-	t.Cleanup(func() {
-		close(e.calls)
-		<-over
-	})
-	e.do(func() {}) // the hub is made
+	o.Logger = slog.New(vigilant{Handler: log, env: e})
+	go e.network.issue(e.over)
+	go e.inhabit(o.Options, o.crash)
+	t.Cleanup(e.end)
+	select {
+	case <-e.born:
+	case <-e.over:
+	}
 	if e.hub == nil {
 		t.FailNow()
 	}
 	return e
 }
 
-// live is the bubble's own goroutine: it makes the hub and runs what it is told.
-func (e *Env) live(o simhub.Options) {
+// inhabit runs the bubble. Goroutines that never end are no reason to take the whole test binary down.
+func (e *Env) inhabit(o simhub.Options, c crash) {
+	defer close(e.over)
+	defer func() {
+		if r := recover(); r != nil && !e.t.Failed() {
+			e.errorf("perduretest: the test is over, and goroutines are left: %v%s", r, describeAll(e.watch.ofUsers()))
+		}
+	}()
+	synctest.Test(e.t, func(*testing.T) { e.live(o, c) })
+}
+
+// live is the bubble's own goroutine: it makes the hub and runs what it is given.
+func (e *Env) live(o simhub.Options, c crash) {
+	e.make(o)
+	if c.at > 0 {
+		e.trouble.CrashAt(c.at, c.after)
+	}
+	close(e.born)
+	for f := range e.work {
+		f()
+	}
+	if e.hub != nil {
+		e.leave()
+	}
+}
+
+// make makes the hub.
+func (e *Env) make(o simhub.Options) {
+	e.watch.bubble = thisGoroutine().bubble
 	hub, err := simhub.New(o)
 	if err != nil {
-		e.t.Errorf("perduretest: %v", err)
-		for call := range e.calls {
-			call()
-		}
+		e.errorf("perduretest: %v", err)
 		return
 	}
 	e.hub = hub
-	e.client = client.New(&bubble{Provider: hub.Provider, env: e}, client.WithClock(e.Now))
-	for call := range e.calls {
-		call()
-	}
-	e.leave()
+	e.clock = clock{hub, &atomic.Int64{}}
+	e.log.began = time.Now()
+	e.client = client.New(&bubble{Provider: hub.Provider, env: e}, client.WithClock(e.Now), client.WithInterceptors(o.Interceptors...))
 }
 
-// do runs f in the bubble, and waits for it.
+// do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
 func (e *Env) do(f func()) {
+	e.t.Helper()
+	if e.deployed != nil || e.isInside() {
+		f()
+		return
+	}
+	if t := e.network.ticket(); t != nil {
+		t.do(f)
+		return
+	}
 	done := make(chan struct{})
-	e.calls <- func() {
+	work := func() {
 		defer close(done)
 		f()
 	}
-	<-done
+	if e.givenUp.Load() {
+		e.t.FailNow()
+	}
+	e.work <- work
+	e.watch.await(done)
 }
 
-// Client talks to the hub. Its Wait advances the clock until the instance is over; it fails when nothing is left that could
-// end it.
+// processStart is before all times outside of bubbles, whose clocks begin with the year 2000.
+var processStart = time.Now()
+
+// isInside reports whether the calling goroutine is of the bubble.
+func (e *Env) isInside() bool {
+	if time.Now().Before(processStart) {
+		return true
+	}
+	if !e.clock.isPast(processStart) {
+		return false
+	}
+	g := thisGoroutine() // slow: virtual time is in the future
+	return g.bubble != "" && g.bubble == e.watch.bubble
+}
+
+// outside fails what moves the clock from within.
+func (e *Env) outside(what string) {
+	if e.isInside() || e.network.ticket() != nil {
+		panic(fmt.Sprintf("perduretest: %s is for the test's goroutine: activities and orchestrations cannot call it", what))
+	}
+}
+
+// errorf fails the test, unless it is over.
+func (e *Env) errorf(format string, args ...any) {
+	if !e.givenUp.Load() {
+		e.t.Helper()
+		e.t.Errorf(format, args...)
+	}
+}
+
+// Client talks to the hub. Its Wait advances the clock until the instance is over; it fails with an *IdleError when nothing is left that could
+// end it. An activity that uses the Client waits in virtual time, as it does in a deployed hub.
 func (e *Env) Client() *client.Client { return e.client }
-
-// Now is the virtual time.
-func (e *Env) Now() (now time.Time) {
-	e.do(func() { now = time.Now() })
-	return now
-}
-
-// RunUntilIdle runs everything that is due, until nothing is. It does not move the clock.
-func (e *Env) RunUntilIdle() { e.do(e.settle) }
-
-// Advance moves the clock by d, and runs everything that becomes due on the way, each at its time.
-func (e *Env) Advance(d time.Duration) {
-	e.do(func() {
-		until := time.Now().Add(d)
-		for e.settle(); time.Now().Before(until); e.settle() {
-			e.pass(time.Until(until))
-		}
-	})
-}
-
-// settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
-func (e *Env) settle() {
-	for synctest.Wait(); e.hub.Order.Next() || e.hub.Cloud.Step(); synctest.Wait() {
-	}
-}
-
-// pass lets the clock move until something may have become due, at most by d.
-func (e *Env) pass(d time.Duration) {
-	if due, ok := e.hub.Cloud.NextDue(); ok {
-		d = min(d, time.Until(due))
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-e.hub.Cloud.Changed():
-	case <-e.hub.Order.Arrived():
-	case <-t.C:
-	}
-}
 
 // patience is how much virtual time what is still running gets to end once the test is over.
 const patience = 24 * time.Hour
 
+// end ends the Env with its test.
+func (e *Env) end() {
+	if e.givenUp.Load() {
+		return
+	}
+	close(e.work)
+	e.watch.await(e.over)
+}
+
 // leave ends the hub: all goroutines of the bubble must be gone when its own returns.
 func (e *Env) leave() {
+	e.leaving.Store(true)
 	e.hub.Close()
 	synctest.Wait()
-	if e.hub.Cloud.InFlight() == 0 {
+	busy := func() bool { return e.hub.Cloud.InFlight() > 0 || len(e.log.running()) > 0 } // the latter also where it was given up
+	if !busy() {
 		return
 	}
 	time.Sleep(patience)
 	synctest.Wait()
-	if n := e.hub.Cloud.InFlight(); n > 0 {
-		e.t.Errorf("perduretest: %d activities or turns did not end with their context, nor within %v after it", n, patience)
+	if busy() {
+		e.errorf("perduretest: the test is over, and this did not end with its context, nor within %v after it:%s", patience, e.watch.unfinished())
 	}
 }

@@ -1,4 +1,4 @@
-package perduretest_test //nolint:testableexamples // it needs a test: TestExampleNew is one
+package perduretest_test //nolint:testableexamples // it needs a test: TestExamples has one
 
 import (
 	"time"

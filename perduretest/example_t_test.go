@@ -5,7 +5,12 @@ import "testing"
 // exampleT is the test that examples run in.
 var exampleT *testing.T
 
-func TestExampleNew(t *testing.T) { // alone: it sets exampleT
-	exampleT = t
-	ExampleNew()
+// Alone: it sets exampleT.
+func TestExamples(t *testing.T) { //nolint:paralleltest // as it says
+	for name, example := range map[string]func(){"New": ExampleNew, "Env_Stub": ExampleEnv_Stub, "Env_Deploy": ExampleEnv_Deploy, "CrashAtEveryCall": ExampleCrashAtEveryCall} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+			exampleT = t
+			example()
+		})
+	}
 }

@@ -56,7 +56,7 @@ func raise(t *testing.T, env *perduretest.Env, id, event string, data any, opts 
 
 func TestEventsBeforeBetweenAndTwice(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]perduretest.Option{"warm": nil, "cold": {perduretest.WithoutCache()}} {
+	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := perduretest.New(t, eventRegistry(), opts...)
@@ -205,7 +205,7 @@ func TestCoroutinesAndSideEffects(t *testing.T) {
 		err := perdure.WhenAll(ctx, branches...)
 		return append(order, token), err
 	})
-	env := perduretest.New(t, r, perduretest.WithoutCache())
+	env := perduretest.New(t, r)
 	s, err := env.Client().Wait(t.Context(), start(t, env, "branches", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -236,9 +236,9 @@ func TestCancellationsAndPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
-	found, err := env.Client().Cancellations(t.Context(), id, "")
-	if err != nil || len(found.Items) != 2 || found.Items[1].End != client.EndStopped || found.Items[1].SeenAt.IsZero() {
-		t.Errorf("%+v, %v", found.Items, err)
+	found, err := client.Collect(env.Client().Cancellations(t.Context(), id, ""))
+	if err != nil || len(found) != 2 || found[1].End != client.EndStopped || found[1].SeenAt.IsZero() {
+		t.Errorf("%+v, %v", found, err)
 	}
 	if err := env.Client().Purge(t.Context(), id); err != nil {
 		t.Fatal(err)

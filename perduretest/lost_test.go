@@ -2,9 +2,6 @@ package perduretest_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,23 +9,10 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// losing is the variable that has this test binary run what must fail.
-const losing = "PERDURE_TEST_LOSES_A_CALL"
-
-// A call on a goroutine that outlives its orchestration fails the test, whenever it is made. The test that must fail is one in a process of
-// its own.
+// A call on a goroutine that outlives its orchestration fails the test, whenever it is made.
 func TestACallThatIsLostFailsTheTest(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(losing) != "" {
-		loseACall(t)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), losing+"=yes")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "what it asked for is lost") || !strings.Contains(string(out), "loseACall") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	wantFailure(t, loseACall, "what it asked for is lost", "loseACall")
 }
 
 func loseACall(t *testing.T) {

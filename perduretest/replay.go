@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"testing"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -29,8 +29,8 @@ func AllowOtherInputs() ReplayOption {
 // would block running instances before those are deployed.
 //
 // The test fails as well when the code gives an activity or another orchestration another input than the one recorded. That blocks no
-// instance once it is deployed under another build id, but whoever has not meant it has code that depends on the order of a map, on
-// the clock or on chance; AllowOtherInputs is for whoever has.
+// instance once it is deployed under another build id. Where it is not meant the code depends on the order of a map, on the clock or on
+// chance; AllowOtherInputs is for where it is.
 func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()
 	var o replayOptions
@@ -57,13 +57,10 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 }
 
 func replayExecution(r *perdure.Registry, doc *history.Document, executionID string, events []history.Event) (differences replay.Differences, err error) {
-	version := events[0].Version
-	if i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.TurnStarted }); i >= 0 {
-		version = events[i].Version
-	}
-	code, ok := r.Orchestration(events[0].Name, version)
+	runs := history.NewState(0, events...)
+	code, ok := (*registry.Registry)(r).Orchestration(runs.Name, runs.Version)
 	if !ok {
-		return differences, fmt.Errorf("orchestration %q version %q is not registered", events[0].Name, version)
+		return differences, fmt.Errorf("orchestration %q version %q is not registered", runs.Name, runs.Version)
 	}
 	x := replay.New(code, replay.Options{
 		InstanceID: doc.InstanceID, ExecutionID: executionID, Logger: slog.New(slog.DiscardHandler), Fetch: within(doc),

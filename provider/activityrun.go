@@ -2,32 +2,38 @@ package provider
 
 import "time"
 
-// Run is a delivery of a work item that runs the code of its activity, or is about to. It is kept of activities that are waited for when
-// they are cancelled (WorkItem.WaitCancel): their end is the end of whatever runs of them, and two copies of a message must not each tell
-// its own.
+// Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
+// activities that are waited for when they are cancelled (WorkItem.WaitCancel): such an activity ends when all its
+// running code has ended, so two copies of a message must not each report an end of their own.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64
-	// Segment is the one that scheduled the activity.
+	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 	Attempt int
-	// Token is the delivery's own: no other has it.
+	// Token identifies the delivery; no other delivery has the same.
 	Token string
-	// Until is when it has run out, unless it is taken again before.
+	// Until is when the run expires, unless it is taken again before.
 	Until time.Time
+	// GivenUp is set on a run that was left (LeaveRun) and on the previous holder's run (Taken.Before). It reports that
+	// the code of this run, or of one before it, did not return when its context ended, and may still be running. Once
+	// set it stays set for every later holder of the run, in other attempts too.
+	GivenUp bool
 }
 
-// Taken is what came of asking for a run.
+// Taken is the result of asking for a run.
 type Taken struct {
-	// Held: the run is the delivery's that asked.
+	// Held reports that the delivery that asked has the run.
 	Held bool
-	// Before is who had it before, another delivery; nil where nobody ever had. Left is what was left of the activity until then.
+	// Before is the run of the previous holder, another delivery; nil where there was none. Left is the activity's
+	// record as it was until then.
 	Before *Run
 	Left   ActivityRecord
-	// Outcome is what EndRun has kept of this very attempt: it may have been told or not, and nothing of it runs any more. Then the run is
-	// not Held.
+	// Outcome is what EndRun has stored for this same attempt. It may have been sent or not, and no code of the attempt
+	// runs any more. The run is then not Held.
 	Outcome *ActivityOutcome
-	// Cancel is whether the activity is cancelled, and Heard from where to read on in the cancel record; nothing where the run is not Held.
-	Cancel CancelInfo
-	Heard  int64
+	// Cancel reports whether the activity is cancelled. CancelsFrom is the segment from which to read on in the cancel
+	// record. Both are zero where the run is not Held.
+	Cancel      CancelInfo
+	CancelsFrom int64
 }

@@ -7,24 +7,27 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// DeletedMessage is what the parent of a deleted instance is told.
+// DeletedMessage is the message of the outcome that the parent of a deleted instance receives.
 const DeletedMessage = "deleted"
 
-// Fence are the events that end an execution which is deleted before it is over: what its history has left outstanding is cancelled, and
-// the parent is told that its child was terminated. last is the id of the last event. Committed as the next segment they keep
-// out whoever still runs a turn on the head before it (R17).
-func Fence(outstanding *history.Outstanding, last int64, now time.Time) []history.Event {
+// Fence returns the events that end an execution which is deleted before it is over: the given cancels, which cancel
+// what its history has left outstanding (history.State.CancelOutstanding), and an end that reports to its parent that
+// it was terminated. last is the id of the last event. Committed as the next segment, they make the commit of any turn
+// on the earlier head fail (R17).
+func Fence(cancels []history.Event, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
-	events := append(outstanding.Cancel(history.ReasonInstanceDeleted), end)
+	events := append(slices.Clip(cancels), end)
 	for i := range events {
-		events[i].ID, events[i].Time = last+1+int64(i), now
+		events[i].ID = last + 1 + int64(i)
+		events[i].Time = now
 	}
 	return events
 }
 
-// Deleted is the cancel record of an execution that was deleted: what was decided before stands, and all else is cancelled too.
-// Its last decision says so, even where one before it left nothing to decide.
-func (c Cancels) Deleted(now time.Time) Cancels {
+// WithDeletion returns the cancel record of an execution that was deleted: earlier decisions stand, and everything else
+// is cancelled too. The last decision always carries the deletion as its reason, even where an earlier one left nothing
+// to decide.
+func (c Cancels) WithDeletion(now time.Time) Cancels {
 	if c.deleted() {
 		return c
 	}

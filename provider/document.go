@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// loadedDocuments is how much of the data of external events an execution that was read for turns holds. What comes behind stays
-	// where it lies, and is fetched when code asks for it: a hundred thousand events must fit a function.
+	// loadedDocuments is how much data of external events an execution that was read for turns holds. The rest stays
+	// where it is stored, and is fetched when code asks for it: a hundred thousand events must fit a function.
 	loadedDocuments = 16 << 20
-	// referableDocument is what is small enough to be held always.
+	// referableDocument is the largest document that is always held.
 	referableDocument = 1 << 10
 	// ShownDocuments bounds the documents that ReadHistory puts in the place of references, for each event.
 	ShownDocuments = 4 << 20
 )
 
-// Loading says how much data of external events has been taken up while an execution is read, segment by segment.
+// Loading counts how much data of external events is held while an execution is read, segment by segment.
 type Loading struct {
 	ExecutionID string
 
 	held int
 }
 
-// Add refers to the large data of a segment's external events from where it was just read, once enough is held.
+// Add replaces the large data of a segment's external events by references to the place it was just read from, once
+// enough is held.
 func (l *Loading) Add(s *Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -43,7 +44,7 @@ func (l *Loading) Add(s *Segment) {
 	}
 }
 
-// OldestReferred is the oldest execution that the event refers to with which an execution begins; empty where it refers to none.
+// OldestReferred returns the oldest execution that an execution's first event refers to; empty where it refers to none.
 // Execution ids are in the order of time.
 func OldestReferred(start *history.Event) (oldest string) {
 	start.Raised(func(_ string, _ int, data *history.Payload) {
@@ -58,8 +59,8 @@ func OldestReferred(start *history.Event) (oldest string) {
 	return oldest
 }
 
-// Show puts documents in the place of an event's references, as far as they take no more than ShownDocuments together. What is
-// not there any more stays a reference.
+// Show replaces an event's references by their documents, as long as these take no more than ShownDocuments together.
+// The reference to a document that was erased stays.
 func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.Raised(func(_ string, _ int, data *history.Payload) {

@@ -7,22 +7,32 @@ import (
 
 // Sentinels for errors.Is. The errors that carry them name the instance or item.
 var (
-	// ErrNotFound: no such instance, or execution.
+	// ErrNotFound: there is no such instance, or execution.
 	ErrNotFound = errors.New("not found")
-	// ErrAlreadyExists: the instance id is in use, running or over, by another start.
+	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
 	ErrAlreadyExists = errors.New("instance id is in use")
-	// ErrNotTerminal: the instance is not over, so that it is deleted by force alone.
+	// ErrAlreadyStarted: this very start, by its idempotency key, has been made before. Its instance is what it asks for.
+	ErrAlreadyStarted = errors.New("this start has been made before")
+	// ErrNotTerminal: the instance is not over, and can only be deleted by force.
 	ErrNotTerminal = errors.New("the instance is not over")
 	// ErrTerminal: the instance is over.
 	ErrTerminal = errors.New("the instance is over")
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = errors.New("no deployed build knows this orchestration")
-	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly consistent.
+	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly
+	// consistent.
 	ErrConflict = errors.New("the history has moved on")
-	// ErrLockLost: the lock is over, and somebody else may hold what it was for. Nothing was written or sent.
+	// ErrLockLost: the lock is over, and another holder may have what it protected. Nothing was written or sent.
 	ErrLockLost = errors.New("the lock is over")
-	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written; the same turn will never fit.
+	// ErrLockLimit: the lock cannot be extended that far, because the queue limits how long it locks a message. The
+	// lock ends when it would have ended anyway.
+	ErrLockLimit = errors.New("the queue does not lock a message for so long")
+	// ErrToken: this hub has not issued the token to a work item, or its key is no longer one of the hub's.
+	ErrToken = errors.New("the token is not one of this hub")
+	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written, and the same turn will never fit.
 	ErrTooLarge = errors.New("the turn is too large to be committed")
+	// ErrBusy: the hub is at work, and what was asked for needs it at rest. Nothing was changed.
+	ErrBusy = errors.New("the hub is not at rest")
 	// ErrCorrupt: an item of the history cannot be read; the error names it.
 	ErrCorrupt = errors.New("history cannot be read")
 )
@@ -31,7 +41,7 @@ var (
 type Error struct {
 	Op         string // as the service names it: "DynamoDB.PutItem"
 	InstanceID string
-	// Retryable: the same call may succeed later (throttled, timed out). Otherwise it will not.
+	// Retryable: the same call may succeed later (it was throttled or timed out). Otherwise it will not.
 	Retryable bool
 	Err       error
 }
@@ -49,15 +59,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnknownKindError is an inbox message of a kind that this release does not know: of a later one that is being deployed
-// beside it, or of nobody's.
+// UnknownKindError reports an inbox message of a kind that this release does not know: it comes from a later release
+// that is being deployed beside this one, or from a foreign sender.
 type UnknownKindError struct{ Kind MessageKind }
 
 func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("kind %q is not one that this release knows", string(e.Kind))
 }
 
-// FieldError is bad input: the field, and what is wrong with it.
+// FieldError reports bad input: the field, and what is wrong with it.
 type FieldError struct {
 	Field, Problem string
 }

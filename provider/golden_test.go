@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Golden files are what lies in queues while a release is replaced by another: what is there is read for ever, and only added to.
+// Golden files are messages as they lie in queues while one release is replaced by another. Existing ones are read for
+// ever, and new ones are only added.
 func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	t.Parallel()
 	closeBy := time.Date(2026, 1, 2, 13, 0, 0, 500_000_000, time.UTC)
@@ -48,6 +49,11 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 			{ActivityID: 6, Attempt: 3, Error: &history.Failure{Type: "StockError", Message: "sold out"}, Run: "another.4", Segment: 2},
 		},
 	}
+	fair := item
+	fair.Retry, fair.FairnessKey, fair.Hub = nil, "tenant-7", "orders"
+	signed := limited
+	signed.Hub = "orders"
+	signed.Token = provider.NewTokens("orders", provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
 	awaited.WaitCancel, awaitedTimer.WaitCancel = true, true
@@ -61,13 +67,19 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	by := event
 	by.PickedUp, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 	terminate := provider.Message{V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy}
+	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	itemTraced, eventTraced := limited, event
+	itemTraced.TraceParent = traced
+	eventTraced.PickedUp, eventTraced.TraceParent = nil, traced
 	for name, want := range map[string]any{
+		"workitem-traced": itemTraced, "event-traced": eventTraced,
 		"event-by": by, "terminate-by": terminate,
 		"event-hub": ofHub,
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"timer-refresh": refresh, "wake-refresh": wake,
-		"workitem-waits": awaited, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
+		"workitem-waits": awaited, "workitem-fair": fair, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
+		"workitem-token":    signed,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +99,7 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	}
 }
 
-// decode reads what a golden file holds.
+// decode reads the content of a golden file.
 func decode(name, body string) (any, error) {
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "workitem":
@@ -96,30 +108,5 @@ func decode(name, body string) (any, error) {
 		return provider.DecodeTimer(body)
 	default:
 		return provider.DecodeMessage(body)
-	}
-}
-
-// The timers of activities wait until their activities are settled, in whatever way.
-func TestSpansOfScheduleToCloseTimes(t *testing.T) {
-	t.Parallel()
-	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	scheduled := history.Event{ID: 3, Kind: history.ActivityScheduled, Time: noon, ScheduleToCloseMs: 60_000}
-	unlimited := history.Event{ID: 4, Kind: history.ActivityScheduled, Time: noon}
-	for kind, settles := range map[history.Kind]bool{
-		history.ActivityCompleted: true, history.ActivityFailed: true, history.ActivityCancelRequested: true, history.OutputFailed: true,
-		history.ActivityRetryScheduled: false, history.ExternalEventRaised: false,
-	} {
-		spans := provider.TimerSpans{}
-		spans.Apply([]history.Event{scheduled, unlimited})
-		want := provider.TimerSpan{TimerID: 3, CreatedAt: noon, FireAt: noon.Add(61 * time.Second)}
-		if len(spans) != 1 || spans[3] != want {
-			t.Fatalf("spans %+v, want %+v", spans, want)
-		}
-		end := []history.Event{{ID: 5, Kind: kind, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}}
-		got := spans.Cancelled(end)
-		spans.Apply(end)
-		if len(got) == 1 != settles || len(spans) == 0 != settles {
-			t.Errorf("%s: needless %+v, left %+v", kind, got, spans)
-		}
 	}
 }

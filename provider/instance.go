@@ -7,52 +7,21 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// RuntimeStatus is where an instance is in its life.
-type RuntimeStatus string
+// RuntimeStatus is where an instance is in its life. Terminal reports whether it is over.
+type RuntimeStatus = history.RuntimeStatus
 
-// The statuses of an instance.
+// The statuses of an instance: those of package history.
 const (
-	// StatusPending: started, and no turn has run.
-	StatusPending RuntimeStatus = "Pending"
-	// StatusRunning: at least one turn has run; usually it waits for something.
-	StatusRunning RuntimeStatus = "Running"
-	// StatusCompleted: ended with an output.
-	StatusCompleted RuntimeStatus = "Completed"
-	// StatusFailed: ended with an error.
-	StatusFailed RuntimeStatus = "Failed"
-	// StatusTerminated: ended from outside, without running its code.
-	StatusTerminated RuntimeStatus = "Terminated"
-	// StatusCancelling: asked to end, and its code is unwinding.
-	StatusCancelling RuntimeStatus = "Cancelling"
-	// StatusCancelled: ended because it was asked to.
-	StatusCancelled RuntimeStatus = "Cancelled"
-	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. It goes on by
-	// itself once a build is deployed whose code can.
-	StatusBlocked RuntimeStatus = "Blocked"
-	// StatusDeleting: over, and being deleted. Its history may be gone in part; its id is free when the deletion is finished.
-	StatusDeleting RuntimeStatus = "Deleting"
+	StatusPending    = history.StatusPending
+	StatusRunning    = history.StatusRunning
+	StatusCompleted  = history.StatusCompleted
+	StatusFailed     = history.StatusFailed
+	StatusTerminated = history.StatusTerminated
+	StatusCancelling = history.StatusCancelling
+	StatusCancelled  = history.StatusCancelled
+	StatusBlocked    = history.StatusBlocked
+	StatusDeleting   = history.StatusDeleting
 )
-
-// Terminal reports whether the instance is over.
-func (s RuntimeStatus) Terminal() bool {
-	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated || s == StatusDeleting
-}
-
-// StatusAfter is the status an instance has once its execution ended with an event of this kind; ok is false for events that end nothing.
-func StatusAfter(k history.Kind) (s RuntimeStatus, ok bool) {
-	switch k {
-	case history.OrchestrationCompleted:
-		return StatusCompleted, true
-	case history.OrchestrationFailed:
-		return StatusFailed, true
-	case history.OrchestrationCancelled:
-		return StatusCancelled, true
-	case history.OrchestrationTerminated:
-		return StatusTerminated, true
-	default:
-		return "", false
-	}
-}
 
 // Instance is what is known of an instance without reading its history.
 type Instance struct {
@@ -66,12 +35,12 @@ type Instance struct {
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 	StartAt         time.Time       // zero: at once
-	Parent          *history.Parent // nil: nobody waits for it
+	Parent          *history.Parent // nil: no instance waits for it
 	Tags            map[string]string
 	CustomStatus    json.RawMessage
 	Diagnosis       *history.Failure // why it is blocked; nil when it is not, and in lists of other statuses
 	BlockedBy       string           // the build that it is blocked in; as Diagnosis
-	RequestedBy     string           // who started it, as in history; empty where nobody knows, and in lists
+	RequestedBy     string           // who started it, as in history; empty where that is not known, and in lists
 }
 
 // Execution is one generation of an instance: continue-as-new makes the next.
@@ -87,29 +56,57 @@ type Start struct {
 	Name       string
 	Version    string
 	Input      history.Payload
-	// StartID tells a repeated start from another one of the same instance id (R10). It also names the first execution.
+	// StartID distinguishes a repeated start from another start of the same instance id (R10). It also names the first
+	// execution.
 	StartID string
-	// StartAt is when the first turn may run; zero is at once. Messages that come earlier are kept for it.
+	// StartAt is when the first turn may run; zero is at once. Messages that arrive earlier are kept until then.
 	StartAt time.Time
 	Tags    map[string]string
-	// RequestedBy is who asks for it; empty where nobody knows. It is kept within history.MaxRequesterBytes.
+	// RequestedBy is who asks for the start; empty where that is not known. It is cut to history.MaxRequesterBytes.
 	RequestedBy string
+	// TraceParent is the trace context of the start; empty where it has none.
+	TraceParent history.TraceParent
 }
 
-// Query selects instances for a list, newest first; with StatusBlocked and StatusDeleting those first whose status changed last. Zero fields select all.
+// Query selects instances for a list, newest first; with StatusBlocked and StatusDeleting, the instances whose status
+// changed last come first. Zero fields select all.
 type Query struct {
-	Status       RuntimeStatus
-	Name         string
-	StartedAfter time.Time
-	Limit        int    // at most this many a page; 0 is 100, more than 1,000 is refused
-	Cursor       string // NextCursor of the page before, of the same query
+	Status  RuntimeStatus
+	Name    string // of the orchestration
+	Version string
+	Tags    map[string]string // all of them, with these values
+	Parent  string            // the id of the instance that waits for it
+	// StartedAfter selects instances that were started then or later, StartedBefore those that were started earlier.
+	// Both count to the millisecond.
+	StartedAfter  time.Time
+	StartedBefore time.Time
+	Limit         int    // at most this many a page; 0 is 100, more than 1,000 is refused
+	Cursor        string // NextCursor of the page before, of the same query
 }
 
-// Page is one page of a list. What one page reads is bounded: where few of many instances are selected it may hold fewer than the limit, or none, and the
-// list goes on all the same.
+// Selects reports whether the query selects an instance.
+func (q *Query) Selects(in *Instance) bool {
+	created := in.CreatedAt.Truncate(time.Millisecond)
+	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) && (q.Version == "" || in.Version == q.Version) &&
+		(q.Parent == "" || in.Parent != nil && in.Parent.InstanceID == q.Parent) && HasTags(in.Tags, q.Tags) &&
+		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) && (q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
+}
+
+// HasTags reports whether tags hold all of the wanted ones, with their values.
+func HasTags(tags, want map[string]string) bool {
+	for k, v := range want {
+		if got, there := tags[k]; !there || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Page is one page of a list. A page reads a bounded amount: where few of many instances are selected it may hold fewer
+// than the limit, or none, while the list goes on.
 type Page struct {
 	Instances  []Instance
-	NextCursor string // empty: no more. It alone says that a list is over
+	NextCursor string // empty: the list is over; nothing else says so
 }
 
 // Build is what a deployed build of the user's code can run.
@@ -117,4 +114,6 @@ type Build struct {
 	ID             string              `json:"id"`
 	Orchestrations map[string][]string `json:"orchestrations"` // name to versions
 	Activities     []string            `json:"activities"`
+	// Since is when it reported first, as far as that is known. PutBuild leaves it out.
+	Since time.Time `json:"-"`
 }

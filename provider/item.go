@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ type Position struct {
 	Sequence string // decimal, growing within a message group, of up to 128 bits (SQS SequenceNumber)
 }
 
-// Covers reports whether a turn that consumed up to p has consumed the message at q.
+// Covers reports whether a turn that consumed messages up to p has consumed the message at q.
 func (p Position) Covers(q Position) bool {
 	return p.Inbox == q.Inbox && p.Sequence != "" && compareDecimal(q.Sequence, p.Sequence) <= 0
 }
@@ -26,18 +27,41 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Record is a message as a queue handed it over, still encoded.
+// Record is a message as a queue delivered it, still encoded.
 type Record struct {
 	ID           string // the queue's message id, by which a batch names its failures
 	Lock         string // lock token: the receipt handle
 	Body         string
-	Group        string // FIFO queues: the message group
-	Sequence     string // FIFO queues: the SequenceNumber
-	ReceiveCount int    // AttemptCount: deliveries so far, this one included
-	Hold         *Hold  // until when the lock is known to last; nil for a record that was pushed
+	Group        string    // FIFO queues: the message group, in which records are in order
+	Sequence     string    // FIFO queues: the SequenceNumber
+	ReceiveCount int       // AttemptCount: deliveries so far, this one included
+	SentAt       time.Time // when it was sent; zero where that is not known
+	Hold         *Hold     // how long the lock may be relied on; nil for a record that was pushed
 }
 
-// OrchestrationItem is the messages of one instance that were received, and so locked, together.
+// RecordOf makes a record of an SQS message with its system attributes, all that are of use: ApproximateReceiveCount, SentTimestamp,
+// SequenceNumber, MessageGroupId. A group of a standard queue's message is left out: it is for fairness, and puts nothing in order.
+func RecordOf(id, lock, body string, attributes map[string]string) Record {
+	r := Record{ID: id, Lock: lock, Body: body, ReceiveCount: 1, SentAt: SentAt(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"]}
+	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
+		r.ReceiveCount = n
+	}
+	if r.Sequence != "" {
+		r.Group = attributes["MessageGroupId"]
+	}
+	return r
+}
+
+// SentAt reads SQS's SentTimestamp: milliseconds since 1970. The time is zero where there is none.
+func SentAt(timestamp string) time.Time {
+	ms, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// OrchestrationItem holds the messages of one instance that were received, and so locked, together.
 type OrchestrationItem struct {
 	InstanceID string
 	Messages   []InboxMessage
@@ -65,23 +89,37 @@ type Segment struct {
 	Events    []history.Event
 }
 
+// TraceParent returns the trace context of the turn, which what it causes is sent with; empty where it has none. It is
+// that of TurnStarted, and of the first event of an end that no code took part in.
+func (s *Segment) TraceParent() history.TraceParent {
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == history.TurnStarted {
+			return e.TraceParent
+		}
+	}
+	if len(s.Events) == 0 {
+		return ""
+	}
+	return s.Events[0].TraceParent
+}
+
 // Orchestration is the history of an instance's current execution, as read.
 type Orchestration struct {
 	InstanceID string
 	Head       Head
 	// Previous is the execution that continued as this one; empty when this is the instance's first.
 	Previous string
-	// Verified: read strongly consistent in this invocation. Unverified state may only lead to a commit (R5).
+	// Verified: it was read strongly consistent in this invocation. Unverified state may only lead to a commit (R5).
 	Verified bool
 	Segments []Segment
-	// Retention is as in Turn. It is not read: who has the dispatch repeated sets it.
+	// Retention is as in Turn. A read does not fill it in: the caller who repeats a dispatch sets it.
 	Retention time.Duration
 }
 
-// Start is the event that the execution began with.
+// Start returns the event that the execution began with.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
-// Last is the last event of the history, so far.
+// Last returns the last event of the history so far.
 func (o *Orchestration) Last() *history.Event {
 	events := o.Segments[len(o.Segments)-1].Events
 	return &events[len(events)-1]
@@ -96,7 +134,16 @@ func (o *Orchestration) Events() ([]history.Event, error) {
 	return history.Log(runs...)
 }
 
-// EventsOf joins the events of segments, without a look at them.
+// State folds the history that was read.
+func (o *Orchestration) State(keep history.Keep) *history.State {
+	s := history.NewState(keep)
+	for i := range o.Segments {
+		s.Apply(o.Segments[i].Events...)
+	}
+	return s
+}
+
+// EventsOf joins the events of segments without checking them.
 func EventsOf(segments []Segment) (all []history.Event) {
 	for i := range segments {
 		all = append(all, segments[i].Events...)
@@ -105,10 +152,11 @@ func EventsOf(segments []Segment) (all []history.Event) {
 }
 
 // Consistency is how fresh a read must be.
-type Consistency bool
+type Consistency int
 
-// The two consistencies of a read: one may miss the latest commits, at half the price; the other may not.
 const (
-	Eventual Consistency = false
-	Strong   Consistency = true
+	// Eventual may miss the latest commits, at half the price. It is the zero value.
+	Eventual Consistency = iota
+	// Strong misses nothing that was committed before the read began.
+	Strong
 )

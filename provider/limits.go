@@ -7,9 +7,11 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/history"
 )
 
-// The limits of what names an instance and what is sent to it, in bytes where nothing else is said.
+// The limits of what names an instance and of what is sent to it, in bytes unless noted.
 const (
 	MaxInstanceIDBytes  = 1024
 	MaxEventNameBytes   = 256
@@ -20,15 +22,23 @@ const (
 	maxStartIDBytes     = 1024
 	maxExecutionIDBytes = 256
 	maxReasonBytes      = 256
-	// maxNameBytes bounds the name and the version of an orchestration that code starts: code may call what it likes, as far as an item of the
-	// store holds it.
+	// maxNameBytes bounds the name and the version of an orchestration that code starts. Code may use any name, as long
+	// as an item of the store holds it.
 	maxNameBytes = 16 << 10
 )
 
-// fieldName is named by more than one error.
+// fieldName is a field that more than one error names.
 const fieldName = "name"
 
-// CheckText is a *FieldError where a text is not of so many bytes of UTF-8, or has control characters.
+// longestEcho bounds, in bytes, how much of an unrecognised text an error repeats.
+const longestEcho = 64
+
+// Echo returns the part of a caller's text that an error repeats: at most 64 bytes of UTF-8.
+func Echo[S ~string](s S) string {
+	return history.CutMessage(strings.ToValidUTF8(string(s), "\uFFFD"), longestEcho)
+}
+
+// CheckText returns a *FieldError where a text is not UTF-8 of shortest to longest bytes, or has control characters.
 func CheckText(field, s string, shortest, longest int) error {
 	if problem := textProblem(s, shortest, longest); problem != "" {
 		return &FieldError{Field: field, Problem: problem}
@@ -36,7 +46,8 @@ func CheckText(field, s string, shortest, longest int) error {
 	return nil
 }
 
-// CheckTags is a *FieldError where tags are too many, or one is no text of the length that tags may have.
+// CheckTags returns a *FieldError where there are too many tags, or where a key or value is not a text of the permitted
+// length.
 func CheckTags(tags map[string]string) error {
 	const field = "tags"
 	if n := len(tags); n > MaxTags {
@@ -66,12 +77,12 @@ func textProblem(s string, shortest, longest int) string {
 	}
 }
 
-// LengthProblem is what a FieldError says of a text of another length.
+// LengthProblem returns the Problem of a FieldError for a text whose length is not permitted.
 func LengthProblem(s string, shortest, longest int) string {
 	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
 }
 
-// check holds a message against the limits that clients and code are held against.
+// check applies to a message the limits that clients and code must keep.
 func (m *Message) check() error {
 	if err := CheckText("instanceId", m.InstanceID, 1, MaxInstanceIDBytes); err != nil {
 		return err
@@ -91,7 +102,7 @@ func (m *Message) check() error {
 			return &FieldError{Field: f.field, Problem: LengthProblem(f.text, 0, f.longest)}
 		}
 	}
-	if m.Kind != MessageEventRaised {
+	if !m.Kind.carriesEvent() {
 		return CheckTags(m.Tags)
 	}
 	if err := CheckText(fieldName, m.Name, 1, MaxEventNameBytes); err != nil {

@@ -16,38 +16,50 @@ type MessageKind string
 
 // The kinds of inbox messages.
 const (
-	// MessageWake brings nothing but the turn it causes.
+	// MessageWake carries nothing; it only causes a turn.
 	MessageWake MessageKind = "wake"
-	// MessageActivityOutcomes tells how activities ended: those of one worker batch and execution together.
+	// MessageActivityOutcomes reports how activities ended: those of one worker batch and execution together.
 	MessageActivityOutcomes MessageKind = "activityOutcomes"
-	// MessageActivityAttempts tells how attempts failed of activities that have a retry policy: outcomes with a Run. It is a kind of its
-	// own, so that a release which knows nothing of it leaves it alone, and takes no attempt for the activity's end.
+	// MessageActivityAttempts reports failed attempts of activities that have a retry policy: outcomes with a Run. It
+	// is a kind of its own, so that a release which does not know it leaves it alone, and does not take an attempt for
+	// the activity's end.
 	MessageActivityAttempts MessageKind = "activityAttempts"
-	// MessageTimerFired tells that a timer is due.
+	// MessageTimerFired reports that a timer is due.
 	MessageTimerFired MessageKind = "timerFired"
-	// MessageEventRaised brings an external event.
+	// MessageEventRaised carries an external event.
 	MessageEventRaised MessageKind = "eventRaised"
 	// MessageTerminate ends the instance at once, without running its code.
 	MessageTerminate MessageKind = "terminate"
-	// MessageStart makes the instance: it is the only kind that does. An orchestration sends it for another.
+	// MessageStart creates the instance, as no other kind does. An orchestration sends it to start another one.
 	MessageStart MessageKind = "start"
-	// MessageChildOutcome tells how a sub-orchestration ended.
+	// MessageChildOutcome reports how a sub-orchestration ended.
 	MessageChildOutcome MessageKind = "childOutcome"
-	// MessageCancel asks the orchestration to end: its code unwinds. From a parent it is for the instance of that StartID alone.
+	// MessageCancel asks the orchestration to end: its code unwinds. From a parent it applies to the instance of that
+	// StartID alone.
 	MessageCancel MessageKind = "cancel"
 	// MessageCancelActivity asks for one activity to be cancelled.
 	MessageCancelActivity MessageKind = "cancelActivity"
-	// MessageCancelChildOutcome tells a parent that a child could not be cancelled, and why.
+	// MessageCancelChildOutcome reports to a parent that a child could not be cancelled, and why.
 	MessageCancelChildOutcome MessageKind = "cancelChildOutcome"
+	// MessageEventSent carries an external event that an orchestration raises in another instance, and that is answered.
+	// It is a kind of its own, so that a release which would not answer leaves it alone.
+	MessageEventSent MessageKind = "eventSent"
+	// MessageEventAnswered reports to the sender of external events that they were delivered or, with an Error, not.
+	MessageEventAnswered MessageKind = "eventAnswered"
 )
 
-// Message is what an instance's inbox takes. Flat, as on the wire; which fields count depends on Kind.
+// ReportBuild is the instance that a MessageWake is for which asks an orchestrator to report its build (Instances.PutBuild), also where it has
+// reported at its start. There is no such instance.
+const ReportBuild = "perdure:report-build"
+
+// Message is what an instance's inbox takes. It is flat, as on the wire; which fields count depends on Kind.
 type Message struct {
 	V           int         `json:"v"`
 	Kind        MessageKind `json:"kind"`
 	InstanceID  string      `json:"instanceId"`
 	ExecutionID string      `json:"executionId,omitempty"`
-	// Hub is the task hub whose inbox it is for; empty of one that an earlier release has sent, and once it was read.
+	// Hub is the task hub that the inbox belongs to; empty in a message that an earlier release has sent, and after the
+	// message was read.
 	Hub string `json:"hub,omitempty"`
 	// Segment is the sequence of the segment that led to this message: a cached view that ends earlier is stale (R5).
 	Segment int64 `json:"seq,omitempty"`
@@ -56,19 +68,22 @@ type Message struct {
 
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
-	// Activity is of a timer that ends the schedule-to-close time of the activity TimerID. Attempt is of one that begins an attempt of
-	// the activity TimerID, from 2 on.
+	// Activity marks a timer that ends the schedule-to-close time of the activity TimerID. Attempt is set on a timer
+	// that begins an attempt of the activity TimerID, from 2 on.
 	Activity bool `json:"activity,omitempty"`
 	Attempt  int  `json:"attempt,omitempty"`
 
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
 	Data    history.Payload `json:"data,omitempty"`
+	// SentAt is the time of the turn that sent an event to another instance; Parent is then its sender.
+	SentAt *time.Time `json:"sentAt,omitempty"`
 
 	Text string `json:"message,omitempty"`
 
-	// Of a start, beside Name. StartID names it: a repetition is no second one (R10). Any other message that has one is for the
-	// instance of that start alone, and not for another that has its id later. Detached is one that nobody waits for.
+	// These belong to a start, beside Name. StartID names the start, so that a repetition is not a second one (R10).
+	// Any other message with a StartID is for the instance of that start alone, and not for a later one with the same
+	// id. Detached marks a start whose end no parent waits for.
 	StartID  string            `json:"startId,omitempty"`
 	Version  string            `json:"version,omitempty"`
 	Input    history.Payload   `json:"input,omitempty"`
@@ -77,37 +92,43 @@ type Message struct {
 	StartAt  *time.Time        `json:"startAt,omitempty"`
 	Detached bool              `json:"detached,omitempty"`
 
-	// Of a child's outcome: the event that scheduled it, the child, and Result or Error.
-	SourceEventID int64            `json:"sourceEventId,omitempty"`
-	ChildID       string           `json:"childInstanceId,omitempty"`
-	Result        history.Payload  `json:"result,omitempty"`
-	Error         *history.Failure `json:"error,omitempty"`
+	// These belong to a child's outcome: the event that scheduled the child, the child, and Result or Error.
+	SourceEventID int64  `json:"sourceEventId,omitempty"`
+	ChildID       string `json:"childInstanceId,omitempty"`
+	// SourceEventIDs are the events that an answer to their sender concerns; ChildID is then the instance they are for.
+	SourceEventIDs []history.Range  `json:"sourceEventIds,omitempty"`
+	Result         history.Payload  `json:"result,omitempty"`
+	Error          *history.Failure `json:"error,omitempty"`
 
-	// Of a cancellation, beside Text: what for, and who asked, as in history; that is also of an external event and of an order to terminate, where it is
-	// known.
+	// These belong to a cancellation, beside Text: the reason, and who asked, as in history. RequestedBy is also set on
+	// an external event and on an order to terminate, where it is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
 
-	// Refresh is of a wake that is to write the status of its instance as history has it, and to cause no turn: how often that was
-	// tried, from 1. Segment is the one whose turn could not write it.
+	// Refresh marks a wake that only has its instance's status written as history has it, and causes no turn. It counts
+	// the tries, from 1. Segment is the segment whose turn could not write the status.
 	Refresh int `json:"refresh,omitempty"`
 
-	// PickedUp is of a message that was among the dead letters. It is told apart by it from the one that it was: no queue may take the
-	// two for one.
+	// PickedUp marks a message that was among the dead letters. It distinguishes this message from the original, so
+	// that no queue drops it as a duplicate.
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
+
+	// TraceParent is the trace context in which the message was sent.
+	TraceParent history.TraceParent `json:"traceparent,omitempty"`
 }
 
-// PickedUp is what is known of a message whose queue had moved it to its dead letters, and that was sent again, or of a work item that was
-// sent anew before that: a new record, which the marks of the old one are of (Attempt).
+// PickedUp describes a message that its queue had moved to the dead letters and that was sent again, or a work item
+// that was sent anew before that: a new record, to which the marks of the old one apply (Attempt).
 type PickedUp struct {
-	// Record is the ID of the record that it was first.
+	// Record is the ID that the record had first.
 	Record string `json:"record"`
-	// Times is how often that has happened, from 1.
+	// Times is how often the record was sent again, from 1.
 	Times int `json:"times"`
 }
 
-// Next is what a record becomes that is picked up now. p is what it was already; nil where it was never picked up.
+// Next returns the PickedUp of a record that is picked up now. p is what the record had already; nil where it was never
+// picked up.
 func (p *PickedUp) Next(recordID string) *PickedUp {
 	if p == nil {
 		return &PickedUp{Record: recordID, Times: 1}
@@ -115,14 +136,15 @@ func (p *PickedUp) Next(recordID string) *PickedUp {
 	return &PickedUp{Record: p.Record, Times: p.Times + 1}
 }
 
-// mostReceives is more than any queue delivers a message before it moves it away.
+// mostReceives is larger than the number of times any queue delivers a message before it moves it away.
 const mostReceives = 10_000
 
-// Of is the record by which marks are kept, whatever has become of the message meanwhile: of all deliveries there were the later
-// counts more.
+// Of returns the record under which marks are stored, whatever has become of the message meanwhile. Its ReceiveCount
+// grows over all deliveries, so that a later delivery has the larger count.
 func (p *PickedUp) Of(r Record) Record {
 	if p != nil {
-		r.ID, r.ReceiveCount = p.Record, p.Times*mostReceives+r.ReceiveCount
+		r.ID = p.Record
+		r.ReceiveCount += p.Times * mostReceives
 	}
 	return r
 }
@@ -134,20 +156,21 @@ type ActivityOutcome struct {
 	Result     history.Payload  `json:"result,omitempty"`
 	Error      *history.Failure `json:"error,omitempty"`
 
-	// Of a failure of an activity that has a retry policy. Run names the very run of the code that failed: told again, in whatever
-	// message, it is the same failure. Segment is the sequence of the segment that scheduled the activity. RetryAt is when the policy
-	// has it tried again; nil: not any more.
+	// These belong to a failure of an activity that has a retry policy. Run names the run of the code that failed: a
+	// repeated report of it, in whatever message, is the same failure. Segment is the sequence of the segment that
+	// scheduled the activity. RetryAt is when the policy schedules the next attempt; nil where there is none.
 	Run     string     `json:"run,omitempty"`
 	Segment int64      `json:"seq,omitempty"`
 	RetryAt *time.Time `json:"retryAt,omitempty"`
 
-	// Of an activity that is waited for when it is cancelled (WorkItem.WaitCancel). Ended is how it ended, one of history.EndXxx, where
-	// that is known beside Result and Error, SeenAt when its worker saw that it is cancelled.
+	// These belong to an activity that is waited for when it is cancelled (WorkItem.WaitCancel). Ended is how it ended,
+	// one of history.EndXxx, where that is known beside Result and Error. SeenAt is when its worker saw that it is
+	// cancelled.
 	Ended  string     `json:"ended,omitempty"`
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 }
 
-// WorkItem is an activity to run: one attempt of it.
+// WorkItem is one attempt of an activity to run.
 type WorkItem struct {
 	V              int                  `json:"v"`
 	InstanceID     string               `json:"instanceId"`
@@ -160,29 +183,35 @@ type WorkItem struct {
 	Input          history.Payload      `json:"input,omitempty"`
 	StartToCloseMs int64                `json:"startToCloseMs,omitempty"`
 	Retry          *history.RetryPolicy `json:"retry,omitempty"`
-	TraceParent    string               `json:"traceparent,omitempty"`
-	// NotBefore is when the attempt is due: a queue's delay is short of it by up to a second. In releases before this one it may be
-	// further away than a queue can delay; then the work item is sent again.
+	// TraceParent is the trace context of the turn that scheduled the activity: the same in each copy and attempt.
+	TraceParent history.TraceParent `json:"traceparent,omitempty"`
+	// NotBefore is when the attempt is due; a queue's delay may be up to a second shorter. In a work item of an earlier
+	// release it may be further away than a queue can delay; the work item is then sent again.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// HeartbeatMs is how long an attempt may go without a heartbeat; 0: for ever.
+	// HeartbeatMs is how long an attempt may go without a heartbeat; 0 is without limit.
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
-	// CloseBy is when the activity has failed if it has not ended, whatever the attempt. Nil: it may take as long as it takes.
+	// CloseBy is when the activity fails if it has not ended, whatever the attempt. Nil: there is no limit.
 	CloseBy *time.Time `json:"closeBy,omitempty"`
+	// FairnessKey is whose the activity is, of those who share the queue's workers; empty is nobody's.
+	FairnessKey string `json:"fairnessKey,omitempty"`
 	// Hub is as in Message.
 	Hub string `json:"hub,omitempty"`
-	// Again is of one that may be a copy of another: before it is run it is looked whether its activity is still open, whichever
-	// delivery it is.
+	// Again marks a work item that may be a copy of another. Before it runs, a worker checks whether its activity is
+	// still open, on the first delivery too.
 	Again bool `json:"again,omitempty"`
-	// PickedUp is of one that was among the dead letters, or would have come there.
+	// PickedUp marks a work item that was among the dead letters, or would have come there.
 	PickedUp *PickedUp `json:"pickedUp,omitempty"`
-	// Anew counts how often it was sent anew, because its code had no part in what failed.
+	// Anew counts how often the work item was sent anew because its code had no part in the failure.
 	Anew int `json:"anew,omitempty"`
-	// WaitCancel is of an activity that is waited for when it is cancelled: its end is told then, whatever it is.
+	// WaitCancel marks an activity that is waited for when it is cancelled: its end is then reported, whatever it is.
 	WaitCancel bool `json:"waitCancel,omitempty"`
+	// Token lets a holder of the work item that does not run a worker of this release renew its lock (Tokens). The
+	// provider signs it with each send; a work item that an earlier release has sent has none.
+	Token string `json:"token,omitempty"`
 }
 
-// Timer is a timer to fire: not before FireAt. It may be an activity's: TimerID is that of the activity then, and it ends its
-// schedule-to-close time (Activity), or begins its Attempt, from 2 on.
+// Timer is a timer that fires not before FireAt. It may belong to an activity: TimerID is then the activity's id, and
+// the timer ends the activity's schedule-to-close time (Activity) or begins its Attempt, from 2 on.
 type Timer struct {
 	V           int       `json:"v"`
 	InstanceID  string    `json:"instanceId"`
@@ -192,34 +221,37 @@ type Timer struct {
 	FireAt      time.Time `json:"fireAt"`
 	Activity    bool      `json:"activity,omitempty"`
 	Attempt     int       `json:"attempt,omitempty"`
-	// Refresh is of one that fires as a wake with this Refresh. TimerID is an event that no timer is of: a build that does not know
-	// the field fires a timer that nobody waits for.
+	// Refresh marks a timer that fires as a wake with this Refresh. TimerID is then an event to which no timer belongs,
+	// so that a build which does not know the field fires a timer without effect.
 	Refresh int `json:"refresh,omitempty"`
 	// Hub is as in Message.
 	Hub string `json:"hub,omitempty"`
-	// WaitCancel is of one that ends the schedule-to-close time of an activity that is waited for when it is cancelled: it fires then, too.
+	// WaitCancel marks a timer that ends the schedule-to-close time of an activity that is waited for when it is
+	// cancelled: the timer fires in that case too.
 	WaitCancel bool `json:"waitCancel,omitempty"`
 }
 
-// IsRefresh reports whether a message asks for its instance's status to be written, and for no turn.
+// IsRefresh reports whether a message only asks for its instance's status to be written, and for no turn.
 func (m *Message) IsRefresh() bool { return m.Kind == MessageWake && m.Refresh > 0 }
 
-// missing is what is wrong with a field that is not there.
+// missing is the Problem of a field that is not there.
 const missing = "is missing"
 
 // DecodeMessage reads an inbox message.
 func DecodeMessage(body string) (Message, error) {
-	var m Message
-	if err := decode(body, &m, &m.V); err != nil {
+	m, plain := plainMessage(body)
+	if err := decode(body, plain, &m, &m.V); err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
 	switch {
 	case m.InstanceID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: missing})
-	case (m.Kind == MessageEventRaised || m.Kind == MessageStart) && m.Name == "":
+	case (m.Kind.carriesEvent() || m.Kind == MessageStart) && m.Name == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: fieldName, Problem: missing})
 	case m.Kind == MessageStart && m.StartID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
+	case m.Kind == MessageEventSent && m.Parent == nil:
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "parent", Problem: missing})
 	case !m.Kind.known():
 		return m, fmt.Errorf("provider: inbox message: %w", &UnknownKindError{Kind: m.Kind})
 	}
@@ -231,8 +263,8 @@ func DecodeMessage(body string) (Message, error) {
 
 // DecodeWorkItem reads a work item.
 func DecodeWorkItem(body string) (WorkItem, error) {
-	var w WorkItem
-	if err := decode(body, &w, &w.V); err != nil {
+	w, plain := plainWorkItem(body)
+	if err := decode(body, plain, &w, &w.V); err != nil {
 		return w, fmt.Errorf("provider: work item: %w", err)
 	}
 	switch {
@@ -249,7 +281,7 @@ func DecodeWorkItem(body string) (WorkItem, error) {
 // DecodeTimer reads a timer.
 func DecodeTimer(body string) (Timer, error) {
 	var t Timer
-	if err := decode(body, &t, &t.V); err != nil {
+	if err := decode(body, false, &t, &t.V); err != nil {
 		return t, fmt.Errorf("provider: timer: %w", err)
 	}
 	switch {
@@ -261,9 +293,13 @@ func DecodeTimer(body string) (Timer, error) {
 	return t, nil
 }
 
-func decode(body string, into any, version *int) error {
-	if err := json.Unmarshal([]byte(body), into); err != nil {
-		return fmt.Errorf("not JSON of the expected form: %w", err)
+// decode reads a body, unless that is done, and looks at its version.
+func decode[T any](body string, done bool, into *T, version *int) error {
+	if !done {
+		*into = *new(T) // what was read until another form was met
+		if err := json.Unmarshal([]byte(body), into); err != nil {
+			return fmt.Errorf("not JSON of the expected form: %w", err)
+		}
 	}
 	if *version < 1 || *version > WireVersion {
 		return &FieldError{Field: "v", Problem: fmt.Sprintf("%d is not a version this release reads (1 to %d)", *version, WireVersion)}
@@ -274,9 +310,12 @@ func decode(body string, into any, version *int) error {
 func (k MessageKind) known() bool {
 	switch k {
 	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
-		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome:
+		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered:
 		return true
 	default:
 		return false
 	}
 }
+
+// carriesEvent reports whether messages of the kind bring an external event.
+func (k MessageKind) carriesEvent() bool { return k == MessageEventRaised || k == MessageEventSent }

@@ -26,7 +26,7 @@ func TestAHoldIsSharedAndEndsForGood(t *testing.T) {
 	}
 }
 
-// A renewal that comes back while the record is given up must not bring the hold back.
+// A renewal that returns while the record is being given up must not bring the hold back.
 func TestNoRenewalOutlivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for range 100 {
@@ -55,7 +55,7 @@ func TestAPushedRecordIsAlwaysHeld(t *testing.T) {
 	}
 }
 
-// An item's turn is under all of its records' locks, so the first that ends counts.
+// An item's turn runs under the locks of all its records, so the first lock that ends counts.
 func TestAnItemIsLockedUntilItsFirstLockEnds(t *testing.T) {
 	t.Parallel()
 	item := func(minutes ...int) *provider.OrchestrationItem {

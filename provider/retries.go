@@ -1,6 +1,6 @@
 package provider
 
-// Retries is what is to become of attempts of activities, as whoever has a view of their execution asks for it.
+// Retries asks for decisions on attempts of activities, from a caller with a view of their execution.
 type Retries struct {
 	InstanceID string
 	// Head is where the view ends.
@@ -11,33 +11,33 @@ type Retries struct {
 	Due []DueAttempt
 }
 
-// DueAttempt is an attempt whose time has come.
+// DueAttempt is an attempt that is due.
 type DueAttempt struct {
 	ActivityID int64
-	// Attempt is the number of the attempt, from 2 on; 0: whichever is the current one.
+	// Attempt is the number of the attempt, from 2 on; 0 is whichever is the current one.
 	Attempt int
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 }
 
-// Retried is what became of Retries.
+// Retried is the answer to Retries.
 type Retried struct {
 	// Failed are the verdicts on Retries.Failed, in its order.
 	Failed []RetryVerdict
-	// Refused are attempts that can never be sent: of which activity, and why.
+	// Refused are attempts that can never be sent: the activity, and the error.
 	Refused []OutputFailure
-	// Verified: Retries.Head was seen to be the head.
+	// Verified reports that Retries.Head was seen to be the head.
 	Verified bool
 }
 
-// RetryVerdict is what a failed attempt comes to.
+// RetryVerdict is the decision on a failed attempt.
 type RetryVerdict int
 
 const (
-	// RetryStale is of an attempt that is not the activity's current one: it says nothing.
+	// RetryStale is for an attempt that is not the activity's current one: it has no effect.
 	RetryStale RetryVerdict = iota
-	// RetryNext is of one whose next attempt is the current one, and was sent, or refused.
+	// RetryNext is for an attempt whose next attempt is the current one, and was sent or refused.
 	RetryNext
-	// RetryOver is of the current attempt where no next follows: the activity has failed.
+	// RetryOver is for the current attempt where no next one follows: the activity has failed.
 	RetryOver
 )

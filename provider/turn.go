@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -10,36 +9,32 @@ import (
 // Turn is what a turn of an orchestration decided, to be committed as one segment and then sent.
 type Turn struct {
 	InstanceID string
-	// Head is the view the turn was run on. The commit fails with ErrConflict when it is not the head any more.
+	// Head is the view on which the turn was run. The commit fails with ErrConflict when it is not the head any more.
 	Head Head
 	// Watermark is the last message this turn consumed, or Head.Watermark when it consumed none.
 	Watermark Position
 	Events    []history.Event
-	// Parent waits for the instance; nil when nobody does.
-	Parent *history.Parent
-	// Cancels is what this turn decides to cancel, and nothing of what earlier turns did: committed with the segment, behind theirs. What
-	// they decided stands, whatever this turn says of the same activities. Nil when it cancels none.
+	// Before is the state of the history on which the turn was run, with its waiting timers (history.KeepTimers). From
+	// it a provider derives what the turn changes. It is not changed while the provider has the turn. Nil: the state is
+	// not known.
+	Before *history.State
+	// Cancels is what this turn decides to cancel, without the decisions of earlier turns; it is committed with the
+	// segment, behind theirs. Earlier decisions stand, whatever this turn decides about the same activities. Nil when
+	// it cancels nothing.
 	Cancels Cancels
-	// CancelBlock is the block that this turn completes; nil for all but one turn in many. It decides nothing that the turns have not: a
-	// provider may keep it, so that whoever reads from far back has less to read, or leave it.
+	// CancelsAfter is, for a turn that cancels activities, the segment of the last turn before it that did; 0 where
+	// there is none, nil where that is not known. It is stored with the turn's decisions, so that a reader can
+	// recognise that an earlier decision is not visible to him yet.
+	CancelsAfter *int64
+	// CancelBlock is the block that this turn completes; nil for all but one turn in many. It adds no decision to those
+	// of the turns: a provider may store it, so that a reader that starts far back has less to read, or ignore it.
 	CancelBlock *CancelBlock
-	// CancelledTimers are the timers that this turn cancels, which may be somewhere outside, and the activities that it gives up of which an
-	// attempt may wait by one.
-	CancelledTimers []TimerSpan
-	// Cancelling: the instance has been asked to end, in this turn or before.
-	Cancelling bool
-	// CustomStatus is the last that the execution has set, in this turn or before; nil where it has set none.
-	CustomStatus history.Payload
-	// Unblocks: the instance was blocked until this turn.
-	Unblocks bool
-	// StaysBlocked: the instance was blocked before, in the build and for the reason that the turn's last event says. Its status
-	// is as it was, and need not be written again.
-	StaysBlocked bool
-	// Next is the execution that a turn continues as: created with the segment, in one transaction (R3).
+	// Next is the execution that the turn continues as: created with the segment, in one transaction (R3).
 	Next *Successor
 	// Retention is how long the instance is kept after its end, and its past executions after theirs; 0 is for ever.
 	Retention time.Duration
-	// LockedUntil is when the lock on the instance ends that the turn was run under: past it, it is not committed. Zero: unknown.
+	// LockedUntil is when the lock on the instance ends under which the turn was run; after it the turn is not
+	// committed. Zero: not known.
 	LockedUntil time.Time
 }
 
@@ -49,38 +44,26 @@ type Successor struct {
 	Start       history.Event
 }
 
-// Segment is the first of the execution, whose predecessor's turn consumed messages up to watermark.
+// Segment returns the first segment of the execution, whose predecessor's turn consumed messages up to watermark.
 func (n *Successor) Segment(watermark Position) Segment {
 	return Segment{Watermark: watermark, Events: []history.Event{n.Start}}
 }
 
-// Status is the status the instance has after the turn; changed is false when it is as before.
-func (t *Turn) Status() (s RuntimeStatus, changed bool) {
-	if s, ends := StatusAfter(t.last()); ends {
-		return s, true
+// Standings returns where the execution stands before the turn and after it.
+func (t *Turn) Standings() (before, after history.Standing) {
+	if t.Before != nil {
+		before = t.Before.Standing
 	}
-	if t.last() == history.InputsParked {
-		return StatusBlocked, !t.StaysBlocked
-	}
-	if t.Cancelling {
-		return StatusCancelling, t.Unblocks || IsCancelling(t.Events)
-	}
-	return StatusRunning, t.Head.Segment == 0 || t.Unblocks
+	return before, before.After(t.Events...)
 }
 
-// CustomStatusOf is the last custom status that events set, or nil.
-func CustomStatusOf(events []history.Event) (last history.Payload) {
-	for i := range events {
-		if events[i].Kind == history.CustomStatusSet {
-			last = events[i].CustomStatus
-		}
+// Needless returns what the turn leaves without a purpose outside: the timers that it cancels, and the activities that
+// it gives up, whose next attempt may wait by a timer.
+func (t *Turn) Needless() []history.Open {
+	if t.Before == nil {
+		return nil
 	}
-	return last
-}
-
-// IsCancelling reports whether among these events is one that asks the instance to end.
-func IsCancelling(events []history.Event) bool {
-	return slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.CancelRequested })
+	return t.Before.Needless(t.Events...)
 }
 
 func (t *Turn) last() history.Kind {
@@ -90,7 +73,7 @@ func (t *Turn) last() history.Kind {
 	return ""
 }
 
-// After is the head once the turn is committed: of the next execution, where there is one.
+// After returns the head once the turn is committed: the next execution's, where there is one.
 func (t *Turn) After() Head {
 	if t.Next != nil {
 		return Head{ExecutionID: t.Next.ExecutionID, Watermark: t.Watermark}
@@ -98,26 +81,32 @@ func (t *Turn) After() Head {
 	return Head{ExecutionID: t.Head.ExecutionID, Segment: t.Head.Segment + 1, Watermark: t.Watermark}
 }
 
-// Segment is what the turn adds to its execution's history.
+// Segment returns what the turn adds to its execution's history.
 func (t *Turn) Segment() Segment {
 	return Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
 }
 
-// Origin is the execution that outputs come from.
+// Origin identifies the execution that outputs come from.
 type Origin struct {
 	InstanceID, ExecutionID string
 	Parent                  *history.Parent
-	// Ended: nobody waits for what the execution had scheduled. Only what outlives it still leaves: the starts of detached
-	// orchestrations, and its own outcome.
+	// Ended reports that nothing the execution has scheduled is waited for any more. Only what outlives it is still
+	// sent: the starts of detached orchestrations, and its own outcome.
 	Ended bool
+
+	trace history.TraceParent // of the segment
 }
 
-// Origin is where the turn's outputs come from.
+// Origin returns where the turn's outputs come from.
 func (t *Turn) Origin() Origin {
-	return Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Parent: t.Parent, Ended: t.last().Terminal()}
+	x := Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Ended: t.last().Terminal()}
+	if t.Before != nil {
+		x.Parent = t.Before.Parent
+	}
+	return x
 }
 
-// Origin is where the outputs of an execution that was read come from.
+// Origin returns where the outputs of an execution that was read come from.
 func (o *Orchestration) Origin() Origin {
 	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
 }

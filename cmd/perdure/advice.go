@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// openError says that the hub itself could not be opened.
+// openError reports that the hub itself could not be opened.
 type openError struct{ cause error }
 
 // Error implements error.
@@ -19,7 +19,7 @@ func (e *openError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *openError) Unwrap() error { return e.cause }
 
-// advise puts an error in one sentence and says what to do next.
+// advise returns an error in one sentence, with what to do next.
 func advise(err error, hub string) string {
 	var (
 		unopened *openError
@@ -54,7 +54,7 @@ func advise(err error, hub string) string {
 	}
 }
 
-// notNow is what is wrong with what cannot be done to something as it stands; empty for other errors.
+// notNow returns the sentence for an operation that the present state does not permit; empty for other errors.
 func notNow(err error) string {
 	switch {
 	case errors.Is(err, client.ErrTerminal):

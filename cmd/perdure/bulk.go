@@ -17,18 +17,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bulkFlags select instances, for verbs that take one by its id, too.
+// bulkFlags select instances, for verbs that also take one by its id.
 type bulkFlags struct {
-	name, olderThan, startedAfter, startedBefore string
-	statuses, tags                               []string
-	all, dryRun, yes                             bool
-	now                                          func() time.Time
+	name, version, parent, olderThan, startedAfter, startedBefore string
+	statuses, tags                                                []string
+	all, dryRun, yes                                              bool
+	now                                                           func() time.Time
 }
 
-// bulkFlagNames are those that select.
-var bulkFlagNames = []string{"name", "status", "tag", "older-than", "started-after", "started-before", "all"}
+// bulkFlagNames are the flags that select.
+var bulkFlagNames = []string{"name", "version", "parent", "status", "tag", "older-than", "started-after", "started-before", "all"}
 
-// bulk lets a verb take a filter instead of an id.
+// bulk makes a verb accept a filter instead of an id.
 func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.Bulk)) {
 	f := &bulkFlags{now: c.now}
 	flags := cmd.Flags()
@@ -37,6 +37,8 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 		age = "only instances that ended so long ago or longer, such as 30d or 12h"
 	}
 	flags.StringVar(&f.name, "name", "", "instead of an ID: instances of this orchestration")
+	flags.StringVar(&f.version, "version", "", "only instances of this version of their orchestration")
+	flags.StringVar(&f.parent, "parent", "", "only instances that the instance of this ID waits for")
 	flags.StringSliceVar(&f.statuses, "status", nil, "only instances with one of these statuses")
 	flags.StringArrayVar(&f.tags, "tag", nil, "only instances with this tag, KEY=VALUE; may be repeated")
 	flags.StringVar(&f.olderThan, "older-than", "", age)
@@ -45,6 +47,7 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 	flags.BoolVar(&f.all, "all", false, "every instance, where nothing else selects")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print how many match and some of them, and change nothing")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+
 	one := cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if selected := f.selects(cmd); !selected {
@@ -54,6 +57,7 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 		}
 		return nil
 	}
+
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !f.selects(cmd) {
 			if f.dryRun || f.yes {
@@ -86,6 +90,8 @@ func (f *bulkFlags) selects(cmd *cobra.Command) bool {
 // fill reads the flags into a filter.
 func (f *bulkFlags) fill(b *client.Bulk) error {
 	b.Filter.Name = f.name
+	b.Filter.Version = f.version
+	b.Filter.Parent = f.parent
 	for _, s := range f.statuses {
 		b.Filter.Statuses = append(b.Filter.Statuses, client.RuntimeStatus(s))
 	}
@@ -99,10 +105,19 @@ func (f *bulkFlags) fill(b *client.Bulk) error {
 		}
 		b.Filter.Tags[k] = v
 	}
+
+	if err := parseStarted(f.startedAfter, f.startedBefore, &b.Filter.StartedAfter, &b.Filter.StartedBefore); err != nil {
+		return err
+	}
+	return f.fillAge(b)
+}
+
+// parseStarted reads the times of --started-after and --started-before; those that are not given stay.
+func parseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
 	for _, at := range []struct {
 		flag, value string
 		into        *time.Time
-	}{{"--started-after", f.startedAfter, &b.Filter.StartedAfter}, {"--started-before", f.startedBefore, &b.Filter.StartedBefore}} {
+	}{{"--started-after", after, intoAfter}, {"--started-before", before, intoBefore}} {
 		if at.value == "" {
 			continue
 		}
@@ -112,7 +127,7 @@ func (f *bulkFlags) fill(b *client.Bulk) error {
 		}
 		*at.into = t
 	}
-	return f.fillAge(b)
+	return nil
 }
 
 func (f *bulkFlags) fillAge(b *client.Bulk) error {
@@ -132,7 +147,7 @@ func (f *bulkFlags) fillAge(b *client.Bulk) error {
 	return nil
 }
 
-// runBulk shows what matches, asks, and begins.
+// runBulk shows what matches, asks for confirmation, and begins.
 func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk, f *bulkFlags) error {
 	if f.dryRun || !f.yes {
 		p, err := cl.BulkPreview(ctx, b)
@@ -147,9 +162,12 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk,
 		}
 		fmt.Fprintln(c.err, strings.TrimSuffix(previewText(b.Operation, p), "\n"))
 		if !c.confirmed(b.Operation) {
-			return &exit{exitError, "nothing was done: answer yes, or give --yes"}
+			return errNotConfirmed
 		}
+		b.Filter.StartedBefore = p.StartedBefore // what has started since is not what was counted and confirmed
+		b.All = false
 	}
+
 	j, err := cl.Bulk(ctx, b)
 	if err != nil {
 		return err
@@ -177,6 +195,9 @@ func previewText(op provider.Operation, p client.Preview) string {
 	return b.String()
 }
 
+// errNotConfirmed ends a verb that was not confirmed.
+var errNotConfirmed = &exit{exitError, "nothing was done: answer yes, or give --yes"}
+
 // confirmed asks on the terminal.
 func (c *command) confirmed(op provider.Operation) bool {
 	fmt.Fprintf(c.err, "%s them? yes or no: ", op)
@@ -185,9 +206,9 @@ func (c *command) confirmed(op provider.Operation) bool {
 	return strings.TrimSpace(answer) == "yes"
 }
 
-func (c *command) jobsVerb() *cobra.Command {
+func jobsVerb(c *command) *cobra.Command {
 	cmd := c.verb("jobs", "List the work on many instances that runs, or ended in the last seven days", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		jobs, err := cl.Jobs(ctx)
+		jobs, err := client.Collect(cl.Jobs(ctx))
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestBulk(t *testing.T) {
 	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "1 instances to purge\n  over\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
-	if got := h.mustRun("cancel", "--name", "hello", "--dry-run", "--json"); got != `{"matched":2,"sample":["one","two"],"complete":true}`+"\n" {
+	if got := h.mustRun("cancel", "--name", "hello", "--dry-run", "--json"); got != `{"matched":2,"sample":["one","two"],"startedBefore":"2026-07-01T04:00:00Z","complete":true}`+"\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 1 {
@@ -52,5 +52,22 @@ func TestBulk(t *testing.T) {
 		"ID is missing":        {"terminate"},
 	} {
 		h.wantError(exitError, want, args...)
+	}
+}
+
+// What starts while the question stands is not what was counted, and is left alone.
+func TestAJobTakesWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	now := began
+	h.client = client.New(h.Provider, client.WithClock(func() time.Time { now = now.Add(time.Hour); return now }))
+	for _, selects := range []string{"--name=hello", "--all"} {
+		h.in = "yes\n"
+		h.mustRun("terminate", selects)
+		jobs, err := client.Collect(h.client.Jobs(t.Context()))
+		if err != nil || !jobs[0].Filter.StartedBefore.Before(jobs[0].CreatedAt) {
+			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt, jobs[0].Filter.StartedBefore, err)
+		}
 	}
 }

@@ -12,20 +12,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// command is one call of the tool: what it is connected to, and the flags that all verbs have.
+// command is one call of the tool: its connections, and the flags that all verbs have.
 type command struct {
 	open   func(ctx context.Context, hub string) (*client.Client, error)
+	admin  func(ctx context.Context, hub string) (*hubadmin.Hub, error)
 	getenv func(string) string
 	in     io.Reader
 	out    io.Writer
 	err    io.Writer
 	now    func() time.Time
+	// attended is whether a person reads err: then long waits show that they last.
+	attended bool
 
 	hub  string
 	json bool
 }
+
+// defaultHub is the hub where none is named.
+const defaultHub = "default"
 
 // The exit codes of wait, and of start --wait. Every other verb has the first two.
 const (
@@ -46,15 +53,18 @@ type exit struct {
 func (e *exit) Error() string { return e.text }
 
 func (c *command) run(ctx context.Context, args []string) int {
-	root := c.root() //nolint:contextcheck // cobra hands ctx to the verb
+	root := c.root() //nolint:contextcheck // cobra passes ctx to the verb
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitCompleted
 	}
-	code, text := exitError, advise(err, c.hub)
+
+	code := exitError
+	text := advise(err, c.hub)
 	if e, ok := errors.AsType[*exit](err); ok {
-		code, text = e.code, e.text
+		code = e.code
+		text = e.text
 	}
 	if text != "" {
 		fmt.Fprintln(c.err, "perdure: "+oneLine(text))
@@ -69,6 +79,11 @@ func (c *command) root() *cobra.Command {
   perdure watch order-7
   perdure list --status Failed
   source <(perdure completion bash)`,
+		Long: `Start durable orchestrations and see how they stand.
+
+Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch and start --wait exit with 2
+when the instance failed, 3 when it was cancelled or terminated, and 4 when --timeout was over first.
+Errors are one line on stderr, with what to do next. With --json stdout has JSON alone.`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetIn(c.in)
@@ -77,11 +92,14 @@ func (c *command) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
+
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), "default"), "name of the task hub (PERDURE_HUB)")
+	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(c.startVerb(), c.statusVerb(), c.waitVerb(), c.watchVerb(), c.listVerb(), c.historyVerb(), c.whyVerb(), c.executionsVerb(), c.raiseVerb())
-	root.AddCommand(c.cancelVerb(), c.terminateVerb(), c.purgeVerb(), c.jobsVerb(), c.workerVerb())
+	root.AddCommand(startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), raiseVerb(c))
+	root.AddCommand(versionsVerb(c), cancelVerb(c), terminateVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
+	root.AddCommand(deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c))
+	root.AddCommand(devVerb(c), initVerb(c), vetVerb(c), versionVerb(c))
 	return root
 }
 
@@ -91,7 +109,7 @@ const (
 	argName = "NAME"
 )
 
-// verb makes a command of a function that is given the hub's client.
+// verb makes a command of a function that takes the hub's client.
 func (c *command) verb(use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(argument),
@@ -109,7 +127,7 @@ func (c *command) verb(use, short string, argument string, run func(ctx context.
 	}
 }
 
-// checkArgs wants one argument where it has a name, and none otherwise.
+// checkArgs requires one argument where it has a name, and none otherwise.
 func checkArgs(cmd *cobra.Command, args []string, argument string) error {
 	switch {
 	case argument == "" && len(args) > 0:
@@ -123,7 +141,7 @@ func checkArgs(cmd *cobra.Command, args []string, argument string) error {
 	}
 }
 
-// printJSON prints what the HTTP API answers.
+// printJSON prints the body of the HTTP API's answer.
 func (c *command) printJSON(body any) error {
 	e := json.NewEncoder(c.out)
 	e.SetEscapeHTML(false)

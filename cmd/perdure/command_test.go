@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,7 +34,9 @@ type tool struct {
 	env       map[string]string
 	openedHub string
 	openError error
+	adminHub  *hubadmin.Hub
 	client    *client.Client // of another hub; nil: of Provider
+	attended  bool           // by a person
 }
 
 func setup(t *testing.T) *tool {
@@ -41,7 +44,7 @@ func setup(t *testing.T) *tool {
 	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil"), t: t, env: map[string]string{}}
 }
 
-// run returns the exit code, and leaves what was printed in out and err.
+// run returns the exit code, and stores what was printed in out and err.
 func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
@@ -49,7 +52,8 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		h.openedHub = hub
 		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
-	c := &command{open: open, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err, now: func() time.Time { return began }}
+	admin := func(context.Context, string) (*hubadmin.Hub, error) { return h.adminHub, h.openError }
+	c := &command{open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err, now: func() time.Time { return began }, attended: h.attended}
 	return c.run(ctx, args)
 }
 
@@ -61,7 +65,7 @@ func (h *tool) mustRun(args ...string) string {
 	return h.out.String()
 }
 
-// wantError runs what must fail with one line on stderr, and nothing on stdout.
+// wantError runs a command that must fail with one line on stderr and nothing on stdout.
 func (h *tool) wantError(code int, tells string, args ...string) {
 	h.t.Helper()
 	got := h.run(h.t.Context(), args...)
@@ -159,13 +163,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// What is printed into a closed pipe is not printed.
+// Output into a closed pipe is an error.
 func TestPrintErrorsFail(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)
 		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
-		c := &command{open: open, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
+		admin := func(context.Context, string) (*hubadmin.Hub, error) { return h.adminHub, h.openError }
+		c := &command{open: open, admin: admin, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
 		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())
 		}

@@ -13,11 +13,12 @@ import (
 const (
 	// completions is how many instances a shell offers: the newest.
 	completions = 50
-	// completionPatience is how long somebody who pressed Tab is kept waiting.
+	// completionPatience is how long a user who pressed Tab waits at most.
 	completionPatience = 3 * time.Second
 )
 
-// complete makes the completion of a verb's argument: the ids of instances, or nothing. File names never are one.
+// complete returns the completion of a verb's argument: the ids of instances, or nothing. An argument is never a file
+// name.
 func (c *command) complete(argument string) cobra.CompletionFunc {
 	if argument != argID {
 		return cobra.NoFileCompletions
@@ -42,24 +43,24 @@ func (c *command) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	if err != nil {
 		return nil, &openError{err}
 	}
-	page, err := cl.ListPage(ctx, client.Query{Limit: completions})
+	page, err := cl.ListPage(ctx, client.Query{}, client.Paging{Limit: completions})
 	if err != nil {
 		return nil, err
 	}
 	var ids []cobra.Completion
-	for _, s := range page.Instances {
-		if clean(s.InstanceID) == s.InstanceID { // what a terminal would not show is not typed either
+	for _, s := range page.Items {
+		if clean(s.InstanceID) == s.InstanceID { // an id that a terminal does not show cannot be typed either
 			ids = append(ids, cobra.CompletionWithDesc(s.InstanceID, excerpt(s.Orchestration, longestName)+", "+string(s.Status)))
 		}
 	}
 	return ids, nil
 }
 
-// completeWith makes a flag's completion: one of some words, or nothing.
+// completeWith registers a flag's completion: one of some words, or nothing.
 func completeWith[T ~string](cmd *cobra.Command, flag string, words ...T) {
 	choices := make([]cobra.Completion, len(words))
 	for i, w := range words {
 		choices[i] = string(w)
 	}
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }

@@ -43,7 +43,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Every verb says by example how it is used, and the examples are of flags that there are.
+// Every verb has examples of its use, whose flags exist.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	c := &command{getenv: func(string) string { return "" }}

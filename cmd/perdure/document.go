@@ -26,6 +26,7 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 		}
 		slices.Reverse(ids) // the oldest first
 	}
+
 	executions := make([]history.DocumentExecution, len(ids))
 	for i, id := range ids {
 		events, err := readEvents(ctx, cl, s, id)
@@ -41,7 +42,7 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	return c.printJSON(doc)
 }
 
-// noExecution tells why there is no history to be read: an instance that is being purged loses its first.
+// noExecution returns why there is no history to read: an instance that is being purged loses its history first.
 func noExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {
@@ -50,7 +51,7 @@ func noExecution(s client.Status, execution string) error {
 	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
 }
 
-// readEvents reads an execution of an instance that is known to be there.
+// readEvents reads an execution of an instance that is known to exist.
 func readEvents(ctx context.Context, cl *client.Client, s client.Status, execution string) ([]history.Event, error) {
 	var events []history.Event
 	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecution(execution)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func (c *command) executionsVerb() *cobra.Command {
+func executionsVerb(c *command) *cobra.Command {
 	var limit int
 	var cursor string
 	cmd := c.verb("executions ID", "List the executions of an instance, the current one first", argID,
@@ -29,7 +29,7 @@ func (c *command) executions(ctx context.Context, cl *client.Client, id string, 
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
-	page, err := cl.ExecutionsPage(ctx, id, limit, cursor)
+	page, err := cl.ExecutionsPage(ctx, id, client.Paging{Limit: limit, Cursor: cursor})
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *command) executions(ctx context.Context, cl *client.Client, id string, 
 		return c.printJSON(httpapi.NewExecutions(id, page))
 	}
 	t := table{header: []string{">NUMBER", "EXECUTION", "STARTED"}}
-	for _, x := range page.Executions {
+	for _, x := range page.Items {
 		t.add(strconv.FormatInt(x.Number, 10), clean(x.ExecutionID), moment(x.StartedAt))
 	}
 	if err := c.print(t.String()); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// thrice is an instance in its third execution, with the history of the second as a reader finds it.
+// thrice returns an instance in its third execution, with the history of the second as a reader receives it.
 func thrice(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
@@ -84,7 +84,7 @@ func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
 	}
 }
 
-// What is printed of a real instance that continued as new is what a unit test replays, and a change in the code is found
+// The document of a real instance that continued as new is what a unit test replays, and a change in the code is found
 // in whichever execution it shows.
 func TestHistoryDocumentIsReplayed(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func listen(ctx *perdure.OrchestrationContext) error {
 	return err
 }
 
-// rounds waits once an execution, and ends with the last.
+// rounds waits once in each execution, and ends with the last.
 func rounds(wait func(*perdure.OrchestrationContext) error, last int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "rounds", func(ctx *perdure.OrchestrationContext, n int) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-func (c *command) historyVerb() *cobra.Command {
+func historyVerb(c *command) *cobra.Command {
 	var execution string
 	cmd := c.verb("history ID", "Show the events of an instance, one a line", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
@@ -64,7 +64,7 @@ func executionHead(execution string, start *history.Event) string {
 	return fmt.Sprintf("execution %s, started %s", executionText(execution, start.Number), moment(start.Time))
 }
 
-// executionText is an execution's id and, of one that another continued as, its number.
+// executionText returns an execution's id and, for one that another continued as, its number.
 func executionText(execution string, number int64) string {
 	if number > 1 {
 		return fmt.Sprintf("%s (number %d)", clean(execution), number)
@@ -72,7 +72,7 @@ func executionText(execution string, number int64) string {
 	return clean(execution)
 }
 
-// cells are an event as a row: id, offset, took, kind, name and detail.
+// cells returns an event as a row: id, offset, took, kind, name and detail.
 func (l *eventLog) cells(e *history.Event) []string {
 	return []string{
 		strconv.FormatInt(e.ID, 10), "+" + span(e.Time.Sub(l.began)), l.took(e),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// order is a history with everything a reader meets: two activities and a timer, a failure, a payload that is too long for
-// its line, and one that would like to write to the terminal.
+// order is a history with everything that a reader meets: two activities and a timer, a failure, a payload that is too
+// long for its line, and one with control characters for the terminal.
 func order(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
@@ -43,6 +44,19 @@ func TestHistoryOfARunningInstance(t *testing.T) {
 	)
 	h.mustRun("history", "order-7")
 	h.wantGolden("history-running.golden")
+}
+
+// A version of a change is shown with the change.
+func TestHistoryOfAChange(t *testing.T) {
+	t.Parallel()
+	h := order(t)
+	h.Append("order-7", at(66*time.Second, history.Event{Kind: history.VersionMarked, Change: "new-carrier", Version: "2"}))
+	shown := slices.IndexFunc(strings.Split(h.mustRun("history", "order-7"), "\n"), func(line string) bool {
+		return strings.Contains(line, "VersionMarked") && strings.Contains(line, "new-carrier") && strings.Contains(line, "version 2")
+	})
+	if shown < 0 {
+		t.Errorf("it is not shown: %s", h.out.String())
+	}
 }
 
 func TestHistoryOfAnEndedInstance(t *testing.T) {

@@ -11,12 +11,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func (c *command) listVerb() *cobra.Command {
+func listVerb(c *command) *cobra.Command {
 	var q client.Query
-	var status string
+	var p client.Paging
+	var status, after, before string
+	var tags []string
 	cmd := c.verb("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
 		q.Status = client.RuntimeStatus(status)
-		return c.list(ctx, cl, q)
+		if err := parseStarted(after, before, &q.StartedAfter, &q.StartedBefore); err != nil {
+			return err
+		}
+		var err error
+		if q.Tags, err = parseTags(tags); err != nil {
+			return err
+		}
+		return c.list(ctx, cl, q, p)
 	})
 	cmd.Long = cmd.Short + `.
 
@@ -30,50 +39,60 @@ func (c *command) listVerb() *cobra.Command {
   Deleting     over, and being purged: the hub finishes that within minutes`
 	cmd.Example = `  perdure list
   perdure list --status Blocked
-  perdure list --status Failed --name fulfil --limit 10`
+  perdure list --status Failed --name fulfil --limit 10
+  perdure list --name fulfil --version 1.2.0 --tag customer=7 --started-after 2026-07-01T00:00:00Z
+  perdure list --parent order-7`
 	cmd.Flags().StringVar(&status, "status", "", "only instances with this status, such as Running or Failed")
 	cmd.Flags().StringVar(&q.Name, "name", "", "only instances of this orchestration")
-	cmd.Flags().IntVar(&q.Limit, "limit", 50, "show at most this many, up to 1000")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list with the same filter ended")
+	cmd.Flags().StringVar(&q.Version, "version", "", "only instances of this version of their orchestration")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only instances with this tag, KEY=VALUE; may be repeated")
+	cmd.Flags().StringVar(&q.Parent, "parent", "", "only instances that the instance of this ID waits for")
+	cmd.Flags().StringVar(&after, "started-after", "", "only instances started then or later: RFC 3339, such as 2006-01-02T15:04:05Z")
+	cmd.Flags().StringVar(&before, "started-before", "", "only instances started earlier")
+	cmd.Flags().IntVar(&p.Limit, "limit", 50, "show at most this many, up to 1000")
+	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "go on where a list with the same filter ended")
 	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
 		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusDeleting)
 	return cmd
 }
 
-func (c *command) list(ctx context.Context, cl *client.Client, q client.Query) error {
-	if err := checkLimit(q.Limit); err != nil {
+func (c *command) list(ctx context.Context, cl *client.Client, q client.Query, p client.Paging) error {
+	if err := checkLimit(p.Limit); err != nil {
 		return err
 	}
-	page, err := fill(ctx, cl, q)
+	page, err := fill(ctx, cl, q, p)
 	if err != nil {
 		return err
 	}
 	if c.json {
 		return c.printJSON(httpapi.NewInstances(page))
 	}
-	if err := c.print(instanceTable(page.Instances)); err != nil {
+	if err := c.print(instanceTable(page.Items)); err != nil {
 		return err
 	}
 	c.more(page.NextCursor)
 	return nil
 }
 
-// fill reads pages until there are as many instances as are asked for: where few are selected a page may be short.
-func fill(ctx context.Context, cl *client.Client, q client.Query) (all client.Page, err error) {
-	for want := q.Limit; ; {
-		page, err := cl.ListPage(ctx, q)
+// fill reads pages until it has as many instances as are asked for: where few are selected, a page may be short.
+func fill(ctx context.Context, cl *client.Client, q client.Query, p client.Paging) (all client.Page[client.Status], err error) {
+	for want := p.Limit; ; {
+		page, err := cl.ListPage(ctx, q, p)
 		if err != nil {
 			return all, err
 		}
-		all.Instances, all.NextCursor = append(all.Instances, page.Instances...), page.NextCursor
-		q.Cursor, q.Limit = page.NextCursor, want-len(all.Instances)
-		if q.Cursor == "" || q.Limit == 0 {
+
+		all.Items = append(all.Items, page.Items...)
+		all.NextCursor = page.NextCursor
+		p.Cursor = page.NextCursor
+		p.Limit = want - len(all.Items)
+		if p.Cursor == "" || p.Limit == 0 {
 			return all, nil
 		}
 	}
 }
 
-// checkLimit refuses 0, which to the client is none.
+// checkLimit refuses 0, which means no limit to the client.
 func checkLimit(limit int) error {
 	if limit < 1 {
 		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPage, limit)}
@@ -81,7 +100,7 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// more says how a list goes on that was cut off.
+// more prints how a list that was cut off goes on.
 func (c *command) more(cursor string) {
 	if cursor != "" {
 		fmt.Fprintf(c.err, "there are more: go on with the same flags and --cursor %s\n", clean(cursor))
@@ -91,7 +110,7 @@ func (c *command) more(cursor string) {
 const longestName = 32
 
 func instanceTable(instances []client.Status) string {
-	t := table{header: []string{"INSTANCE", "ORCHESTRATION", "VERSION", "STATUS", "STARTED", ">TOOK"}}
+	t := table{header: []string{"INSTANCE", columnOrchestration, columnVersion, "STATUS", "STARTED", ">TOOK"}}
 	for _, s := range instances {
 		t.add(clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName), string(s.Status), moment(s.CreatedAt), took(s))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,56 +11,75 @@ import (
 
 const longestDetail = 72
 
-// eventLog answers, of an event, what lies in other events of the same history.
+// eventLog answers questions about an event that other events of the same history decide.
 type eventLog struct {
-	byID    map[int64]*history.Event
-	settled map[int64]bool
-	over    bool
-	began   time.Time
+	byID  map[int64]*history.Event
+	state *history.State
+	began time.Time
 }
 
 func newLog(events []history.Event) *eventLog {
-	l := &eventLog{byID: map[int64]*history.Event{}, settled: map[int64]bool{}}
+	l := &eventLog{byID: map[int64]*history.Event{}, state: history.NewState(history.KeepOpen)}
 	for i := range events {
 		l.add(&events[i])
 	}
 	return l
 }
 
-// add takes the history's next event.
+// add adds the history's next event.
 func (l *eventLog) add(e *history.Event) {
 	if len(l.byID) == 0 {
 		l.began = e.Time
 	}
 	l.byID[e.ID] = e
-	l.over = l.over || e.Kind.Terminal()
-	for _, id := range e.Settles() {
-		l.settled[id] = true
-	}
+	l.state.Apply(*e)
 }
 
-// took is the time from schedule to end on the event that ends something, and … on the schedule of what has not ended.
+// took returns the time from schedule to end for an event that ends something, and … for the schedule of what has not
+// ended.
 func (l *eventLog) took(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil {
 		return span(e.Time.Sub(from.Time))
 	}
-	if (e.Kind == history.ActivityScheduled || e.Kind == history.TimerCreated) && !l.over && !l.settled[e.ID] {
+	if open, ok := l.state.Open(e.ID); ok && (open.Kind == history.ActivityScheduled || open.Kind == history.TimerCreated) && !l.state.Over() {
 		return "…"
 	}
 	return ""
 }
 
-// name is the event's own, or that of what it is about.
+// name returns the event's own name, or that of the event it concerns.
 func (l *eventLog) name(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
 		return from.Name
 	}
-	return e.Name
+	return cmp.Or(e.Name, e.Change)
 }
 
-// detail is what a reader looks for first in an event of the kind: where it came from, then what it carries.
+// detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
 func (l *eventLog) detail(e *history.Event) string {
-	var parts []string
+	parts := append(originOf(e), causeOf(e)...)
+	if c := e.Cancel; c != nil {
+		parts = append(parts, cancelNotes(c)...)
+	}
+	if e.Kind == history.VersionMarked {
+		parts = append(parts, "version "+e.Version)
+	}
+	if e.Kind == history.OrchestrationContinuedAsNew {
+		parts = append(parts, "as "+e.ExecutionID)
+	}
+
+	by := ""
+	for f := e.Error; f != nil; f, by = f.Cause, "caused by " {
+		parts = append(parts, by+failureText(f))
+	}
+	if p := payloadOf(e); p != nil {
+		parts = append(parts, string(p))
+	}
+	return strings.Join(parts, " ")
+}
+
+// originOf returns which event, version, build and attempt an event belongs to.
+func originOf(e *history.Event) (parts []string) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.SourceEventID != 0 {
 		add("of #%d", e.SourceEventID)
@@ -76,8 +96,20 @@ func (l *eventLog) detail(e *history.Event) string {
 	if e.Attempt > 1 {
 		add("attempt %d", e.Attempt)
 	}
+	return parts
+}
+
+// causeOf returns when and why something is to happen, and who asked for it.
+func causeOf(e *history.Event) (parts []string) {
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.FireAt != nil {
 		add("due %s", moment(*e.FireAt))
+	}
+	switch { // only of what is to another instance, or from one
+	case e.Kind == history.ExternalEventSent:
+		add("to instance %s", e.InstanceID)
+	case e.Kind == history.ExternalEventRaised && e.Parent != nil:
+		add("from instance %s", e.Parent.InstanceID)
 	}
 	if e.Reason != "" {
 		add("%s", e.Reason)
@@ -88,20 +120,24 @@ func (l *eventLog) detail(e *history.Event) string {
 	if by := requester(e.RequestedBy); by != "" {
 		add("by %s", by)
 	}
-	if e.Kind == history.OrchestrationContinuedAsNew {
-		add("as %s", e.ExecutionID)
-	}
-	by := ""
-	for f := e.Error; f != nil; f, by = f.Cause, "caused by " {
-		add("%s%s", by, failureText(f))
-	}
-	if p := payloadOf(e); p != nil {
-		add("%s", p)
-	}
-	return strings.Join(parts, " ")
+	return parts
 }
 
-// requester is who asked for an event; empty for what the engine says of itself, and where nobody knows.
+// cancelNotes returns what an event records of a cancel whose end is waited for.
+func cancelNotes(c *history.CancelNote) (notes []string) {
+	if c.Wait {
+		notes = append(notes, "waits for the end of a cancel")
+	}
+	if c.SeenAt != nil {
+		notes = append(notes, "cancel seen "+moment(*c.SeenAt))
+	}
+	if c.Ended != "" {
+		notes = append(notes, "ended "+c.Ended)
+	}
+	return notes
+}
+
+// requester returns who asked for an event; empty for the engine's own events, and where that is not known.
 func requester(by string) string {
 	switch by {
 	case history.RequestedByBody, history.RequestedByEngine, history.RequestedByClient:
@@ -111,8 +147,8 @@ func requester(by string) string {
 	}
 }
 
-// shortARN is what of an identity tells it from the others of its account: of an assumed role, the role and the session. The columns of tables have no
-// room for the rest, which the JSON has.
+// shortARN returns the part of an identity that distinguishes it within its account: of an assumed role, the role and
+// the session. The columns of tables have no room for the rest, which the JSON has.
 func shortARN(name string) string {
 	if parts := strings.SplitN(name, ":", 6); len(parts) == 6 && parts[0] == "arn" {
 		return parts[5]
@@ -120,7 +156,7 @@ func shortARN(name string) string {
 	return name
 }
 
-// payloadOf is the one payload that an event of any kind has.
+// payloadOf returns the one payload that an event has, whatever its kind.
 func payloadOf(e *history.Event) []byte {
 	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
 		if doc, inline := p.Document(); inline && doc != nil {

@@ -1,4 +1,5 @@
-// Command perdure starts orchestrations of a task hub and shows how they stand. It needs the hub's name and AWS credentials.
+// Command perdure starts orchestrations of a task hub and shows their state. It needs the hub's name and AWS
+// credentials.
 //
 //	perdure start fulfil --input '{"order": 1}'
 //	perdure wait 01K0…
@@ -12,16 +13,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perdure/perdure/analysis"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	if analysis.IsVetCall(os.Args[1:]) {
+		analysis.VetTool()
+	}
+	os.Exit(run())
+}
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &command{open: openHub, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, now: time.Now}
+	c := &command{open: openHub, admin: hubadmin.Open, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, now: time.Now, attended: isTerminal(os.Stderr)}
 	return c.run(ctx, os.Args[1:])
 }
 

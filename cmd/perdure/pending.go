@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// describePending is what an instance waits for, as a table; or why that cannot be told.
+// describePending returns what an instance waits for, as a table; or why that is not known.
 func describePending(p *httpapi.Pending, err error) string {
 	switch {
 	case p == nil:
@@ -49,7 +49,7 @@ func ago(now, then time.Time) string {
 	return span(now.Sub(then))
 }
 
-// nextText is in how long something is due.
+// nextText returns how long it is until something is due.
 func nextText(x *client.PendingItem, now time.Time) string {
 	due := x.DueAt
 	if due.IsZero() {
@@ -65,7 +65,7 @@ func nextText(x *client.PendingItem, now time.Time) string {
 	}
 }
 
-// knownText is what is known of something beside when.
+// knownText returns what is known of something beside its times.
 func knownText(x *client.PendingItem, now time.Time) string {
 	var known []string
 	if !x.CancelledAt.IsZero() {
@@ -86,7 +86,7 @@ func knownText(x *client.PendingItem, now time.Time) string {
 	return strings.Join(known, "; ")
 }
 
-// missedText says that nobody is there for an activity.
+// missedText returns that no worker is there for an activity.
 func missedText(x *client.PendingItem, now time.Time) string {
 	queue := excerpt(x.Queue, longestName)
 	if x.WorkerSeenAt.IsZero() {
@@ -95,7 +95,7 @@ func missedText(x *client.PendingItem, now time.Time) string {
 	return fmt.Sprintf("waits in queue %s: no worker of it has been heard of for %s", queue, span(now.Sub(x.WorkerSeenAt)))
 }
 
-// sentText says no more of an activity than anybody knows.
+// sentText returns no more of an activity than is certain.
 func sentText(x *client.PendingItem) string {
 	if !x.LastHeartbeatAt.IsZero() {
 		return "has begun"

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-func (c *command) purgeVerb() *cobra.Command {
+func purgeVerb(c *command) *cobra.Command {
 	var force bool
 	cmd := c.verb("purge ID", "Delete an instance that is over, with its history", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {

@@ -31,7 +31,7 @@ func TestPurge(t *testing.T) {
 	h.wantError(exitError, `"x" is one argument too many`, "purge", "one", "x")
 }
 
-// damaged is a hub whose instances stand badly: their history is gone, or cannot be read.
+// damaged is a hub of damaged instances: their history is gone, or cannot be read.
 type damaged struct {
 	*fakeprovider.Provider
 	status provider.RuntimeStatus

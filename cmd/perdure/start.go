@@ -26,7 +26,7 @@ type startFlags struct {
 	wait    bool
 }
 
-func (c *command) startVerb() *cobra.Command {
+func startVerb(c *command) *cobra.Command {
 	var f startFlags
 	var cmd *cobra.Command
 	cmd = c.verb("start NAME", "Start an instance of an orchestration and print its id", argName,
@@ -48,7 +48,7 @@ func (c *command) startVerb() *cobra.Command {
 }
 
 func (c *command) start(ctx context.Context, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
-	input, err := c.readInput(f.input)
+	input, err := readInput(c, f.input)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	if err != nil {
 		return err
 	}
+
 	opts := []client.StartOption{client.WithVersion(f.version), client.WithTags(tags), client.WithDelay(f.delay)}
 	if given("id") {
 		opts = append(opts, client.WithInstanceID(f.id))
@@ -63,6 +64,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	if given("idempotency-key") {
 		opts = append(opts, client.WithIdempotencyKey(f.key))
 	}
+
 	id, err := cl.Start(ctx, name, input, opts...)
 	if err != nil {
 		return err
@@ -76,7 +78,8 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	return c.print(clean(id) + "\n")
 }
 
-// startedAndWait tells the id at once: who gives up waiting needs it. With --json, stdout is for the result alone.
+// startedAndWait prints the id at once, since a user who stops waiting needs it. With --json, stdout is for the result
+// alone.
 func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id string) error {
 	if c.json {
 		fmt.Fprintln(c.err, clean(id))
@@ -86,8 +89,8 @@ func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id stri
 	return c.wait(ctx, cl, id, 0)
 }
 
-// readInput reads one byte more than is allowed, so that too much is seen as such.
-func (c *command) readInput(from string) (json.RawMessage, error) {
+// readInput reads one byte more than is allowed, so that an input that is too large is recognised.
+func readInput(c *command, from string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(from, "@")
 	source := c.in
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func (c *command) statusVerb() *cobra.Command {
+func statusVerb(c *command) *cobra.Command {
 	var limit int
 	var pending bool
 	cmd := c.verb("status ID", "Show how an instance stands, and what it waits for", argID, func(ctx context.Context, cl *client.Client, id string) error {
@@ -22,15 +22,16 @@ func (c *command) statusVerb() *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-Of an instance that is Blocked, Failure says what its code or history lacks. perdure list --help tells
-what each status means.
+For an instance that is Blocked, Failure says what its code or history lacks. perdure list --help explains
+each status.
 
-What it waits for is read from its history. SINCE is how long ago it was scheduled, NEXT in how long it is
-tried again or due, and HEARTBEAT the age of the last one that told details. Of an activity that has just
-been sent nobody knows whether it has begun. One that no worker knows is not in the build that received it:
-deploy a worker that has it, or cancel it. One that waits in a queue of which no worker has been heard of is
-done by nobody: is there a function for that queue, does it start, may it read it? History does not tell when a wait for an event is given up: such a
-one is listed until the event comes.`
+What it waits for is read from its history. SINCE is how long ago it was scheduled, NEXT how long it is
+until it is tried again or due, and HEARTBEAT the age of the last heartbeat with details. Whether an
+activity that has just been sent has begun is not known. An activity that no worker knows is not in the
+build that received it: deploy a worker that has it, or cancel it. An activity that waits in a queue of
+which no worker has been heard of is not being worked on: check that there is a function for the queue,
+that it starts, and that it may read the queue. History does not record when a wait for an event is given
+up: such a wait is listed until the event comes.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'
   perdure status order-7 --pending=false --json | jq .customStatus`
@@ -57,7 +58,7 @@ func (c *command) status(ctx context.Context, cl *client.Client, id string, pend
 	return c.print(describe(s) + describePending(answer.Pending, err))
 }
 
-// describe is a status as a block of lines, each with its label.
+// describe returns a status as a block of lines, each with its label.
 func describe(s client.Status) string {
 	var b strings.Builder
 	line := func(label, value string) {
@@ -65,6 +66,7 @@ func describe(s client.Status) string {
 			fmt.Fprintf(&b, "%-13s  %s\n", label, clean(value))
 		}
 	}
+
 	line("Instance", s.InstanceID)
 	line("Orchestration", strings.TrimSpace(s.Orchestration+" "+s.Version))
 	line("Status", standing(s))
@@ -82,6 +84,7 @@ func describe(s client.Status) string {
 	line("Tags", tagList(s.Tags))
 	line("Custom status", string(s.CustomStatus))
 	line("Output", string(s.Output))
+
 	label := "Failure"
 	for f := s.Failure; f != nil; f = f.Cause {
 		for text := range strings.SplitSeq(strings.TrimRight(failureText(f), "\n"), "\n") {
@@ -93,7 +96,7 @@ func describe(s client.Status) string {
 	return b.String()
 }
 
-// standing is the status, and of an instance that is over how long it took.
+// standing returns the status and, for an instance that is over, how long it took.
 func standing(s client.Status) string {
 	if t := took(s); t != "" {
 		return fmt.Sprintf("%s after %s", s.Status, t)
@@ -101,7 +104,7 @@ func standing(s client.Status) string {
 	return string(s.Status)
 }
 
-// took is how long an instance took; empty when it is not over, or nobody knows any more.
+// took returns how long an instance took; empty when it is not over, or that is no longer known.
 func took(s client.Status) string {
 	if !s.Status.Terminal() || s.Status == client.StatusDeleting {
 		return ""
@@ -109,7 +112,7 @@ func took(s client.Status) string {
 	return span(s.UpdatedAt.Sub(s.CreatedAt))
 }
 
-// failureText is a failure in words: its type, why it was cancelled if it was, and its message if it has one.
+// failureText returns a failure in words: its type, why it was cancelled if it was, and its message if it has one.
 func failureText(f *history.Failure) string {
 	text := f.Type
 	if f.Reason != "" {

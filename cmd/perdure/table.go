@@ -5,8 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// columnName is the header of what has a name in many tables.
-const columnName = "NAME"
+// The headers of columns that many tables have.
+const (
+	columnName          = "NAME"
+	columnOrchestration = "ORCHESTRATION"
+	columnVersion       = "VERSION"
+)
 
 // table is text in columns. The header of a right-aligned column begins with ">".
 type table struct {
@@ -18,7 +22,8 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // String lays the table out; the last column is not padded.
 func (t *table) String() string {
-	right, header := make([]bool, len(t.header)), make([]string, len(t.header))
+	right := make([]bool, len(t.header))
+	header := make([]string, len(t.header))
 	widths := make([]int, len(t.header))
 	for i, h := range t.header {
 		header[i], right[i] = strings.CutPrefix(h, ">")
@@ -29,6 +34,7 @@ func (t *table) String() string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+
 	var b strings.Builder
 	for _, row := range all {
 		b.WriteString(strings.TrimRight(layOut(row, widths, right), " ") + "\n")

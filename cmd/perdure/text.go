@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes what others wrote safe for a terminal: no control characters, which might be escape sequences.
+// clean makes foreign text safe for a terminal: it has no control characters, which might be escape sequences.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -18,16 +18,28 @@ func clean(s string) string {
 	}, s)
 }
 
-// excerpt is the beginning of a text in one line, of at most so many characters.
+// shellQuoted returns a word as a shell reads it, for commands that are printed to be pasted.
+func shellQuoted(s string) string {
+	s = clean(s)
+	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@+,%", r)
+	})
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// excerpt returns the beginning of a text in one line, of at most longest characters.
 func excerpt(s string, longest int) string {
-	line := oneLine(s[:min(len(s), 8*longest)]) // a bound on the work, not on the result
+	line := oneLine(s[:min(len(s), 8*longest)]) // bounds the work, not the result
 	if runes := []rune(line); len(runes) > longest {
 		return string(runes[:longest-1]) + "…"
 	}
 	return line
 }
 
-// ending is what excerpt is, of the end of a text: of a role's session that is whose it is.
+// ending is excerpt for the end of a text: in a role's session, the end names the user.
 func ending(s string, longest int) string {
 	if runes := []rune(oneLine(s)); len(runes) > longest {
 		return "…" + string(runes[len(runes)-longest+1:])
@@ -35,7 +47,7 @@ func ending(s string, longest int) string {
 	return oneLine(s)
 }
 
-// span is a duration as a person reads it: three figures are enough.
+// span returns a duration as a person reads it: three figures are enough.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {

@@ -121,7 +121,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What a cancelled instance looks like: why, wherever it is shown, and by the exit code.
+// How a cancelled instance is shown: the reason, wherever it is shown, and the exit code.
 func TestCancelledIsShown(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -311,6 +311,18 @@ func TestList(t *testing.T) {
 	if got := h.mustRun("list", "--status", "Failed", "--name", "hello"); strings.Count(got, "\n") != 2 || !strings.Contains(got, "\nz ") {
 		t.Errorf("failed: %s", got)
 	}
+	h.SetParent("z", history.Parent{InstanceID: "order-7", ExecutionID: "x", EventID: 2})
+	for flags, want := range map[string]string{"--parent order-7": "z", "--version 1.0.0": "order-7", "--tag a=b": "", "--started-before 2020-01-01T00:00:00Z": "", "--started-after 2120-01-01T00:00:00Z": ""} {
+		got := ""
+		if lines := strings.Split(h.mustRun(append([]string{"list"}, strings.Fields(flags)...)...), "\n"); len(lines) > 2 {
+			got, _, _ = strings.Cut(lines[1], " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", flags, got, want)
+		}
+	}
+	h.wantError(exitError, "KEY=VALUE", "list", "--tag", "a")
+	h.wantError(exitError, "--started-after must be a time", "list", "--started-after", "yesterday")
 	h.mustRun("list", "--limit", "2")
 	_, cursor, more := strings.Cut(strings.TrimSpace(h.err.String()), "--cursor ")
 	if !more {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func (c *command) waitVerb() *cobra.Command {
+func waitVerb(c *command) *cobra.Command {
 	var timeout time.Duration
 	cmd := c.verb("wait ID", "Wait until an instance is over and show how it ended", argID,
 		func(ctx context.Context, cl *client.Client, id string) error { return c.wait(ctx, cl, id, timeout) })
@@ -26,7 +26,9 @@ func (c *command) waitVerb() *cobra.Command {
 func (c *command) wait(ctx context.Context, cl *client.Client, id string, timeout time.Duration) error {
 	limited, cancel := withTimeout(ctx, timeout)
 	defer cancel()
+	stop := progress(limited, c, cl, id)
 	s, err := cl.Wait(limited, id)
+	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return interrupted("wait", id)
@@ -47,7 +49,7 @@ func (c *command) wait(ctx context.Context, cl *client.Client, id string, timeou
 	return nil
 }
 
-// withTimeout is ctx, with a timeout if there is one.
+// withTimeout returns ctx, with a timeout if there is one.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout > 0 {
 		return context.WithTimeout(ctx, timeout)
@@ -63,9 +65,9 @@ func timedOut(id string, timeout time.Duration) error {
 	return &exit{exitTimeout, fmt.Sprintf("not over after %s; the instance goes on: see perdure history %s", timeout, id)}
 }
 
-// printStanding prints how an instance stood when the time was up, where a program reads it.
+// printStanding prints the instance's state at the timeout, for programs.
 func (c *command) printStanding(s client.Status) error {
-	if !c.json || s.InstanceID == "" { // not even the first look was made in time
+	if !c.json || s.InstanceID == "" { // not even the first read was made in time
 		return nil
 	}
 	return c.printJSON(httpapi.NewEnvelope(s))

@@ -15,7 +15,7 @@ import (
 
 type watchFlags struct{ timeout, interval time.Duration }
 
-func (c *command) watchVerb() *cobra.Command {
+func watchVerb(c *command) *cobra.Command {
 	var f watchFlags
 	cmd := c.verb("watch ID", "Show the events of an instance as they come, until it is over", argID,
 		func(ctx context.Context, cl *client.Client, id string) error { return c.watch(ctx, cl, id, f) })
@@ -60,12 +60,12 @@ type watcher struct {
 
 	client    *client.Client
 	id        string
-	execution string // the one that is being read
+	execution string // the execution that is being read
 	log       *eventLog
 	last      int64 // the id of its last event that was printed
 }
 
-// follow returns the event's kind that the instance ended with.
+// follow returns the kind of the event that ended the instance.
 func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.Kind, error) {
 	s, err := w.client.Status(ctx, w.id)
 	if err != nil {
@@ -85,9 +85,13 @@ func (w *watcher) follow(ctx context.Context, interval time.Duration) (history.K
 	}
 }
 
-func (w *watcher) begin(execution string) { w.execution, w.log, w.last = execution, newLog(nil), 0 }
+func (w *watcher) begin(execution string) {
+	w.execution = execution
+	w.log = newLog(nil)
+	w.last = 0
+}
 
-// look prints what is new, of the executions that followed too.
+// look prints what is new, also of the executions that followed.
 func (w *watcher) look(ctx context.Context) (history.Kind, error) {
 	for {
 		events, err := w.unread(ctx)
@@ -144,13 +148,13 @@ func (w *watcher) show(events []history.Event) error {
 	return nil
 }
 
-// line is a row of a table that nobody knows the rest of yet: its columns are as wide as most need.
+// line formats a row of a table whose other rows are not known yet: its columns are as wide as most rows need.
 func line(cells []string) string {
 	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 	return strings.TrimRight(s, " ") + "\n"
 }
 
-// endCode is the exit code for the event that ended an instance.
+// endCode returns the exit code for the event that ended an instance.
 func endCode(end history.Kind) int {
 	switch end {
 	case history.OrchestrationCompleted:

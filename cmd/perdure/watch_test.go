@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// poller is an instance that continues as new after a minute, and comes to its end a minute later.
+// poller returns an instance that continues as new after a minute, and ends a minute later.
 func poller(t *testing.T, end history.Event) *tool {
 	t.Helper()
 	h := setup(t)
@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Each event is printed when it is there, not when all are.
+// Each event is printed when it exists, not when all do.
 func TestWatchPrintsAsItComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWatchPrintsAsItComes(t *testing.T) {
 	})
 }
 
-// stamped notes when it is written to.
+// stamped records the times at which it is written to.
 type stamped struct {
 	from time.Time
 	at   []time.Duration
@@ -128,7 +128,7 @@ func TestWatchGivesUp(t *testing.T) {
 		if code := h.run(ctx, "watch", "poller"); code != exitError || !strings.Contains(h.err.String(), "watch on with perdure watch poller") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
-		time.Sleep(time.Minute) // what is still to come
+		time.Sleep(time.Minute) // for the remaining events
 	})
 }
 

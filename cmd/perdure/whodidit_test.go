@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Who has started, cancelled or ended an instance is shown wherever somebody looks for it; of an identity what tells it from the others.
+// Who started, cancelled or ended an instance is shown in each place where users look for it; an identity is cut to the
+// part that distinguishes it.
 func TestWhoDidItIsShown(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

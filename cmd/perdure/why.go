@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func (c *command) whyVerb() *cobra.Command {
+func whyVerb(c *command) *cobra.Command {
 	var limit int
 	var execution, cursor string
 	cmd := c.verb("why ID", "Show what was cancelled in an instance: who asked, why, and how it ended", argID,
@@ -24,11 +25,14 @@ func (c *command) whyVerb() *cobra.Command {
 
 DECIDED is the time since the execution began at which the cancellation became history. BY is who
 asked for it: the orchestration's code (body), the engine when a scope or the execution ended, a
-parent, whose own why tells who asked that, or somebody: by IAM, of a role with the session. client is
-somebody of whom nothing is known. SEEN is how long it took until the worker saw it, and ENDED how it ended then:
-never started, stopped, finished all the same, or leaked: its code ignored its context, and nobody
-waits for it. What still waits in a queue has neither; nor has what a worker ran that died, unless
-its call asked for the end (WaitForCancellation): then that is told when the worker's lease is over.`
+parent, whose own why shows who asked it, or a caller: the IAM identity, of a role with the session.
+client is a caller of which nothing is known. SEEN is how long it took until the worker saw it, and
+ENDED how it ended then: never started, stopped, finished all the same, or leaked, which means that
+its code ignored its context and its worker stopped waiting for it. An activity that still waits in a
+queue has neither, nor has one whose worker died, unless its call asked for the end
+(WaitForCancellation): then its end, once the worker's lease is over, is that the worker was gone, and
+SEEN is when that worker saw the cancel, if it did. Where such a call is seen and has no end, the end
+is still to come.`
 	cmd.Example = `  perdure why order-7
   perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
 	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one)")
@@ -48,7 +52,7 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 	if execution == "" {
 		execution = s.ExecutionID
 	}
-	page, err := cl.CancellationsPage(ctx, id, execution, limit, cursor)
+	page, err := cl.CancellationsPage(ctx, id, execution, client.Paging{Limit: limit, Cursor: cursor})
 	if errors.Is(err, client.ErrNotFound) {
 		return noExecution(s, execution)
 	}
@@ -66,8 +70,8 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 }
 
 func describeWhy(s client.Status, page client.CancellationPage) string {
-	head := fmt.Sprintf("%s  %s  %s\nexecution %s, started %s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
-		clean(page.ExecutionID), moment(page.StartedAt))
+	head := fmt.Sprintf("%s  %s  %s\nexecution %s%s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
+		clean(page.ExecutionID), startedText(page.StartedAt))
 	head += byWhom("started", s.StartedBy) + byWhom("terminated", s.TerminatedBy)
 	if len(page.Items) == 0 {
 		return head + "\nnothing was cancelled" + instead(s) + "\n"
@@ -75,13 +79,21 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	t := table{header: []string{">#", "WHAT", columnName, ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
 	for i := range page.Items {
 		x := &page.Items[i]
-		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), "+"+span(x.DecidedAt.Sub(page.StartedAt)),
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), sinceText(page.StartedAt, x.DecidedAt),
 			ending(dash(shortARN(x.RequestedBy)), longestName), excerpt(reasonText(x), longestDetail), seenText(x), endText(x))
 	}
 	return head + "\n" + t.String()
 }
 
-// byWhom is a line on who did something; empty where nobody knows.
+// startedText says when an execution started, where that is known.
+func startedText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ", started " + moment(at)
+}
+
+// byWhom returns a line on who did something; empty where that is not known.
 func byWhom(what, name string) string {
 	if name == "" {
 		return ""
@@ -89,7 +101,7 @@ func byWhom(what, name string) string {
 	return fmt.Sprintf("%s by %s\n", what, clean(name))
 }
 
-// instead is what is wrong with an instance in which nothing was cancelled, and where that is shown.
+// instead returns what is wrong with an instance in which nothing was cancelled, and where that is shown.
 func instead(s client.Status) string {
 	var what string
 	switch {
@@ -121,20 +133,30 @@ func reasonText(x *client.Cancellation) string {
 	return fmt.Sprintf("%s %q", x.Reason, x.Message)
 }
 
-func seenText(x *client.Cancellation) string {
-	if x.SeenAt.IsZero() {
+func seenText(x *client.Cancellation) string { return sinceText(x.DecidedAt, x.SeenAt) }
+
+// sinceText returns how long after one time another was; a dash where one of them is not known.
+func sinceText(from, at time.Time) string {
+	if from.IsZero() || at.IsZero() {
 		return "—"
 	}
-	return "+" + span(x.SeenAt.Sub(x.DecidedAt))
+	return "+" + span(at.Sub(from))
 }
 
-// endText tells the end of an activity from when its worker saw that it was cancelled, and any other from the decision.
+// endText returns how something ended, and after how long where that is known. An activity's time counts from when its worker saw
+// the cancel, any other from the decision.
 func endText(x *client.Cancellation) string {
 	from := x.SeenAt
 	if from.IsZero() {
 		from = x.DecidedAt
 	}
-	after := span(x.EndedAt.Sub(from))
+	after := func(preposition string) string {
+		if from.IsZero() || x.EndedAt.IsZero() {
+			return ""
+		}
+		return preposition + span(x.EndedAt.Sub(from))
+	}
+
 	switch x.End {
 	case "":
 		return "not yet, or not known"
@@ -143,19 +165,19 @@ func endText(x *client.Cancellation) string {
 	case client.EndNeverFires:
 		return "never fires"
 	case client.EndStopped:
-		return "stopped in " + after
+		return "stopped" + after(" in ")
 	case client.EndFinished:
-		return "finished all the same, after " + after
+		return "finished all the same" + after(", after ")
 	case client.EndLeaked:
-		return "LEAKED: not waited for after " + after
+		return "LEAKED: not waited for" + after(" after ")
 	case client.EndWorkerGone:
-		return "its worker was gone, told after " + after
+		return "its worker was gone" + after(", told after ")
 	case client.EndTimedOut:
-		return "nobody told, its time was over after " + after
+		return "nobody told, its time was over" + after(" after ")
 	case client.EndRefused:
 		return "not cancelled: " + excerpt(x.Error.Message, longestDetail)
 	default:
-		return fmt.Sprintf("%s after %s", x.End, after)
+		return string(x.End) + after(" after ")
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// Every end that a reader meets, and a name that would like to write to the terminal.
+// Every end that a reader meets, and a name with control characters for the terminal.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -50,7 +51,7 @@ func TestWhy(t *testing.T) {
 	h.wantGolden("why.golden")
 }
 
-// Where nothing was cancelled, and something is wrong all the same, it says what, and where that is shown.
+// Where nothing was cancelled but something else is wrong, why says what, and where that is shown.
 func TestWhyOfWhatWasNotCancelled(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -81,4 +82,26 @@ func TestWhyOfAnExecution(t *testing.T) {
 	h.wantError(exitError, "cursor belongs to another list", "why", "poller", "--cursor", "x")
 	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
 	h.wantError(exitError, "perdure list shows", "why", "nobody")
+}
+
+// A time that is not known is never reckoned with: what is known is shown.
+func TestWhyWithoutTimes(t *testing.T) {
+	t.Parallel()
+	at := began
+	for want, x := range map[string]client.Cancellation{
+		"LEAKED: not waited for, seen —":             {DecidedAt: at, End: client.EndLeaked},
+		"stopped, seen +0ms":                         {DecidedAt: at, SeenAt: at, End: client.EndStopped},
+		"nobody told, its time was over, seen —":     {EndedAt: at, End: client.EndTimedOut},
+		"finished all the same, after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.EndFinished},
+		"its worker was gone, seen —":                {End: client.EndWorkerGone},
+	} {
+		if got := endText(&x) + ", seen " + seenText(&x); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	var page client.CancellationPage
+	page.Items = []client.Cancellation{{Target: client.TargetTimer, DecidedAt: at}}
+	if got := describeWhy(client.Status{}, page); strings.Contains(got, "0001") || strings.Contains(got, "+") {
+		t.Errorf("of an execution whose start is not known: %s", got)
+	}
 }

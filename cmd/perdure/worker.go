@@ -19,13 +19,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultWorker is where a project has its worker function.
+// defaultWorker is the usual place of a project's worker function.
 const defaultWorker = "./functions/worker"
 
-// workerPatience is longer than a worker takes to finish what it has begun; then it is killed.
+// workerPatience is longer than a worker takes to finish what it has begun; after it the worker is killed.
 const workerPatience = 45 * time.Second
 
-func (c *command) workerVerb() *cobra.Command {
+func workerVerb(c *command) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use: "worker [PACKAGE-OR-BINARY...]", Short: "Serve a hub's activities from this machine",
@@ -52,37 +52,44 @@ disabled.`,
 	return cmd
 }
 
-// workers builds and runs programs side by side, until ctx ends or one of them fails.
+// workers builds and runs programs concurrently, until ctx ends or one of them fails.
 func (c *command) workers(ctx context.Context, args []string, queue string) error {
 	dir, err := os.MkdirTemp("", "perdure-worker-")
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // at best
-	env := c.workerEnv(os.Environ(), queue)
+	defer os.RemoveAll(dir) //nolint:errcheck // best effort
+
+	env := workerEnv(c, os.Environ(), queue)
 	var programs []*exec.Cmd
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	for i, arg := range args {
-		path, err := c.binary(ctx, arg, filepath.Join(dir, strconv.Itoa(i)))
+		path, err := workerBinary(ctx, c, arg, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return err
 		}
 		programs = append(programs, program(ctx, path, env))
 	}
+
 	errs := make([]error, len(programs))
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	for i, p := range programs {
-		out, complaints := &prefixed{mu: &mu, w: c.out}, &prefixed{mu: &mu, w: c.err}
+		stdout := &prefixed{mu: &mu, w: c.out}
+		stderr := &prefixed{mu: &mu, w: c.err}
 		if len(programs) > 1 {
-			out.prefix, complaints.prefix = label(args[i])+" | ", label(args[i])+" | "
+			stdout.prefix = label(args[i]) + " | "
+			stderr.prefix = stdout.prefix
 		}
-		p.Stdout, p.Stderr = out, complaints
+		p.Stdout = stdout
+		p.Stderr = stderr
+
 		running.Go(func() {
-			defer out.flush()
-			defer complaints.flush()
-			if errs[i] = ended(ctx, p, args[i]); errs[i] != nil {
+			defer stdout.flush()
+			defer stderr.flush()
+			if errs[i] = runProgram(ctx, p, args[i]); errs[i] != nil {
 				stop()
 			}
 		})
@@ -91,13 +98,16 @@ func (c *command) workers(ctx context.Context, args []string, queue string) erro
 	return errors.Join(errs...)
 }
 
-// workerEnv is this tool's environment but for what would lead a program to another hub, or make it believe that it is on Lambda.
-func (c *command) workerEnv(environ []string, queue string) []string {
+// workerEnv returns this tool's environment without what would lead a program to another hub, or make it assume that it
+// is on Lambda.
+func workerEnv(c *command, environ []string, queue string) []string {
 	drop := []string{"AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE", "PERDURE_HUB"}
 	add := []string{"PERDURE_HUB=" + c.hub}
 	if queue != "" {
-		drop, add = append(drop, "PERDURE_QUEUE"), append(add, "PERDURE_QUEUE="+queue)
+		drop = append(drop, "PERDURE_QUEUE")
+		add = append(add, "PERDURE_QUEUE="+queue)
 	}
+
 	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(drop, name)
@@ -105,8 +115,8 @@ func (c *command) workerEnv(environ []string, queue string) []string {
 	return append(env, add...)
 }
 
-// binary builds what is no file, as a package.
-func (c *command) binary(ctx context.Context, arg, to string) (string, error) {
+// binary returns the path of a program: a file as it is; anything else is built as a package.
+func workerBinary(ctx context.Context, c *command, arg, to string) (string, error) {
 	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
 		path, err := filepath.Abs(arg)
 		if err != nil {
@@ -117,8 +127,10 @@ func (c *command) binary(ctx context.Context, arg, to string) (string, error) {
 	if strings.HasPrefix(arg, "-") {
 		return "", fmt.Errorf("%q is no package and no binary: see perdure worker --help", arg)
 	}
+
 	build := exec.CommandContext(ctx, "go", "build", "-o", to, arg) //nolint:gosec // the user names the package
-	build.Stdout, build.Stderr = c.err, c.err
+	build.Stdout = c.err
+	build.Stderr = c.err
 	if err := build.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
@@ -128,16 +140,18 @@ func (c *command) binary(ctx context.Context, arg, to string) (string, error) {
 	return to, nil
 }
 
-// program is told to stop when ctx ends, and killed when it does not.
+// program returns a program that gets SIGTERM when ctx ends, and is killed when it does not stop.
 func program(ctx context.Context, path string, env []string) *exec.Cmd {
 	p := exec.CommandContext(ctx, path)
-	p.Env, p.WaitDelay = env, workerPatience
+	p.Env = env
+	p.WaitDelay = workerPatience
 	p.Cancel = func() error { return p.Process.Signal(syscall.SIGTERM) }
 	return p
 }
 
-// ended runs a program. One that ends because it is told to has not failed, whether it heeds the signal or dies of it.
-func ended(ctx context.Context, p *exec.Cmd, name string) error {
+// runProgram runs a program. One that ends because it was stopped has not failed, whether it handles the signal or dies
+// of it.
+func runProgram(ctx context.Context, p *exec.Cmd, name string) error {
 	err := p.Run()
 	if ctx.Err() != nil {
 		failed, ok := errors.AsType[*exec.ExitError](err)
@@ -161,10 +175,10 @@ func signalOf(e *exec.ExitError) syscall.Signal {
 	return 0
 }
 
-// label tells programs apart in what they print.
+// label returns a name that distinguishes programs in their output.
 func label(arg string) string { return filepath.Base(filepath.Clean(arg)) }
 
-// prefixed puts a prefix before each line, and writes whole lines only, since several programs write to one place.
+// prefixed writes a prefix before each line, and only whole lines, since several programs write to one place.
 type prefixed struct {
 	mu     *sync.Mutex
 	w      io.Writer
@@ -201,7 +215,7 @@ func (p *prefixed) print(line []byte) error {
 // flush writes a last line that has no end.
 func (p *prefixed) flush() {
 	if p.line.Len() > 0 {
-		_ = p.print(append(p.line.Bytes(), '\n')) // nobody is left to tell
+		_ = p.print(append(p.line.Bytes(), '\n')) // there is no place left to report an error
 		p.line.Reset()
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 const fakeWorker = "./testdata/fakeworker"
 
-// said is what a program has printed, and tells when there is something.
+// said collects what a program has printed, and signals that there is something.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -31,7 +31,8 @@ func (s *said) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// work runs perdure worker with the fake program told what to do, and stops it once enough was printed. Not for parallel tests.
+// work runs perdure worker with the fake program and its instructions, and stops it once enough was printed. Not for
+// parallel tests.
 func work(t *testing.T, does string, enough func(text string) bool, args ...string) (code int, out, complaints string) {
 	t.Helper()
 	t.Setenv("FAKE_WORKER", does)
@@ -60,7 +61,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
 
-// The program gets this environment, the hub's name and the queue's, and nothing that would lead it astray.
+// The program gets this environment, the hub's name and the queue's, and nothing that would lead it to another hub.
 func TestAWorkerGetsItsEnvironment(t *testing.T) {
 	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays || complaints != "a complaint without an end" {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
@@ -84,7 +85,8 @@ func TestABinaryIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-// Told to stop, the tool tells the program, waits for it and ends well: also with one that dies of the signal.
+// When it is stopped, the tool stops the program, waits for it and ends well, also with a program that dies of the
+// signal.
 func TestAWorkerIsToldToStop(t *testing.T) {
 	started := func(text string) bool { return strings.HasSuffix(text, "\n") }
 	if code, out, complaints := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
@@ -95,7 +97,7 @@ func TestAWorkerIsToldToStop(t *testing.T) {
 	}
 }
 
-// Of several, each line says whose it is, and when one fails the others are stopped and the tool fails.
+// With several programs, each line names its program; when one fails, the others are stopped and the tool fails.
 func TestSeveralWorkersAreToldApart(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	script := "#!/bin/sh\ntrap 'echo good; exit 0' TERM\nwhile :; do sleep 0.01; done\n"

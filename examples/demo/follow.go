@@ -17,7 +17,7 @@ import (
 type result struct {
 	failed bool   // the orchestration, as opposed to completed
 	ended  string // as in fate
-	err    error  // nobody knows, or not as it should have
+	err    error  // unknown, or not as it should have ended
 }
 
 // follow starts an order, plays the warehouse, and shows its history as it grows, until it is over.

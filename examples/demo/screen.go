@@ -56,20 +56,39 @@ func (s *screen) event(instanceID string, e *history.Event) {
 	}
 }
 
-// why is what perdure why tells of activities, in a line each.
+// why is what perdure why shows of activities, in a line each.
 func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
 	for i := range cancelled {
 		c := &cancelled[i]
 		if c.Target != client.TargetActivity {
 			continue
 		}
-		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: %s, decided by the %s; its worker saw it %v later; it %s in %v", c.ID, c.Target, c.Name,
-			c.Reason, c.RequestedBy, c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond), c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond)))
+		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: %s, decided by the %s; %s; %s", c.ID, c.Target, c.Name, c.Reason, c.RequestedBy, seen(c), over(c)))
 	}
 	s.line(instanceID, "why", "perdure why "+instanceID+" tells all")
 }
 
-// ended tells of what was cancelled that its end was waited for.
+// seen says when the worker of an activity saw its cancel. A worker that dies in between has told nobody.
+func seen(c *client.Cancellation) string {
+	if c.SeenAt.IsZero() || c.DecidedAt.IsZero() {
+		return "when its worker saw it is not known"
+	}
+	return fmt.Sprintf("its worker saw it %v later", c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond))
+}
+
+// over says how an activity ended that was cancelled.
+func over(c *client.Cancellation) string {
+	switch {
+	case c.End == "":
+		return "its end is not known yet"
+	case c.SeenAt.IsZero() || c.EndedAt.IsZero():
+		return "it " + string(c.End)
+	default:
+		return fmt.Sprintf("it %s in %v", c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond))
+	}
+}
+
+// ended shows of what was cancelled that its end was waited for.
 func ended(e *history.Event) string {
 	if e.Cancel == nil || e.Cancel.Ended == "" {
 		return ""
@@ -96,7 +115,7 @@ func (s *screen) took(key string, e *history.Event) string {
 	return e.Time.Sub(s.scheduled[key].Time).Round(time.Millisecond).String()
 }
 
-// describe tells a fulfilment in words.
+// describe puts a fulfilment into words.
 func describe(output history.Payload) string {
 	var f orders.Fulfilment
 	if json.Unmarshal(output, &f) != nil {

@@ -14,7 +14,7 @@ func newEnv(t *testing.T) *perduretest.Env {
 	t.Helper()
 	r := perdure.NewRegistry()
 	features.Register(r)
-	return perduretest.New(t, r, perduretest.WithoutCache())
+	return perduretest.New(t, r)
 }
 
 func start(t *testing.T, env *perduretest.Env, name, id string, input any) {

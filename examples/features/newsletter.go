@@ -22,7 +22,7 @@ func Subscribe(ctx *perdure.OrchestrationContext, l Letters) (string, error) {
 	return perdure.StartOrchestration(ctx, "send-letters", l, perdure.WithInstanceID("letters/"+ctx.InstanceID()))
 }
 
-// SendLetters sends one letter after the other, each by an activity that is tried again when the mail is down, and tells how
+// SendLetters sends one letter after the other, each by an activity that is tried again when the mail is down, and shows how
 // many went out.
 func SendLetters(ctx *perdure.OrchestrationContext, l Letters) (int, error) {
 	for n := range l.Count {

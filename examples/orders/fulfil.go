@@ -48,7 +48,7 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error)
 			err = nil
 		}
 	}
-	return f, err // whoever looks needs both: why it was undone, and what could not be
+	return f, err // people need both: why it was undone, and what could not be
 }
 
 // fulfil goes as far as it can, and undoes what it did when that is not to the door.
@@ -99,7 +99,7 @@ type unfulfilledError struct{ fulfilment Fulfilment }
 // Error implements error.
 func (e *unfulfilledError) Error() string { return "the order is " + e.fulfilment.Status }
 
-// undo says what is undone, in the status and where it fails.
+// undo shows what is undone, in the status and where it fails.
 func undo(what string, how func(*perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext) error {
 	return func(ctx *perdure.OrchestrationContext) error {
 		ctx.SetCustomStatus(Undoing)

@@ -102,7 +102,7 @@ type Label struct {
 // Position is where a parcel is.
 type Position string
 
-// The positions that a carrier tells.
+// The positions that a carrier reports.
 const (
 	InTransit Position = "inTransit"
 	Delivered Position = "delivered"
@@ -130,6 +130,6 @@ const (
 	StatusDelivered = "delivered"
 	StatusBackOrder = "backOrder" // something was short
 	StatusUnpaid    = "unpaid"    // the card processor took too long
-	StatusCancelled = "cancelled" // nobody packed it in time
+	StatusCancelled = "cancelled" // it was not packed in time
 	StatusLost      = "lost"      // the carrier lost it
 )

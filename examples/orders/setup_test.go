@@ -53,7 +53,7 @@ func placed(t *testing.T, shop *orders.Shop, o orders.Order) (env *perduretest.E
 	t.Helper()
 	r := perdure.NewRegistry()
 	orders.Register(r, shop)
-	env = perduretest.New(t, r, perduretest.WithoutCache()) // every turn replays: it must decide the same each time
+	env = perduretest.New(t, r) // every turn replays: it must decide the same each time
 	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (s *Shop) RefundCard(ctx context.Context, p Payment) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// answer waits as long as the system takes, or until nobody wants the answer any more.
+// answer waits as long as the system takes, or until the answer is not wanted any more.
 func (s *Shop) answer(ctx context.Context) error {
 	t := time.NewTimer(s.Latency)
 	defer t.Stop()

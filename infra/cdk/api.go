@@ -3,6 +3,7 @@ package cdk
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -11,47 +12,96 @@ const authIAM = "AWS_IAM"
 
 // apiResources is how callers of the HTTP API are granted: the ARN they call,
 // which depends on the template's ApiKind.
-type apiResources struct{ invokeARN string }
+type apiResources struct {
+	invokeARN, renewARN string
+	callARN             func(calls string) string // of some calls; with a function URL, of nothing
+	id                  string                    // of the HTTP API; to be used on the condition isHTTP alone
+	authorizer          *string                   // of its routes; nil: IAM
+	authorization       string
+	isHTTP, isURL       awscdk.CfnCondition
+}
 
 // addAPI makes both kinds of door, each on a condition, so that one template
 // serves clouds that have no HTTP APIs.
-func (h *TaskHub) addAPI() {
+func (h *TaskHub) addAPI() { doors{h}.add() }
+
+// doors make the HTTP API and the function URL.
+type doors struct{ *TaskHub }
+
+func (h doors) add() {
 	http := h.addCondition("IsHttpApi", APIKindHTTP)
 	url := h.addCondition("IsFunctionUrl", APIKindFunctionURL)
 	api := h.addHTTPAPI(http)
 	functionURL := h.addFunctionURL(url)
+	h.allowRenewals(url)
+	h.api.isHTTP, h.api.isURL, h.api.id = http, url, *api.Ref()
 	choose := func(a, b *string) string {
 		return *awscdk.Token_AsString(awscdk.Fn_ConditionIf(http.LogicalId(), a, b), nil)
 	}
 	// A function URL ends with a slash, an API endpoint does not.
 	trimmed := awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(jsii.String("/"), functionURL.AttrFunctionUrl(), nil))
-	h.APIURL = choose(api.AttrApiEndpoint(), jsii.String("https://"+*trimmed))
+	endpoint := api.AttrApiEndpoint()
+	if domain := h.props.HTTPAPI.Domain; domain != nil {
+		endpoint = jsii.String("https://" + domain.Name)
+	}
+	h.APIURL = choose(endpoint, jsii.String("https://"+*trimmed))
 	h.api.invokeARN = choose(h.executeARN(api, "*/*/v1/*"), h.API.FunctionArn())
+	h.api.renewARN = choose(h.executeARN(api, "*/POST"+renewPath), h.API.FunctionArn())
+	h.api.callARN = func(calls string) string {
+		none := awscdk.Fn_Join(jsii.String(":"), &[]*string{jsii.String("arn"), h.stack.Partition(), jsii.String("execute-api:"), jsii.String(":none")})
+		return choose(h.executeARN(api, calls), none)
+	}
 }
 
-func (h *TaskHub) addCondition(id, kind string) awscdk.CfnCondition {
+// renewPath is the call that the renewer serves.
+const renewPath = "/v1/work-items/renew"
+
+// allowRenewals lets the API's function extend the locks of work items where it is
+// the only door: a function URL leads to one function. Where there is an HTTP API, that
+// leads the call to the renewer.
+func (h doors) allowRenewals(functionURL awscdk.CfnCondition) {
+	policy := awsiam.NewCfnPolicy(h.Construct, jsii.String("ApiRenewals"), &awsiam.CfnPolicyProps{
+		PolicyName:     jsii.String("renewals"),
+		PolicyDocument: policyDocument(allow(h.workQueueARNs(), lock)),
+		Roles:          &[]*string{h.API.Role().RoleName()},
+	})
+	policy.CfnOptions().SetCondition(functionURL)
+}
+
+func (h doors) addCondition(id, kind string) awscdk.CfnCondition {
 	return awscdk.NewCfnCondition(h.Construct, jsii.String(id), &awscdk.CfnConditionProps{
 		Expression: awscdk.Fn_ConditionEquals(h.props.APIKind, kind),
 	})
 }
 
-func (h *TaskHub) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi {
+func (h doors) addHTTPAPI(condition awscdk.CfnCondition) awsapigatewayv2.CfnApi {
 	api := awsapigatewayv2.NewCfnApi(h.Construct, jsii.String("HttpApi"), &awsapigatewayv2.CfnApiProps{
-		Name:         h.name("api"),
-		ProtocolType: jsii.String("HTTP"),
+		Name:              h.name("api"),
+		ProtocolType:      jsii.String("HTTP"),
+		CorsConfiguration: h.corsConfiguration(),
 	})
 	stage := awsapigatewayv2.NewCfnStage(h.Construct, jsii.String("HttpApiStage"), &awsapigatewayv2.CfnStageProps{
 		ApiId: api.Ref(), StageName: jsii.String("$default"), AutoDeploy: true,
+		DefaultRouteSettings: h.routeSettings(), AccessLogSettings: h.accessLogs(),
 	})
 	api.CfnOptions().SetCondition(condition)
 	stage.CfnOptions().SetCondition(condition)
-	h.addRoute(api, condition, "Api", h.API, "ANY /v1/{proxy+}")
+	h.addAuthorizer(api, condition)
+	h.addDomain(api, stage, condition)
+	target := h.addRoute(api, condition, "Api", h.API, "ANY /v1/{proxy+}", "*/*/v1/*")
+	if h.props.UI {
+		h.addRoute(api, condition, "Ui", h.API, "GET /ui", "*/GET/ui")
+	}
+	h.addRoute(api, condition, "Renew", h.Renewer, "POST "+renewPath, "*/POST"+renewPath)
+	if h.props.HTTPAPI.CORS != nil {
+		h.addPreflight(api, condition, target)
+	}
 	return api
 }
 
-func (h *TaskHub) addRoute(
-	api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, id string, function awslambda.Function, routeKey string,
-) {
+func (h doors) addRoute(
+	api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, id string, function awslambda.Function, routeKey, calls string,
+) (target *string) {
 	integration := awsapigatewayv2.NewCfnIntegration(h.Construct, jsii.String(id+"Integration"),
 		&awsapigatewayv2.CfnIntegrationProps{
 			ApiId:                api.Ref(),
@@ -60,24 +110,27 @@ func (h *TaskHub) addRoute(
 			PayloadFormatVersion: jsii.String("2.0"),
 			TimeoutInMillis:      jsii.Number(30_000),
 		})
+	target = jsii.String("integrations/" + *integration.Ref())
 	route := awsapigatewayv2.NewCfnRoute(h.Construct, jsii.String(id+"Route"), &awsapigatewayv2.CfnRouteProps{
 		ApiId:             api.Ref(),
 		RouteKey:          jsii.String(routeKey),
-		AuthorizationType: jsii.String(authIAM),
-		Target:            jsii.String("integrations/" + *integration.Ref()),
+		AuthorizationType: jsii.String(h.api.authorization),
+		AuthorizerId:      h.api.authorizer,
+		Target:            target,
 	})
 	permission := awslambda.NewCfnPermission(h.Construct, jsii.String(id+"Permission"), &awslambda.CfnPermissionProps{
 		Action:       jsii.String("lambda:InvokeFunction"),
 		FunctionName: function.FunctionArn(),
 		Principal:    jsii.String("apigateway.amazonaws.com"),
-		SourceArn:    h.executeARN(api, "*/*/v1/*"),
+		SourceArn:    h.executeARN(api, calls),
 	})
 	for _, resource := range []awscdk.CfnResource{integration, route, permission} {
 		resource.CfnOptions().SetCondition(condition)
 	}
+	return target
 }
 
-func (h *TaskHub) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
+func (h doors) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
 	url := awslambda.NewCfnUrl(h.Construct, jsii.String("ApiUrl"), &awslambda.CfnUrlProps{
 		TargetFunctionArn: h.API.FunctionArn(),
 		AuthType:          jsii.String(authIAM),
@@ -87,7 +140,7 @@ func (h *TaskHub) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl
 }
 
 // executeARN names the calls of an API: stage/method/path.
-func (h *TaskHub) executeARN(api awsapigatewayv2.CfnApi, calls string) *string {
+func (h doors) executeARN(api awsapigatewayv2.CfnApi, calls string) *string {
 	return h.stack.FormatArn(&awscdk.ArnComponents{
 		Service:      jsii.String("execute-api"),
 		Resource:     api.Ref(),

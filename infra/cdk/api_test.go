@@ -1,9 +1,16 @@
 package cdk_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
 )
 
 func TestAPIAsksForIAM(t *testing.T) {
@@ -17,7 +24,7 @@ func TestAPIAsksForIAM(t *testing.T) {
 		}
 	}
 	slices.Sort(keys)
-	if want := []string{"ANY /v1/{proxy+}"}; !slices.Equal(keys, want) {
+	if want := []string{"ANY /v1/{proxy+}", "POST /v1/work-items/renew"}; !slices.Equal(keys, want) {
 		t.Errorf("the routes are %v, want %v", keys, want)
 	}
 	url := parsed.find(t, "AWS::Lambda::Url", "TaskHub")
@@ -55,11 +62,71 @@ func TestIntegrationsUsePayloadFormat2(t *testing.T) {
 	}
 }
 
+// The call that renews locks goes to the renewer, and the gateway may invoke that for nothing else.
+func TestRenewalsGoToTheRenewer(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	integration := parsed.find(t, "AWS::ApiGatewayV2::Integration", "TaskHubRenew")
+	if uri := plain(integration.get("IntegrationUri")); len(uri) != 1 || !strings.HasPrefix(uri[0], "TaskHubRenewer") {
+		t.Errorf("it goes to %v", uri)
+	}
+	permission := parsed.find(t, "AWS::Lambda::Permission", "TaskHubRenewPermission")
+	if arn := plain(permission.get("SourceArn")); len(arn) != 1 || !strings.HasSuffix(arn[0], "/*/POST/v1/work-items/renew") {
+		t.Errorf("it may be invoked by %v", arn)
+	}
+}
+
 func TestAPIMayBeInvokedByItsOwnGatewayOnly(t *testing.T) {
 	t.Parallel()
 	for _, permission := range parse(t).ofType("AWS::Lambda::Permission") {
 		if permission.get("SourceArn") == nil {
 			t.Errorf("%s lets %s of any account invoke the function", permission.id, permission.text("Principal"))
 		}
+	}
+}
+
+// Whoever may make every call sees the page too, and pages of the origins that CORS names may change something beside it.
+func TestThePageIsSeenByThoseWhoMayCall(t *testing.T) {
+	t.Parallel()
+	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}
+	props.HTTPAPI.CORS = &cdk.CORS{AllowOrigins: []string{"https://shop.example.com", "https://*"}}
+	got := custom(t, props, func(stack awscdk.Stack, hub *cdk.TaskHub) {
+		hub.GrantAPI(awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}))
+	})
+	policy, err := json.Marshal(got.find(t, "AWS::IAM::Policy", "Caller").get("PolicyDocument"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{"/*/*/v1/*", "/*/GET/ui"} {
+		if !strings.Contains(string(policy), call) {
+			t.Errorf("GrantAPI does not allow %s: %s", call, policy)
+		}
+	}
+	if origins := got.find(t, "AWS::Lambda::Function", "TaskHubApi").text("Environment", "Variables", "PERDURE_UI_ORIGINS"); origins != "https://shop.example.com" {
+		t.Errorf("PERDURE_UI_ORIGINS is %q", origins)
+	}
+}
+
+// The page is there where it is asked for, behind the same authorisation as the calls, and nowhere else.
+func TestThePageIsAskedFor(t *testing.T) {
+	t.Parallel()
+	of := func(ui bool) (routes []string, env string) {
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: ui}, func(awscdk.Stack, *cdk.TaskHub) {})
+		for _, route := range got.ofType("AWS::ApiGatewayV2::Route") {
+			routes = append(routes, route.text("RouteKey"))
+			if auth := route.text("AuthorizationType"); auth != "AWS_IAM" {
+				t.Errorf("route %s is authorised by %q", route.text("RouteKey"), auth)
+			}
+		}
+		if v, there := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables", "PERDURE_UI").(string); there {
+			env = v
+		}
+		return routes, env
+	}
+	if routes, env := of(true); !slices.Contains(routes, "GET /ui") || env != "true" {
+		t.Errorf("asked for: routes %v, PERDURE_UI %q", routes, env)
+	}
+	if routes, env := of(false); slices.Contains(routes, "GET /ui") || env != "" {
+		t.Errorf("not asked for: routes %v, PERDURE_UI %q", routes, env)
 	}
 }

@@ -8,10 +8,6 @@ import (
 // addConfig writes the one parameter a hub is found by: a caller needs a hub's
 // name and credentials, and nothing else.
 func (h *TaskHub) addConfig() {
-	bucket := ""
-	if h.props.PayloadBucket != nil {
-		bucket = *h.props.PayloadBucket.BucketName()
-	}
 	h.ConfigParameter = "/perdure/" + h.props.HubName + "/config"
 	awsssm.NewCfnParameter(h.Construct, jsii.String("Config"), &awsssm.CfnParameterProps{
 		Name:        jsii.String(h.ConfigParameter),
@@ -29,7 +25,6 @@ func (h *TaskHub) addConfig() {
 			{"timersArn", quoted(*h.Timers.QueueArn())},
 			{"timersDeadLettersArn", quoted(*h.TimersDeadLetters.QueueArn())},
 			{"apiUrl", quoted(h.APIURL)},
-			{"payloadBucket", quoted(bucket)},
 		})),
 	})
 }

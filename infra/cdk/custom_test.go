@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -101,29 +102,48 @@ func TestGrants(t *testing.T) {
 		hasNone []string
 	}{
 		{
-			"Read", (*cdk.TaskHub).GrantRead,
+			"ReadDirect", (*cdk.TaskHub).GrantReadDirect,
 			[]string{"ssm:GetParameter", "dynamodb:GetItem", "dynamodb:Query"},
 			[]string{"dynamodb:PutItem", "sqs:SendMessage"},
 		},
 		{
-			"Start", (*cdk.TaskHub).GrantStart,
+			"StartDirect", (*cdk.TaskHub).GrantStartDirect,
 			[]string{"ssm:GetParameter", "dynamodb:GetItem", "dynamodb:PutItem", "sqs:SendMessage"},
 			[]string{"dynamodb:DeleteItem"},
 		},
 		{
-			"Cancel", (*cdk.TaskHub).GrantCancel,
+			"TellDirect", (*cdk.TaskHub).GrantTellDirect,
 			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage"},
 			[]string{"dynamodb:PutItem"},
 		},
 		{
-			"Purge", (*cdk.TaskHub).GrantPurge,
+			"PurgeDirect", (*cdk.TaskHub).GrantPurgeDirect,
 			[]string{"ssm:GetParameter", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "sqs:SendMessage", "scheduler:DeleteSchedule"},
 			[]string{"sqs:ReceiveMessage", "scheduler:CreateSchedule"},
+		},
+		{
+			"PollDirect", func(h *cdk.TaskHub, g awsiam.IGrantable) { h.GrantPollDirect(g, "default") },
+			[]string{"ssm:GetParameter", "sqs:ReceiveMessage", "sqs:SendMessage", "dynamodb:PutItem"},
+			[]string{"dynamodb:DeleteItem"},
+		},
+		{
+			"Operate", (*cdk.TaskHub).GrantOperate,
+			[]string{
+				"ssm:GetParameter", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:DescribeContinuousBackups", "sqs:ReceiveMessage", "sqs:SendMessage", "sqs:PurgeQueue",
+				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup", "lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "events:ListRuleNamesByTarget",
+				"events:EnableRule", "events:DisableRule", "iam:SimulatePrincipalPolicy",
+			},
+			[]string{"scheduler:CreateSchedule", "lambda:InvokeFunction", "lambda:UpdateFunctionConfiguration", "iam:PassRole"},
 		},
 		{
 			"API", (*cdk.TaskHub).GrantAPI,
 			[]string{"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
 			[]string{"dynamodb:GetItem", "ssm:GetParameter"},
+		},
+		{
+			"Renew", (*cdk.TaskHub).GrantRenew,
+			[]string{"execute-api:Invoke"},
+			[]string{"dynamodb:GetItem", "sqs:ChangeMessageVisibility"},
 		},
 	}
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
@@ -159,19 +179,41 @@ func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
 	jsiiLock.Lock()
 	defer jsiiLock.Unlock()
 	for name, props := range map[string]cdk.TaskHubProps{
-		"no functions":      {HubName: "orders"},
-		"no hub name":       {FunctionsDir: placeholders},
-		"upper case":        {HubName: "Orders", FunctionsDir: placeholders},
-		"queue named twice": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a", "a"}},
-		"queue named inbox": {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"inbox"}},
+		"no functions":           {HubName: "orders"},
+		"no hub name":            {FunctionsDir: placeholders},
+		"upper case":             {HubName: "Orders", FunctionsDir: placeholders},
+		"queue named twice":      {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a", "a"}},
+		"snapshot of the table":  {HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{TableRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT}},
+		"snapshot of the queues": {HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{QueueRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT}},
+		"error level":            {HubName: "orders", FunctionsDir: placeholders, LogLevel: "error"},
+		"metrics of nothing":     {HubName: "orders", FunctionsDir: placeholders, Metrics: "all"},
+		"props of no queue": {
+			HubName: "orders", FunctionsDir: placeholders, WorkQueueProps: map[string]cdk.WorkQueueProps{"paiments": {}},
+		},
+		"large batch": {
+			HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"a"}, WorkQueueProps: map[string]cdk.WorkQueueProps{"a": {BatchSize: 11}},
+		},
+		"little memory":        {HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{MemorySize: 64}},
+		"code without a build": {HubName: "orders", FunctionsDir: placeholders, APIProps: cdk.FunctionProps{Code: &cdk.FunctionCode{}}},
+		"queue named inbox":    {HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"inbox"}},
 		"short visibility": {
 			HubName: "orders", FunctionsDir: placeholders, InboxTimeout: seconds(30), InboxVisibility: seconds(29),
 		},
 	} {
-		if !panics(func() { cdk.NewTaskHub(nil, "TaskHub", props) }) {
+		if !refused(props) {
 			t.Errorf("%s: NewTaskHub accepted it", name)
 		}
 	}
+}
+
+// refused reports whether props are refused by what they are: without a scope anything else ends in a panic, too.
+func refused(props cdk.TaskHubProps) (is bool) {
+	defer func() {
+		err, _ := recover().(error)
+		is = err != nil && strings.HasPrefix(err.Error(), "task hub")
+	}()
+	cdk.NewTaskHub(nil, "TaskHub", props)
+	return false
 }
 
 func panics(f func()) (panicked bool) {

@@ -1,6 +1,7 @@
 package cdk
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -30,21 +31,27 @@ func merge(parts ...environment) environment {
 	return all
 }
 
+// environments are those of a hub's functions.
+type environments struct{ *TaskHub }
+
 // hubEnvironment is what every function is told.
-func (h *TaskHub) hubEnvironment() environment {
+func (h environments) hubEnvironment() environment {
 	e := environment{
 		"PERDURE_HUB":       h.props.HubName,
 		"PERDURE_TABLE":     *h.Table.TableName(),
 		"PERDURE_INBOX_URL": *h.Inbox.QueueUrl(),
 	}
-	if h.props.PayloadBucket != nil {
-		e["PERDURE_PAYLOAD_BUCKET"] = *h.props.PayloadBucket.BucketName()
+	if h.props.LogLevel != "" {
+		e["PERDURE_LOG_LEVEL"] = h.props.LogLevel
+	}
+	if h.props.Metrics != "" {
+		e["PERDURE_METRICS"] = h.props.Metrics
 	}
 	return e
 }
 
 // queueEnvironment is for those who send work or look after dead letters.
-func (h *TaskHub) queueEnvironment() environment {
+func (h environments) queueEnvironment() environment {
 	return environment{
 		"PERDURE_WORK_QUEUES":  queueURLs(h.workQueues()),
 		"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters()),
@@ -52,7 +59,7 @@ func (h *TaskHub) queueEnvironment() environment {
 }
 
 // timerEnvironment is for those who create or delete timers.
-func (h *TaskHub) timerEnvironment() environment {
+func (h environments) timerEnvironment() environment {
 	return environment{
 		"PERDURE_TIMERS_URL":              *h.Timers.QueueUrl(),
 		"PERDURE_TIMERS":                  h.props.Timers,
@@ -65,13 +72,13 @@ func (h *TaskHub) timerEnvironment() environment {
 	}
 }
 
-func (h *TaskHub) orchestratorEnvironment() environment {
+func (h environments) orchestratorEnvironment() environment {
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment())
 }
 
 // retentionEnvironment is for those who end instances: they say when each is to be
 // deleted.
-func (h *TaskHub) retentionEnvironment() environment {
+func (h environments) retentionEnvironment() environment {
 	if h.props.Retention == nil {
 		return nil
 	}
@@ -79,16 +86,19 @@ func (h *TaskHub) retentionEnvironment() environment {
 }
 
 // poisonEnvironment is for those who run code of the user's.
-func (h *TaskHub) poisonEnvironment() environment {
+func (h environments) poisonEnvironment() environment {
 	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxAttempts)}
 }
 
-func (h *TaskHub) workerEnvironment(queue string) environment {
-	var texts environment
+func (h environments) workerEnvironment(queue string) environment {
+	var texts, timers environment
 	if h.props.OmitErrorTexts {
 		texts = environment{"PERDURE_LOG_ERROR_TEXTS": "false"}
 	}
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, environment{
+	if h.queueProps(queue).Client {
+		timers = environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()}
+	}
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, environment{
 		"PERDURE_QUEUE":                     queue,
 		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
 		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),
@@ -97,12 +107,23 @@ func (h *TaskHub) workerEnvironment(queue string) environment {
 	})
 }
 
-func (h *TaskHub) renewerEnvironment() environment {
+func (h environments) renewerEnvironment() environment {
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment())
 }
 
-func (h *TaskHub) apiEnvironment() environment {
-	return merge(h.hubEnvironment(), h.timerEnvironment())
+func (h environments) apiEnvironment() environment {
+	var page environment
+	if h.props.UI {
+		page = environment{"PERDURE_UI": "true"}
+		if origins := h.props.HTTPAPI.pageOrigins(); origins != "" {
+			page["PERDURE_UI_ORIGINS"] = origins
+		}
+	}
+	var letters environment
+	if h.props.DeadLetters {
+		letters = environment{"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters())}
+	}
+	return merge(h.hubEnvironment(), h.timerEnvironment(), page, letters, environment{"PERDURE_WORK_QUEUES": queueURLs(h.workQueues())})
 }
 
 // wholeNumber writes n, or the parameter it stands for.
@@ -117,4 +138,33 @@ func wholeNumber(n *float64) string {
 func goDuration(d awscdk.Duration) string {
 	seconds := d.ToSeconds(&awscdk.TimeConversionOptions{Integral: jsii.Bool(false)})
 	return *awscdk.Token_AsString(seconds, nil) + "s"
+}
+
+// What a function's environment may hold, and how long a value may become of which
+// the template has only a reference: a queue's URL without its name, the name
+// that CloudFormation makes, an ARN.
+const (
+	mostEnvironment = 4096
+	longestURL      = 60 // https://sqs.ap-southeast-1.amazonaws.com/123456789012/
+	longestName     = 80
+	otherVariables  = 1400 // as measured, with all names at their longest
+)
+
+// checkEnvironment refuses a hub whose queues' URLs do not fit the environment of its functions:
+// CloudFormation would refuse the stack when it makes the orchestrator, at the end of a deployment.
+func (h *TaskHub) checkEnvironment() {
+	total := otherVariables
+	for _, queue := range h.props.WorkQueues {
+		name, dead := longestName, longestName
+		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {
+			name = len(*h.name("work-" + queue))
+			dead = len(*h.name("work-" + queue + "-dead-letters"))
+		}
+		const punctuation = 6 // "":"",
+		total += name + dead + 2*(longestURL+len(queue)+punctuation)
+	}
+	if total > mostEnvironment {
+		panic(fmt.Errorf("task hub %s: the URLs of %d work queues may not fit the 4 KB that a function's environment holds (%d bytes): "+
+			"a shorter NamePrefix leaves room for more, or make a second hub", h.props.HubName, len(h.props.WorkQueues), total))
+	}
 }

@@ -45,7 +45,7 @@ func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
 func TestEnvironmentOfEachFunction(t *testing.T) {
 	t.Parallel()
 	all := []string{
-		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_PAYLOAD_BUCKET", "PERDURE_TABLE",
+		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_TABLE",
 	}
 	queues := []string{"PERDURE_DEAD_LETTERS", "PERDURE_WORK_QUEUES"}
 	timers := []string{
@@ -62,7 +62,7 @@ func TestEnvironmentOfEachFunction(t *testing.T) {
 		"TaskHubOrchestrator": slices.Concat(all, queues, timers, poison),
 		"TaskHubWorker":       slices.Concat(all, queues, locks, poison),
 		"TaskHubRenewer":      slices.Concat(all, queues, timers),
-		"TaskHubApi":          slices.Concat(all, timers),
+		"TaskHubApi":          slices.Concat(all, timers, []string{"PERDURE_WORK_QUEUES"}),
 	} {
 		function := parsed.find(t, "AWS::Lambda::Function", prefix)
 		variables, _ := function.get("Environment", "Variables").(map[string]any)

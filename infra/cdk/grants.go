@@ -1,78 +1,200 @@
 package cdk
 
 import (
+	"fmt"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 )
 
-// GrantRead lets grantee find the hub and read it: Status, Wait, History and List
-// of package client.
-func (h *TaskHub) GrantRead(grantee awsiam.IGrantable) {
-	h.grant(grantee, h.readStatements())
+// The grants of a hub are of calls of its HTTP API, by what they mean; the API checks what it is given.
+// Programs that use package client call DynamoDB and SQS themselves: they need a grant that ends
+// with Direct. Whoever may write to the table, or send to the inbox or the timers queue, can do
+// anything to every instance of the hub, whatever the grant is called: forge its history, the
+// outcomes of its activities, and its end. So a direct grant is for programs that are trusted with
+// the whole hub, and a hub for each team keeps teams apart.
+
+// hubGrants are the grants of a hub, which has them as methods.
+type hubGrants struct{ hub *TaskHub }
+
+// GrantRead lets grantee read instances, histories, jobs and dead letters over the API.
+func (g hubGrants) GrantRead(grantee awsiam.IGrantable) { g.grantCalls(grantee, "GrantRead") }
+
+// GrantStart lets grantee start orchestrations over the API, at once or with a delay, and read.
+func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
+	g.grantCalls(grantee, "GrantStart", "*/POST/v1/orchestrations/*")
 }
 
-// GrantStart lets grantee start orchestrations, at once or with a delay, and read
-// what came of them.
-func (h *TaskHub) GrantStart(grantee awsiam.IGrantable) {
-	h.grant(grantee, append(h.readStatements(),
-		allow(h.tableARNs(), writeItems...),
-		allow(arns(h.Inbox, h.Timers), send),
-		h.payloadWrites()))
+// GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
+// one activity, terminate; and read.
+func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
+	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*")
 }
 
-// GrantCancel lets grantee send to instances, whatever it sends (IAM cannot tell
-// messages apart): Cancel, CancelActivity, Terminate and Raise.
-func (h *TaskHub) GrantCancel(grantee awsiam.IGrantable) {
-	h.grant(grantee, append(h.readStatements(), allow(arns(h.Inbox), send), h.payloadWrites()))
+// GrantCancel is GrantTell.
+func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantTell(grantee) }
+
+// GrantPurge lets grantee delete instances over the API (R17), begin and cancel jobs, which purge,
+// cancel or terminate many, and read.
+func (g hubGrants) GrantPurge(grantee awsiam.IGrantable) {
+	g.grantCalls(grantee, "GrantPurge", "*/DELETE/v1/instances/*", "*/POST/v1/jobs", "*/POST/v1/jobs/*")
 }
 
-// GrantPurge lets grantee delete instances (R17).
-func (h *TaskHub) GrantPurge(grantee awsiam.IGrantable) {
-	h.grant(grantee, append(h.readStatements(),
-		allow(h.tableARNs(), concat(writeItems, deleteItems)...),
-		allow(arns(h.Inbox), send),
-		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
+// GrantRedrive lets grantee redrive and drop dead letters over the API, and read. It panics where the
+// API has none (TaskHubProps.DeadLetters). A redrive runs again what somebody has found wanting.
+func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
+	if !g.hub.props.DeadLetters {
+		panic(fmt.Errorf("task hub %s: GrantRedrive: the API has no dead letters without DeadLetters", g.hub.props.HubName))
+	}
+	g.grantCalls(grantee, "GrantRedrive", "*/POST/v1/dead-letters/*")
+}
+
+// GrantPoll lets grantee receive from one work queue and delete there, and renew its locks over the
+// API: for workers that are neither functions of the hub nor Go. It panics for a queue that the hub
+// does not have. A Go program that polls needs GrantPollDirect.
+func (g hubGrants) GrantPoll(grantee awsiam.IGrantable, queue string) {
+	g.GrantRenew(grantee)
+	g.grant(grantee, append(g.hub.keyPermissions(), allow(arns(g.workQueue(queue).Queue), consume...)))
+}
+
+// GrantReadDirect lets grantee find the hub and read its table: Status, Wait, History and List
+// of package client. The table holds every input and result, and the key of work items.
+func (g hubGrants) GrantReadDirect(grantee awsiam.IGrantable) {
+	g.grant(grantee, g.readStatements())
+}
+
+// GrantStartDirect lets grantee start orchestrations with package client. It is full control of the
+// hub, as every right to write to the table is.
+func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
+	g.grant(grantee, append(g.readStatements(),
+		allow(g.hub.tableARNs(), writeItems...),
+		allow(arns(g.hub.Inbox, g.hub.Timers), send)))
+}
+
+// GrantTellDirect lets grantee send to instances with package client: Cancel, CancelActivity,
+// Terminate and Raise. It is full control of the hub, as every right to send to the inbox is: IAM
+// cannot tell messages apart.
+func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
+	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send)))
+}
+
+// GrantPurgeDirect lets grantee delete instances with package client (R17), and begin jobs. It is full
+// control of the hub.
+func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
+	g.grant(grantee, append(g.readStatements(),
+		allow(g.hub.tableARNs(), concat(writeItems, deleteItems)...),
+		allow(arns(g.hub.Inbox), send),
+		allow([]string{g.hub.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
+}
+
+// GrantPollDirect lets grantee run the activities of one work queue in a process of its own, as
+// `perdure worker` and the mains do outside of Lambda. It is full control of the hub. It panics for a
+// queue that the hub does not have.
+func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
+	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.workerPermissions(g.workQueue(queue))...))
+}
+
+// GrantOperate lets grantee operate the hub with the command perdure: dead, pause, resume, reconcile and doctor, beside the verbs that read and
+// those that start, tell and purge. It is full control of the hub.
+func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
+	queues := append(append(g.hub.workQueueARNs(), g.hub.deadLetterARNs()...), arns(g.hub.Inbox, g.hub.Timers)...)
+	functions, roles := g.functions()
+	change := allow([]string{"*"}, "lambda:UpdateEventSourceMapping")
+	change.AddCondition(jsii.String("ArnLike"), map[string]any{"lambda:FunctionArn": jsii.Strings(functions...)})
+	statements := append(g.readStatements(),
+		allow(g.hub.tableARNs(), concat(writeItems, deleteItems, []string{"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"})...),
+		allow(queues, concat(consume, []string{send, "sqs:PurgeQueue"})...),
+		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup"),
+		// These have no resources, or those of AWS's own naming.
+		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
+		change,
+		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
+		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
+	if len(roles) > 0 {
+		statements = append(statements, allow(roles, "iam:SimulatePrincipalPolicy"))
+	}
+	g.grant(grantee, statements)
+}
+
+// functions returns the ARNs of the functions that queues are mapped to, with their aliases and versions, and of their roles.
+func (g hubGrants) functions() (functions, roles []string) {
+	all := []awslambda.IFunction{g.hub.Orchestrator, g.hub.Renewer}
+	for _, work := range g.hub.WorkQueues {
+		all = append(all, work.Worker)
+	}
+	for _, f := range all {
+		functions = append(functions, *f.FunctionArn(), *f.FunctionArn()+":*")
+		if role := f.Role(); role != nil {
+			roles = append(roles, *role.RoleArn())
+		}
+	}
+	return functions, roles
+}
+
+// grantCalls lets grantee read over the API, and make these calls.
+func (g hubGrants) grantCalls(grantee awsiam.IGrantable, name string, calls ...string) {
+	if g.hub.props.APIKind == APIKindFunctionURL || !g.hub.props.HTTPAPI.byIAM() {
+		panic(fmt.Errorf("task hub %s: %s: IAM tells the calls of an HTTP API apart that it authorises, and no others: GrantAPI, or %sDirect", g.hub.props.HubName, name, name))
+	}
+	resources := []string{g.hub.api.callARN("*/GET/v1/*")}
+	for _, call := range calls {
+		resources = append(resources, g.hub.api.callARN(call))
+	}
+	g.grant(grantee, []awsiam.PolicyStatement{allow(resources, "execute-api:Invoke")})
+}
+
+func (g hubGrants) workQueue(name string) WorkQueue {
+	for _, work := range g.hub.WorkQueues {
+		if work.Name == name {
+			return work
+		}
+	}
+	panic(fmt.Errorf("task hub %s: there is no work queue %q", g.hub.props.HubName, name))
 }
 
 // GrantAPI lets grantee make every call of the HTTP API, signed for execute-api,
-// or for lambda where the API is a function URL.
-func (h *TaskHub) GrantAPI(grantee awsiam.IGrantable) {
-	h.grant(grantee, []awsiam.PolicyStatement{
-		allow([]string{h.api.invokeARN},
+// or for lambda where the API is a function URL, and see its page where the hub has it.
+func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
+	calls := []string{g.hub.api.invokeARN}
+	if g.hub.props.UI {
+		calls = append(calls, g.hub.api.callARN("*/GET/ui"))
+	}
+	g.grant(grantee, []awsiam.PolicyStatement{
+		allow(calls,
 			"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"),
 	})
 }
 
-func (h *TaskHub) grant(grantee awsiam.IGrantable, statements []awsiam.PolicyStatement) {
+// GrantRenew lets grantee renew locks of work items over HTTP, and nothing else: that is
+// for workers that are neither functions of the hub nor Go, which need no other right
+// but to receive from their queue and to delete there. With a function URL, of which
+// IAM cannot tell the calls apart, it is GrantAPI.
+//
+// It does not let grantee invoke the renewer directly: who may (Renewer.GrantInvoke) may
+// also hand it messages of timers.
+func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
+	g.grant(grantee, []awsiam.PolicyStatement{
+		allow([]string{g.hub.api.renewARN},
+			"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"),
+	})
+}
+
+func (g hubGrants) grant(grantee awsiam.IGrantable, statements []awsiam.PolicyStatement) {
 	for _, statement := range statements {
-		if statement != nil {
-			grantee.GrantPrincipal().AddToPrincipalPolicy(statement)
-		}
+		grantee.GrantPrincipal().AddToPrincipalPolicy(statement)
 	}
 }
 
-func (h *TaskHub) readStatements() []awsiam.PolicyStatement {
-	parameter := *h.stack.FormatArn(&awscdk.ArnComponents{
+func (g hubGrants) readStatements() []awsiam.PolicyStatement {
+	parameter := *g.hub.stack.FormatArn(&awscdk.ArnComponents{
 		Service:      jsii.String("ssm"),
 		Resource:     jsii.String("parameter"),
-		ResourceName: jsii.String(h.ConfigParameter[1:]),
+		ResourceName: jsii.String(g.hub.ConfigParameter[1:]),
 	})
-	statements := []awsiam.PolicyStatement{
+	return append([]awsiam.PolicyStatement{
 		allow([]string{parameter}, "ssm:GetParameter"),
-		allow(h.tableARNs(indexByCreation, indexByAttention), readItems...),
-	}
-	if h.props.PayloadBucket != nil {
-		objects := []string{*h.props.PayloadBucket.ArnForObjects(jsii.String("*"))}
-		statements = append(statements, allow(objects, "s3:GetObject"))
-	}
-	return statements
-}
-
-// payloadWrites is nil without a payload bucket.
-func (h *TaskHub) payloadWrites() awsiam.PolicyStatement {
-	if h.props.PayloadBucket == nil {
-		return nil
-	}
-	return allow([]string{*h.props.PayloadBucket.ArnForObjects(jsii.String("*"))}, "s3:PutObject")
+		allow(g.hub.tableARNs(indexByCreation, indexByAttention), readItems...),
+	}, g.hub.keyPermissions()...)
 }

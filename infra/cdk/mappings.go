@@ -1,6 +1,7 @@
 package cdk
 
 import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
@@ -12,19 +13,31 @@ import (
 // delivers without a batching window, which would add to every hop.
 const batchSize = 10
 
+// watchAgeMinutes is how old a look may be that Lambda could not begin.
+const watchAgeMinutes = 2
+
 func (h *TaskHub) addMappings() {
-	h.addMapping("InboxMapping", h.Inbox, h.Orchestrator, h.props.InboxConcurrency)
-	h.addMapping("TimersMapping", h.Timers, h.Renewer, 0)
+	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency, batchSize)
+	h.addMapping("TimersMapping", h.Timers, h.Renewer, 0, batchSize)
 	for _, work := range h.WorkQueues {
-		h.addMapping("WorkMapping-"+work.Name, work.Queue, work.Worker, h.props.WorkConcurrency)
+		own := h.queueProps(work.Name)
+		h.addMapping("WorkMapping-"+work.Name, work.Queue, aliasOr(work.Alias, work.Worker), own.Concurrency, own.BatchSize)
 	}
 }
 
-func (h *TaskHub) addMapping(id string, queue awssqs.Queue, function awslambda.Function, concurrency int) {
+// aliasOr is what a queue is mapped to: the alias of a function, where it has one.
+func aliasOr(alias awslambda.Alias, function awslambda.Function) awslambda.IFunction {
+	if alias != nil {
+		return alias
+	}
+	return function
+}
+
+func (h *TaskHub) addMapping(id string, queue awssqs.Queue, function awslambda.IFunction, concurrency, batch int) {
 	awslambda.NewEventSourceMapping(h.Construct, jsii.String(id), &awslambda.EventSourceMappingProps{
 		EventSourceArn:          queue.QueueArn(),
 		Target:                  function,
-		BatchSize:               jsii.Number(batchSize),
+		BatchSize:               jsii.Number(batch),
 		ReportBatchItemFailures: jsii.Bool(true),
 		// Not reserved concurrency: alone, that makes a mapping receive more than
 		// it can deliver.
@@ -34,14 +47,20 @@ func (h *TaskHub) addMapping(id string, queue awssqs.Queue, function awslambda.F
 
 // addWatch wakes the renewer to look for what is stuck (R11, R13, R17).
 func (h *TaskHub) addWatch() {
-	awsevents.NewRule(h.Construct, jsii.String("Watch"), &awsevents.RuleProps{
+	h.watch = awsevents.NewRule(h.Construct, jsii.String("Watch"), &awsevents.RuleProps{
 		Description: jsii.String("Wakes the renewer of perdure hub " + h.props.HubName),
 		Schedule:    awsevents.Schedule_Expression(jsii.String(h.props.WatchRate)),
 		Targets: &[]awsevents.IRuleTarget{
-			// The next watch comes anyway: retrying an old one is of no use.
+			// The next watch comes anyway: retrying an old one is of no use. This is
+			// about handing it to Lambda; what Lambda does then is below.
 			awseventstargets.NewLambdaFunction(h.Renewer, &awseventstargets.LambdaFunctionProps{
 				RetryAttempts: jsii.Number(0),
 			}),
 		},
+	})
+	// Lambda would invoke the renewer twice more for a look that failed, and keep one that is
+	// throttled for six hours.
+	awslambda.NewEventInvokeConfig(h.Construct, jsii.String("WatchRetries"), &awslambda.EventInvokeConfigProps{
+		Function: h.Renewer, RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(watchAgeMinutes)),
 	})
 }

@@ -18,60 +18,68 @@ var (
 	}
 )
 
-const send = "sqs:SendMessage"
+const (
+	send = "sqs:SendMessage"
+	lock = "sqs:ChangeMessageVisibility"
+)
+
+// permissions are those of a hub's functions.
+type permissions struct{ *TaskHub }
 
 // orchestratorPermissions: it commits turns and sends whatever they say.
-func (h *TaskHub) orchestratorPermissions() []awsiam.PolicyStatement {
-	return append([]awsiam.PolicyStatement{
+func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems, checkItems)...),
 		allow(arns(h.Inbox), concat(consume, []string{send})...),
 		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
-	}, h.payloadPermissions()...)
+	}
 }
 
 // workerPermissions: it runs the activities of one queue, sends some anew there and
 // copies poison messages to that queue's dead letters (R13).
-func (h *TaskHub) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
-	return append([]awsiam.PolicyStatement{
+func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
+	all := []awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems)...),
 		allow(arns(work.Queue), concat(consume, []string{send})...),
 		allow(arns(h.Inbox, work.DeadLetters), send),
-	}, h.payloadPermissions()...)
+	}
+	if h.queueProps(work.Name).Client {
+		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send))
+	}
+	return all
 }
 
 // renewerPermissions: it keeps the timers, picks up what queues have moved to their
 // dead letters (R13) and sends it on, finishes deletions (R17), deletes what need not
-// be kept any longer (R21), revives what is stuck, and counts what no worker takes.
-func (h *TaskHub) renewerPermissions() []awsiam.PolicyStatement {
+// be kept any longer (R21), revives what is stuck, counts what no worker takes, and
+// extends the locks of work items for workers that are not functions of the hub.
+func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
-	return append([]awsiam.PolicyStatement{
+	return []awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
 		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
-		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", send),
-		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:DeleteSchedule"),
+		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", lock, send),
+		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"),
 		passRole,
-	}, h.payloadPermissions()...)
+	}
 }
 
-// apiPermissions: what a client may do, and no more.
-func (h *TaskHub) apiPermissions() []awsiam.PolicyStatement {
+// apiPermissions: what a client may do, and no more; where it was asked for, also what who deals
+// with dead letters needs. A redrive sends to the inbox and the timers queue too, which the API may anyway.
+func (h permissions) apiPermissions() []awsiam.PolicyStatement {
+	var letters []awsiam.PolicyStatement
+	if h.props.DeadLetters {
+		letters = []awsiam.PolicyStatement{allow(h.deadLetterARNs(), consume...), allow(h.workQueueARNs(), send)}
+	}
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // of the timers of a deleted instance, R17
-	}, h.payloadPermissions()...)
-}
-
-func (h *TaskHub) payloadPermissions() []awsiam.PolicyStatement {
-	if h.props.PayloadBucket == nil {
-		return nil
-	}
-	objects := []string{*h.props.PayloadBucket.ArnForObjects(jsii.String("*"))}
-	return []awsiam.PolicyStatement{allow(objects, "s3:GetObject", "s3:PutObject")}
+	}, letters...)
 }
 
 func (h *TaskHub) tableARNs(indexes ...string) []string {

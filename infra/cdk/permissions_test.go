@@ -5,6 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
 )
 
 // statement is one of a policy, its lists made plain: a reference stands as the
@@ -85,8 +91,8 @@ func roles(t *testing.T, parsed template) []resource {
 func TestNoRoleHoldsAWildcard(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
-	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 0 {
-		t.Errorf("%d policies beside the roles' inline ones, which this test does not read", n)
+	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 1 {
+		t.Errorf("%d policies beside the roles' inline ones, want that of TestWhoExtendsTheLocksOfWorkItems, since no test reads the others", n)
 	}
 	for _, role := range roles(t, parsed) {
 		if role.get("ManagedPolicyArns") != nil {
@@ -122,7 +128,7 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 			"Workdefault": consumeAndSend, "Inbox": "SendMessage", "WorkdefaultDeadLetters": "SendMessage",
 		},
 		"TaskHubRenewerRole": {
-			"Timers": consumeAndSend, "Inbox": "SendMessage", "Workdefault": "GetQueueAttributes SendMessage",
+			"Timers": consumeAndSend, "Inbox": "SendMessage", "Workdefault": "ChangeMessageVisibility GetQueueAttributes SendMessage",
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
 			"WorkdefaultDeadLetters": consumeAndSend,
 		},
@@ -132,6 +138,30 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 		got := queueActions(statementsOf(parsed.find(t, "AWS::IAM::Role", prefix)))
 		if !maps.Equal(got, want) {
 			t.Errorf("%s\n got %v\nwant %v", prefix, got, want)
+		}
+	}
+}
+
+// The API's function deals with dead letters where that was asked for: the rights are of those queues, and to send where
+// they are redriven to.
+func TestTheAPIDealsWithDeadLettersWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
+	for asked, want := range map[bool]map[string]string{
+		false: {"Inbox": "SendMessage", "Timers": "SendMessage"},
+		true:  {"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "SendMessage", "InboxDeadLetters": consume, "TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume},
+	} {
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: asked}, func(stack awscdk.Stack, hub *cdk.TaskHub) {
+			role := awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
+			if refused := panics(func() { hub.GrantRedrive(role) }); refused == asked {
+				t.Errorf("asked for: %t, GrantRedrive panics: %t", asked, refused)
+			}
+		})
+		if actions := queueActions(statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole"))); !maps.Equal(actions, want) {
+			t.Errorf("asked for: %t\n got %v\nwant %v", asked, actions, want)
+		}
+		if _, told := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; told != asked {
+			t.Errorf("asked for: %t, the function is told: %t", asked, told)
 		}
 	}
 }
@@ -159,12 +189,29 @@ func queueActions(statements []statement) map[string]string {
 	return all
 }
 
+// The API's function extends locks where it is the only door, and has no right to where the gateway leads that call to the renewer.
+func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	policy := parsed.find(t, "AWS::IAM::Policy", "TaskHubApiRenewals")
+	statements := statementsIn(policy.get("PolicyDocument"))
+	if got := queueActions(statements); !maps.Equal(got, map[string]string{"Workdefault": "ChangeMessageVisibility"}) || len(actionsOf(statements)) != 1 {
+		t.Errorf("it allows %v", got)
+	}
+	if !strings.Contains(policy.condition, "IsFunctionUrl") {
+		t.Errorf("it is there on condition %q", policy.condition)
+	}
+	if role := plain(policy.get("Roles")); len(role) != 1 || !strings.HasPrefix(role[0], "TaskHubApiRole") {
+		t.Errorf("it is of %v", role)
+	}
+}
+
 func TestOnlyTheRenewerCreatesSchedules(t *testing.T) {
 	t.Parallel()
 	for _, role := range roles(t, parse(t)) {
 		renewer := strings.HasPrefix(role.id, "TaskHubRenewer")
 		actions := actionsOf(statementsOf(role))
-		for _, action := range []string{"scheduler:CreateSchedule", "iam:PassRole"} {
+		for _, action := range []string{"scheduler:CreateSchedule", "scheduler:UpdateSchedule", "iam:PassRole"} {
 			if actions[action] != renewer {
 				t.Errorf("%s has %s: %v", role.id, action, actions[action])
 			}
@@ -192,6 +239,32 @@ func TestWhoDeletesInstances(t *testing.T) {
 			if may && !actions[action] {
 				t.Errorf("%s deletes instances, and does not have %s", prefix, action)
 			}
+		}
+	}
+}
+
+// Activities of a queue with Client may do what a client does, but for deletions; those of another queue may not.
+func TestTheWorkerOfAQueueWithClientMayBeOne(t *testing.T) {
+	t.Parallel()
+	parsed := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
+		WorkQueueProps: map[string]cdk.WorkQueueProps{"payments": {Client: true}},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+	for name, may := range map[string]bool{"default": false, "payments": true} {
+		lists, delays := false, false
+		statements := statementsOf(parsed.find(t, "AWS::IAM::Role", "TaskHubWorker"+name+"Role"))
+		for _, s := range statements {
+			for _, arn := range s.resources {
+				lists = lists || strings.Contains(arn, "/index/byCreation")
+				delays = delays || strings.Contains(arn, "TaskHubTimers")
+			}
+		}
+		if lists != may || delays != may || actionsOf(statements)["dynamodb:DeleteItem"] {
+			t.Errorf("the worker of %s lists: %v, sends timers: %v, deletes: %v", name, lists, delays, actionsOf(statements)["dynamodb:DeleteItem"])
+		}
+		told := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables", "PERDURE_TIMERS_URL") != nil
+		if told != may {
+			t.Errorf("the worker of %s is told where timers go: %v", name, told)
 		}
 	}
 }

@@ -1,14 +1,12 @@
 package cdk
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -25,6 +23,12 @@ const (
 	APIKindFunctionURL = "function-url" // the function's own URL, without that limit
 )
 
+// Values of [TaskHubProps.Metrics].
+const (
+	MetricsByHub  = "hub"  // a metric has the hub as its dimension
+	MetricsByName = "name" // and the name of the activity or orchestration
+)
+
 // TaskHubProps says what a [TaskHub] is made of. HubName and FunctionsDir are
 // required; the zero value of every other field means its default.
 type TaskHubProps struct {
@@ -33,13 +37,19 @@ type TaskHubProps struct {
 	// made of it and of a queue's name, and AWS ends those at 64).
 	HubName string
 	// FunctionsDir holds orchestrator/, worker/, renewer/ and api/, each with a
-	// Linux binary called bootstrap. They may be the team's own.
+	// Linux binary called bootstrap. They may be the team's own. It may be empty
+	// where each function has code of its own.
 	FunctionsDir string
 	// Architecture of those binaries. Default: arm64.
 	Architecture awslambda.Architecture
 	// WorkQueues names the work queues; each gets a worker function and a
 	// dead-letter queue of its own. Named as HubName is. Default: default.
 	WorkQueues []string
+	// WorkQueueProps says what a queue of WorkQueues has of its own, by its name.
+	WorkQueueProps map[string]WorkQueueProps
+	// OrchestratorProps, RenewerProps and APIProps say what these functions have of
+	// their own. Default memory: 512 MB for the orchestrator, 256 for the others.
+	OrchestratorProps, RenewerProps, APIProps FunctionProps
 
 	// InboxTimeout bounds an invocation of the orchestrator. Default: 30 s.
 	InboxTimeout awscdk.Duration
@@ -89,21 +99,36 @@ type TaskHubProps struct {
 	APIConcurrency int
 
 	// APIKind is APIKindHTTP (the default) or APIKindFunctionURL. Both are
-	// authorised by IAM.
+	// authorised by IAM, unless HTTPAPI says otherwise.
 	APIKind string
-	// PayloadBucket is for payloads above the inline limit, once the engine keeps
-	// them there; today they are refused with a PayloadTooLargeError either way.
-	// Default: none.
-	PayloadBucket awss3.IBucket
+	// UI has the api function serve the page at /ui too, to the callers of the API. A
+	// browser cannot sign requests: where IAM authorises them, use perdure ui.
+	UI bool
+	// DeadLetters lets the api function show, redrive and drop dead letters, for its calls below
+	// /v1/dead-letters and the page. No other call needs the rights that this takes: to receive and
+	// delete in the dead-letter queues, and to send to the work queues. perdure dead does without.
+	DeadLetters bool
+	// HTTPAPI is how the HTTP API is called: limits, logs, who may, domain, CORS.
+	HTTPAPI HTTPAPIProps
+	// Canary shifts work to a new build bit by bit, and back when that fails. Default: a deployment replaces the build at once.
+	Canary *Canary
 	// WithoutDeletionProtection lets a delete of the stack delete the table too.
 	WithoutDeletionProtection bool
 	// LogRetention of the functions' logs. Default: 30 days.
 	LogRetention awslogs.RetentionDays
+	// LogLevel of the functions: debug, info (the default) or warn. Alarms rest on
+	// lines of level warn, so error is refused.
+	LogLevel string
+	// Metrics are what the functions log of what they do, beside what alarms rest on: MetricsByHub
+	// or MetricsByName. CloudWatch bills each metric of each hub, and of each name. Default: none.
+	Metrics string
 	// WithoutAlarms leaves the alarms out; AlarmTopic is told of those there are.
 	WithoutAlarms bool
 	AlarmTopic    awssns.ITopic
 	// WithoutDashboard leaves the dashboard out.
 	WithoutDashboard bool
+
+	PlatformProps
 }
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
@@ -135,6 +160,12 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	text(&p.WatchRate, "rate(2 minutes)")
 	text(&p.Timers, TimersSchedules)
 	text(&p.APIKind, APIKindHTTP)
+	text((*string)(&p.LogRemovalPolicy), string(awscdk.RemovalPolicy_DESTROY))
+	text((*string)(&p.QueueRemovalPolicy), string(awscdk.RemovalPolicy_DESTROY))
+	if p.WithoutDeletionProtection {
+		text((*string)(&p.TableRemovalPolicy), string(awscdk.RemovalPolicy_DESTROY))
+	}
+	text((*string)(&p.TableRemovalPolicy), string(awscdk.RemovalPolicy_RETAIN))
 	if p.Architecture == nil {
 		p.Architecture = awslambda.Architecture_ARM_64()
 	}
@@ -149,9 +180,6 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 
 // validate refuses what CloudFormation would refuse much later, or never.
 func (p TaskHubProps) validate() error {
-	if p.FunctionsDir == "" {
-		return errors.New("task hub: FunctionsDir is empty")
-	}
 	if !isToken(p.HubName) && !namePattern.MatchString(p.HubName) {
 		return fmt.Errorf("task hub: HubName %q does not match %s", p.HubName, namePattern)
 	}
@@ -165,6 +193,12 @@ func (p TaskHubProps) validate() error {
 				p.HubName, name, deadLettersInbox, deadLettersTimers)
 		}
 		seen[name] = true
+	}
+	if err := p.validateFunctions(); err != nil {
+		return err
+	}
+	if err := p.HTTPAPI.validate(p.APIKind); err != nil {
+		return fmt.Errorf("task hub %s: %w", p.HubName, err)
 	}
 	if shorter(p.InboxVisibility, p.InboxTimeout) {
 		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)

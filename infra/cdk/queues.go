@@ -23,28 +23,37 @@ const (
 )
 
 func (h *TaskHub) addQueues() {
-	h.Inbox, h.InboxDeadLetters = h.addQueue("Inbox", h.props.InboxVisibility, true)
+	queues := queueMaker{h}
+	h.Inbox, h.InboxDeadLetters = queues.add("Inbox", "inbox", h.props.InboxVisibility, true)
 	renewerTimeout := awscdk.Duration_Seconds(jsii.Number(renewerTimeoutSeconds))
-	h.Timers, h.TimersDeadLetters = h.addQueue("Timers", renewerTimeout, false)
+	h.Timers, h.TimersDeadLetters = queues.add("Timers", "timers", renewerTimeout, false)
 	for _, name := range h.props.WorkQueues {
-		queue, deadLetters := h.addQueue("Work-"+name, h.props.WorkTimeout, false)
+		queue, deadLetters := queues.add("Work-"+name, "work-"+name, h.queueProps(name).Timeout, false)
 		h.WorkQueues = append(h.WorkQueues, WorkQueue{Name: name, Queue: queue, DeadLetters: deadLetters})
 	}
 }
 
-// addQueue makes a queue with a dead-letter queue of its own and of its kind.
-func (h *TaskHub) addQueue(id string, visibility awscdk.Duration, fifo bool) (queue, deadLetters awssqs.Queue) {
-	deadLetters = awssqs.NewQueue(h.Construct, jsii.String(id+"DeadLetters"), queueProps(fifo))
-	props := queueProps(fifo)
+// queueMaker makes the queues of a hub.
+type queueMaker struct{ *TaskHub }
+
+// add makes a queue with a dead-letter queue of its own and of its kind.
+func (h queueMaker) add(id, part string, visibility awscdk.Duration, fifo bool) (queue, deadLetters awssqs.Queue) {
+	deadLetters = awssqs.NewQueue(h.Construct, jsii.String(id+"DeadLetters"), h.propsOf(part+"-dead-letters", fifo))
+	props := h.propsOf(part, fifo)
 	props.VisibilityTimeout = visibility
 	props.DeadLetterQueue = &awssqs.DeadLetterQueue{Queue: deadLetters, MaxReceiveCount: jsii.Number(maxReceiveCount)}
 	return awssqs.NewQueue(h.Construct, jsii.String(id), props), deadLetters
 }
 
-func queueProps(fifo bool) *awssqs.QueueProps {
+func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 	props := &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(retentionDays)),
 		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL:      jsii.Bool(true),
+		RemovalPolicy:   h.props.QueueRemovalPolicy,
+	}
+	if h.props.EncryptionKey != nil {
+		props.Encryption, props.EncryptionMasterKey = awssqs.QueueEncryption_KMS, h.props.EncryptionKey
 	}
 	if fifo {
 		props.Fifo = jsii.Bool(true)
@@ -52,7 +61,9 @@ func queueProps(fifo bool) *awssqs.QueueProps {
 		// deduplication scope of the same is refused.
 		props.DeduplicationScope = awssqs.DeduplicationScope_MESSAGE_GROUP
 		props.FifoThroughputLimit = awssqs.FifoThroughputLimit_PER_MESSAGE_GROUP_ID
+		part += ".fifo"
 	}
+	props.QueueName = h.givenName(part)
 	return props
 }
 

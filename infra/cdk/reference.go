@@ -3,7 +3,6 @@ package cdk
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -64,21 +63,11 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		TimerLongestDelay:       p.seconds("TimerLongestDelay", 900, 1, 900),
 		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
 		APIKind:                 p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
-		PayloadBucket:           payloadBucket(stack),
 	})
 	output(stack, "ApiUrl", hub.APIURL)
 	output(stack, "ConfigParameter", hub.ConfigParameter)
 	output(stack, "TableName", *hub.Table.TableName())
 	return hub
-}
-
-func payloadBucket(stack awscdk.Stack) awss3.Bucket {
-	return awss3.NewBucket(stack, jsii.String("Payloads"), &awss3.BucketProps{
-		Encryption:        awss3.BucketEncryption_S3_MANAGED,
-		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
-		EnforceSSL:        jsii.Bool(true),
-		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
-	})
 }
 
 func output(stack awscdk.Stack, id, value string) {

@@ -29,7 +29,7 @@ func TestHubIsFoundByName(t *testing.T) {
 	value := strings.Join(plain(config.get("Value")), "")
 	for _, field := range []string{
 		"table", "inboxUrl", "workQueues", "timersUrl", "deadLetters", "timers", "scheduleGroup",
-		"scheduleRoleArn", "timersArn", "timersDeadLettersArn", "apiUrl", "payloadBucket",
+		"scheduleRoleArn", "timersArn", "timersDeadLettersArn", "apiUrl",
 	} {
 		if !strings.Contains(value, `"`+field+`":`) {
 			t.Errorf("the parameter does not tell %s: %s", field, value)

@@ -16,7 +16,7 @@ type scheduling struct {
 }
 
 func (h *TaskHub) addScheduling() {
-	name := "perdure-" + h.props.HubName
+	name := h.prefix()
 	group := awsscheduler.NewCfnScheduleGroup(h.Construct, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
 		Name: jsii.String(name),
 	})
@@ -37,7 +37,8 @@ func (h *TaskHub) addScheduling() {
 			}},
 		}),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"timers": policyDocument(
-			allow([]string{*h.Timers.QueueArn(), *h.TimersDeadLetters.QueueArn()}, "sqs:SendMessage"),
+			append(h.keyPermissions(), allow([]string{*h.Timers.QueueArn(), *h.TimersDeadLetters.QueueArn()}, send))...,
 		)},
+		PermissionsBoundary: h.props.PermissionsBoundary,
 	})
 }

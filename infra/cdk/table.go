@@ -1,7 +1,6 @@
 package cdk
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -13,13 +12,14 @@ const (
 	indexByDue       = "byDue"
 )
 
-// addTable makes the hub's one table (design §4).
+// addTable makes the hub's one table (design §4), unless it was given.
 func (h *TaskHub) addTable() {
-	removal := awscdk.RemovalPolicy_RETAIN
-	if h.props.WithoutDeletionProtection {
-		removal = awscdk.RemovalPolicy_DESTROY
+	if h.props.Table != nil {
+		h.Table = h.props.Table
+		return
 	}
-	h.Table = awsdynamodb.NewTable(h.Construct, jsii.String("Table"), &awsdynamodb.TableProps{
+	props := &awsdynamodb.TableProps{
+		TableName:           h.givenName("table"),
 		PartitionKey:        stringAttribute("pk"),
 		SortKey:             stringAttribute("sk"),
 		BillingMode:         awsdynamodb.BillingMode_PAY_PER_REQUEST,
@@ -27,18 +27,30 @@ func (h *TaskHub) addTable() {
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
 			PointInTimeRecoveryEnabled: jsii.Bool(true),
 		},
-		DeletionProtection: jsii.Bool(!h.props.WithoutDeletionProtection),
-		RemovalPolicy:      removal,
-	})
-	h.addIndexes()
+		DeletionProtection:   jsii.Bool(!h.props.WithoutDeletionProtection),
+		RemovalPolicy:        h.props.TableRemovalPolicy,
+		MaxReadRequestUnits:  optionalNumber(h.props.MaxReadRequestUnits),
+		MaxWriteRequestUnits: optionalNumber(h.props.MaxWriteRequestUnits),
+	}
+	if h.props.EncryptionKey != nil {
+		props.Encryption, props.EncryptionKey = awsdynamodb.TableEncryption_CUSTOMER_MANAGED, h.props.EncryptionKey
+	}
+	table := awsdynamodb.NewTable(h.Construct, jsii.String("Table"), props)
+	addIndexes(table, &h.props.PlatformProps)
+	h.Table = table
 }
 
 // addIndexes keeps lists off the hot path: gs is one of 16 shards, because an
 // index keyed by status alone would be a hot partition, and byAttention is
 // sparse, so it costs nothing for an instance that is well.
 // byDue, sparse too, is what the renewer finds instances by whose retention is over.
-func (h *TaskHub) addIndexes() {
-	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
+func addIndexes(table awsdynamodb.Table, own *PlatformProps) {
+	add := func(index *awsdynamodb.GlobalSecondaryIndexProps) {
+		index.MaxReadRequestUnits = optionalNumber(own.MaxReadRequestUnits)
+		index.MaxWriteRequestUnits = optionalNumber(own.MaxWriteRequestUnits)
+		table.AddGlobalSecondaryIndex(index)
+	}
+	add(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByCreation),
 		PartitionKey:   stringAttribute("gs"),
 		SortKey:        stringAttribute("created"),
@@ -46,7 +58,7 @@ func (h *TaskHub) addIndexes() {
 		NonKeyAttributes: jsii.Strings("status", "name", "version", "execution", "number",
 			"updated", "tags", "parent", "startAt", "customStatus"),
 	})
-	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
+	add(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByAttention),
 		PartitionKey:   stringAttribute("attention"),
 		SortKey:        stringAttribute("updated"),
@@ -54,7 +66,7 @@ func (h *TaskHub) addIndexes() {
 
 		NonKeyAttributes: jsii.Strings("blockedBy"),
 	})
-	h.Table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
+	add(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByDue),
 		PartitionKey:   stringAttribute("due"),
 		SortKey:        stringAttribute("created"), // pk may be longer than an index's sort key, 1,024 bytes

@@ -2,7 +2,9 @@ package cdk
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -17,14 +19,20 @@ type WorkQueue struct {
 	// Worker is granted nothing but the hub: give its role what the activities
 	// of this queue need.
 	Worker awslambda.Function
+	// Alias is what the queue is mapped to where the hub has a Canary; nil without.
+	Alias awslambda.Alias
 }
 
 // TaskHub is everything a hub consists of: the table, the queues, the functions
 // and how a hub is found. Its resources are open to the stack that contains it.
 type TaskHub struct {
 	constructs.Construct
+	hubGrants
+	hubMetrics
 
-	Table awsdynamodb.Table
+	// Table is the hub's. A right to write to it, or to send to Inbox, is full control of
+	// every instance: history is what the code is replayed from. Grants go through the API.
+	Table awsdynamodb.ITable
 	Inbox awssqs.Queue
 	// InboxDeadLetters takes what no turn could consume.
 	InboxDeadLetters awssqs.Queue
@@ -36,8 +44,12 @@ type TaskHub struct {
 	Orchestrator awslambda.Function
 	Renewer      awslambda.Function
 	API          awslambda.Function
+	// OrchestratorAlias is what the inbox is mapped to where the hub has a Canary; nil without.
+	OrchestratorAlias awslambda.Alias
 	// APIURL is where the HTTP API answers, without a trailing slash or /v1.
 	APIURL string
+	// APIDomainTarget is what the record of HTTPAPI.Domain points at; empty without one.
+	APIDomainTarget string
 	// ConfigParameter is the name of the SSM parameter a hub is found by.
 	ConfigParameter string
 
@@ -45,6 +57,9 @@ type TaskHub struct {
 	stack    awscdk.Stack
 	schedule scheduling
 	api      apiResources
+	watch    awsevents.Rule
+	alarms   []awscloudwatch.Alarm // without those on a condition
+	builds   map[string]string     // of functions, by the ids of their constructs
 }
 
 // NewTaskHub adds a task hub to scope. It panics on props that can never be
@@ -58,11 +73,16 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 		Construct: constructs.NewConstruct(scope, jsii.String(id)),
 		props:     props,
 		stack:     awscdk.Stack_Of(scope),
+		builds:    map[string]string{},
 	}
+	hub.hubGrants, hub.hubMetrics = hubGrants{hub}, hubMetrics{hub}
+	hub.admitLogs()
 	hub.addTable()
 	hub.addQueues()
 	hub.addScheduling()
+	hub.checkEnvironment()
 	hub.addFunctions()
+	hub.addCanaries()
 	hub.addMappings()
 	hub.addWatch()
 	hub.addAPI()
@@ -74,5 +94,12 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 
 // name returns perdure-<hub>-<part>, for the resources people look up by name.
 func (h *TaskHub) name(part string) *string {
-	return jsii.String("perdure-" + h.props.HubName + "-" + part)
+	return jsii.String(h.prefix() + "-" + part)
+}
+
+func (h *TaskHub) prefix() string {
+	if h.props.NamePrefix != "" {
+		return h.props.NamePrefix
+	}
+	return "perdure-" + h.props.HubName
 }

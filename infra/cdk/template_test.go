@@ -17,6 +17,8 @@ type template struct {
 		Condition      string         `json:"Condition"`
 		DeletionPolicy string         `json:"DeletionPolicy"`
 		Properties     map[string]any `json:"Properties"`
+		UpdatePolicy   map[string]any `json:"UpdatePolicy"`
+		DependsOn      any            `json:"DependsOn"`
 	} `json:"Resources"`
 }
 

@@ -69,6 +69,8 @@ type Schema struct {
 	Minimum              *float64           `json:"minimum"`
 	Maximum              *float64           `json:"maximum"`
 	Items                *Schema            `json:"items"`
+	MinItems             int                `json:"minItems"`
+	MaxItems             *int               `json:"maxItems"`
 	Properties           map[string]*Schema `json:"properties"`
 	Required             []string           `json:"required"`
 	AdditionalProperties *Additional        `json:"additionalProperties"`
@@ -224,6 +226,9 @@ func (d *Document) Validate(s *Schema, v any, at string) []string {
 	case map[string]any:
 		wrong = append(wrong, d.object(s, v, at)...)
 	case []any:
+		if len(v) < s.MinItems || s.MaxItems != nil && len(v) > *s.MaxItems {
+			wrong = append(wrong, fmt.Sprintf("%s has %d items", at, len(v)))
+		}
 		if s.Items == nil {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Provider is a hub in memory. Only the methods of provider.Instances and those it has itself may be called, from any goroutine.
+// Provider is a hub in memory. Only the methods that it has itself may be called, from any goroutine.
 type Provider struct {
 	provider.Provider
 
@@ -34,6 +35,7 @@ type Provider struct {
 	reads      int
 	sent       []provider.Message
 	jobs       []provider.Job
+	locks      map[string]provider.Renewal // by receipt handle
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -101,7 +103,7 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 // statusAfter is the status that an event leaves an instance with: one that has been asked to end stays so until its execution
 // is over.
 func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.RuntimeStatus {
-	s, ended := provider.StatusAfter(k)
+	s, ended := history.StatusAfter(k)
 	switch {
 	case ended:
 		return s
@@ -134,7 +136,7 @@ func (p *Provider) instance(instanceID string) provider.Instance {
 func (p *Provider) nextExecutionID() string { return fmt.Sprintf("x%d", len(p.events)+1) }
 
 // beginExecution makes the first event of the instance's current execution.
-func (p *Provider) beginExecution(in provider.Instance, at time.Time, input history.Payload) {
+func (p *Provider) beginExecution(in provider.Instance, at time.Time, input history.Payload) *history.Event {
 	started := history.Event{
 		ID: 1, Kind: history.OrchestrationStarted, Time: at, Name: in.Name, Version: in.Version, Input: input,
 		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent,
@@ -148,6 +150,7 @@ func (p *Provider) beginExecution(in provider.Instance, at time.Time, input hist
 	p.events[in.ExecutionID] = []history.Event{started}
 	x := provider.Execution{ExecutionID: in.ExecutionID, Number: in.ExecutionNumber, StartedAt: at}
 	p.executions[in.InstanceID] = append(p.executions[in.InstanceID], x)
+	return &p.events[in.ExecutionID][0]
 }
 
 // StartOrchestration implements provider.Instances.
@@ -172,7 +175,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 		RequestedBy: history.Requester(s.RequestedBy),
 	}
 	p.instances[s.InstanceID] = in
-	p.beginExecution(in, now, s.Input)
+	p.beginExecution(in, now, s.Input).TraceParent = s.TraceParent
 	return in, nil
 }
 
@@ -184,6 +187,19 @@ func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	defer p.mu.Unlock()
 	p.builds = append(p.builds, b)
 	return nil
+}
+
+// ReadBuild implements provider.Instances.
+func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.Build{}, err
+	}
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.builds, func(b provider.Build) bool { return b.ID == id })
+	if i < 0 {
+		return provider.Build{}, provider.ErrNotFound
+	}
+	return p.builds[i], nil
 }
 
 // ReadInstance implements provider.Instances.
@@ -219,6 +235,18 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	delete(p.instances, instanceID)
 	delete(p.executions, instanceID)
 	return nil
+}
+
+// DeleteLife implements provider.Jobs.
+func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, force bool) error {
+	in, err := p.ReadInstance(ctx, instanceID)
+	if errors.Is(err, provider.ErrNotFound) || err == nil && in.StartID != startID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.DeleteInstance(ctx, instanceID, force)
 }
 
 // ReadEnd implements provider.Instances.

@@ -59,7 +59,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 	}
 	defer p.mu.Unlock()
 	at, _ := strconv.Atoi(from)
-	all := p.selected(provider.Query{Name: f.Name, StartedAfter: f.StartedAfter})
+	all := p.selected(provider.Query{Name: f.Name, Version: f.Version, Parent: f.Parent, Tags: f.Tags, StartedAfter: f.StartedAfter})
 	for i := at; i < len(all); i++ {
 		in := &all[i]
 		if !selects(&f, in) {
@@ -73,10 +73,5 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 }
 
 func selects(f *provider.Filter, in *provider.Instance) bool {
-	for k, v := range f.Tags {
-		if in.Tags[k] != v {
-			return false
-		}
-	}
 	return in.CreatedAt.Before(f.StartedBefore) && slices.Contains(f.Statuses, in.Status) && (f.UpdatedBefore.IsZero() || in.UpdatedAt.Before(f.UpdatedBefore))
 }

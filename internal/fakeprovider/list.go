@@ -16,7 +16,7 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 		return provider.Page{}, err
 	}
 	defer p.mu.Unlock()
-	filter := fmt.Sprintf("%s,%s,%d:", q.Status, q.Name, q.StartedAfter.Unix())
+	filter := fmt.Sprintf("%s,%s,%s,%s,%v,%d,%d:", q.Status, q.Name, q.Version, q.Parent, q.Tags, q.StartedAfter.Unix(), q.StartedBefore.Unix())
 	last, known := strings.CutPrefix(q.Cursor, filter)
 	if q.Cursor != "" && !known {
 		return provider.Page{}, &provider.FieldError{Field: "cursor", Problem: "belongs to a list with another filter"}
@@ -36,7 +36,7 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 func (p *Provider) selected(q provider.Query) []provider.Instance {
 	var found []provider.Instance
 	for _, in := range p.instances {
-		if (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) && !in.CreatedAt.Before(q.StartedAfter) {
+		if q.Selects(&in) {
 			found = append(found, in)
 		}
 	}

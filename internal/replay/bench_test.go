@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// BenchmarkReplay is a chain of 10,000 activities, without decoding anything.
+// BenchmarkReplay replays a chain of 10,000 activities that decodes no results.
 func BenchmarkReplay(b *testing.B) {
 	const n = 10_000
 	code := body(func(c *replay.Context) {
@@ -31,7 +31,7 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(len(log))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkInstance is what it costs to make one, suspend it and close it.
+// BenchmarkInstance makes an instance, suspends it and closes it.
 func BenchmarkInstance(b *testing.B) {
 	code := body(func(c *replay.Context) { c.Await(activity(c, "a")) })
 	events := []history.Event{started}

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// A fan-out whose results wait for the last of them holds them all: the cache of warm instances is bounded by what Bytes says.
+// A fan-out that waits for its last result holds all results. Bytes must count them, since it bounds the cache of warm instances.
 func TestBytesCountsResultsThatWait(t *testing.T) {
 	t.Parallel()
 	const n, size = 50, 100 << 10
@@ -43,7 +43,7 @@ func TestBytesCountsResultsThatWait(t *testing.T) {
 	}
 }
 
-// An event that is given back is taken once.
+// An event that comes back to the mailbox is counted once.
 func TestBytesOfAnEventThatCameBack(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10

@@ -2,126 +2,198 @@ package replay
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/perdure/perdure/history"
 )
 
-// cancel is how tasks are given up.
-type cancel struct {
-	f        *history.Failure // what they settle with
-	children string           // the reason that children are told
-	by       string           // who decided so
+// scopes cancel what an execution has outstanding, one by one or with a scope.
+type scopes struct {
+	journal *journal
+	tasks   *tasks
+	root    scope // of the body; its cancel is that of the instance
 }
 
-// cancel gives tasks up, in the order given: they settle as cancelled, but for those whose end is waited for. Those that are done, or cancelled, already are left alone, but for external
-// events that nobody has looked at. Neighbours of one kind share an event, so that the losers of a wide race do not make history
-// long. Only what others outside have heard of has one.
-func (x *execution) cancel(reason, message string, tasks ...*Task) {
-	x.enter()
+// cancel is how tasks are cancelled.
+type cancel struct {
+	failure  *history.Failure // what they settle with
+	children string           // the reason that children are cancelled with
+	by       string           // history.RequestedBy…
+}
+
+// cancelByCode cancels tasks because the code asks for it.
+func (c *scopes) cancelByCode(reason, message string, tasks ...*Task) {
+	c.tasks.scheduler.enter()
+
 	f := &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(message), Reason: reason}
-	if err := x.giveUpAll(tasks, cancel{f: f, children: reason, by: history.RequestedByBody}); err != nil {
-		x.fail(err)
+	if err := c.cancelTasks(tasks, cancel{failure: f, children: reason, by: history.RequestedByBody}); err != nil {
+		c.tasks.scheduler.fail(err)
 	}
 }
 
-// giveUpAll is cancel, whoever decides it.
-func (x *execution) giveUpAll(tasks []*Task, how cancel) error {
-	var group []*Task
+// cancelTasks cancels tasks in the order given: they settle as cancelled, except those whose end is waited for. Tasks that are done or cancelled
+// already are left alone, except external events that the code has not observed. Only what others outside know of has an event in history.
+// Neighbours of one kind share one, so that the losers of a wide race do not make history long.
+func (c *scopes) cancelTasks(tasks []*Task, how cancel) error {
+	var group, events []*Task
 	for _, t := range tasks {
 		if t.kind == history.ExternalEventSubscribed {
-			x.giveUpEvents([]*Task{t}, how.f)
+			events = append(events, t)
 			continue
 		}
+		if err := c.cancelEvents(events, how); err != nil {
+			return err
+		}
+		events = events[:0]
 		if t.done || t.cancelled {
 			continue
 		}
-		x.giveUp(t, how.f)
-		if t.kind == "" {
+
+		c.tasks.cancel(t, how.failure)
+		switch t.kind {
+		case "":
 			continue // a coroutine
+		case history.ExternalEventSent: // it is on its way, and only the answer is given up
+			continue
+		default:
 		}
+
 		if len(group) > 0 && !together(group[0], t) {
-			if err := x.decideCancel(group, how); err != nil {
+			if err := c.decideCancel(group, how); err != nil {
 				return err
 			}
 			group = group[:0]
 		}
 		group = append(group, t)
 	}
-	return x.decideCancel(group, how)
+	if err := c.cancelEvents(events, how); err != nil {
+		return err
+	}
+	return c.decideCancel(group, how)
 }
 
-// together reports whether tasks share an event. Each child is told by itself.
+// cancelEvents cancels waits for external events, which have no event in history.
+func (c *scopes) cancelEvents(waits []*Task, how cancel) error {
+	if len(waits) == 0 {
+		return nil
+	}
+	return c.tasks.mail.cancel(waits, how.failure)
+}
+
+// together reports whether tasks share an event. Each child has one of its own.
 func together(a, b *Task) bool {
 	return a.kind == b.kind && a.kind != history.SubOrchestrationScheduled
 }
 
-func (x *execution) decideCancel(group []*Task, how cancel) error {
+// decideCancel takes the decision to cancel a group of tasks.
+func (c *scopes) decideCancel(group []*Task, how cancel) error {
 	if len(group) == 0 {
 		return nil
 	}
-	d := decision{reason: how.f.Reason}
-	switch group[0].kind {
-	case history.ActivityScheduled:
-		d.kind = history.ActivityCancelRequested
-	case history.SubOrchestrationScheduled:
-		d.kind, d.reason, d.instanceID = history.SubOrchestrationCancelRequested, how.children, group[0].child.instanceID
-	default:
-		d.kind = history.TimerCancelled
-	}
-	if len(group) == 1 {
-		d.source = group[0].id
-	} else {
-		d.sources = ranges(group)
-	}
-	ev, added, err := x.tryDecide(&d)
-	switch {
-	case err != nil:
+
+	d := cancelDecision(group, how)
+	ev, added, err := c.journal.decide(&d)
+	if err != nil {
 		return err
-	case d.kind == history.TimerCancelled:
+	}
+
+	if d.kind == history.TimerCancelled {
 		for _, t := range group {
-			delete(x.tasks, t.id) // it fires no more; should it, that is dropped
+			c.tasks.forget(t) // a timer that fires nevertheless is dropped
 		}
-	case added:
-		ev.Message, ev.RequestedBy = how.f.Message, how.by
+		return nil
+	}
+	if added {
+		ev.Message = how.failure.Message
+		ev.RequestedBy = how.by
 	}
 	return nil
 }
 
-// ranges packs the ids of tasks, keeping their order.
-func ranges(tasks []*Task) []history.Range {
-	var rs []history.Range
-	for _, t := range tasks {
-		rs = history.AppendID(rs, t.id)
+// cancelDecision is the decision to cancel a group of tasks.
+func cancelDecision(group []*Task, how cancel) (d decision) {
+	switch group[0].kind {
+	case history.ActivityScheduled:
+		d = decision{kind: history.ActivityCancelRequested, reason: how.failure.Reason}
+	case history.SubOrchestrationScheduled:
+		d = decision{kind: history.SubOrchestrationCancelRequested, reason: how.children, instanceID: group[0].child.instanceID}
+	default:
+		d = decision{kind: history.TimerCancelled, reason: how.failure.Reason}
 	}
-	return rs
+
+	if len(group) == 1 {
+		d.source = group[0].id
+		return d
+	}
+	for _, t := range group {
+		d.sources = history.AppendID(d.sources, t.id)
+	}
+	return d
 }
 
-// cancelInstance ends the root scope, because somebody outside asked for it. An orchestration whose delayed start is still to come
-// has nothing to unwind: it ends, and its code never runs. One that the same turn terminates ends so.
-func (x *execution) cancelInstance(ev *history.Event) error {
-	c := newCancellation(cmp.Or(ev.Reason, reasonRequested), ev.Message)
-	if x.doomed {
-		x.root.cancelled = c
+// cancelScope cancels a scope and those under it. What is outstanding in them settles first; then the coroutines that wait through them are
+// woken, in the order in which they were started.
+func (c *scopes) cancelScope(s *scope, with *Cancellation, how cancel) error {
+	var tasks, events []*Task
+	var waiting []*coroutine
+	root := s == &c.root
+	if root {
+		tasks = c.tasks.scheduled(false)
+		events = c.tasks.mail.waits()
+		waiting = c.tasks.scheduler.coroutines
+	}
+
+	for _, e := range s.live(nil) {
+		m := e.end(with)
+		if m == nil || root {
+			continue
+		}
+		tasks, events = m.outstanding(tasks, events)
+		waiting = slices.AppendSeq(waiting, maps.Keys(m.waiting))
+	}
+
+	slices.SortFunc(tasks, byKind)
+	slices.SortFunc(events, byID)
+	err := c.cancelTasks(tasks, how)
+	if e := c.cancelEvents(events, how); err == nil {
+		err = e
+	}
+
+	if !root {
+		slices.SortFunc(waiting, func(a, b *coroutine) int { return cmp.Compare(a.number, b.number) })
+	}
+	for _, w := range waiting {
+		if w.awaits != nil { // a coroutine that waits through another scope goes on to wait
+			c.tasks.scheduler.wake(w)
+		}
+	}
+	return err
+}
+
+// cancelRoot cancels the scope of the body because the instance's cancel was requested.
+func (c *scopes) cancelRoot(with *Cancellation) error {
+	return c.cancelScope(&c.root, with, cancel{failure: &with.Failure, children: reasonParentCancelled, by: history.RequestedByEngine})
+}
+
+// expire cancels a scope because its timer has fired. One that could not be set cancels its scope as well, which would never end by itself.
+func (c *scopes) expire(s *scope, f *history.Failure) error {
+	with := newCancellation(reasonTimeout, "")
+	if f != nil {
+		with.Message = "its timer could not be set: " + f.Message
+	}
+	return c.cancelScope(s, with, cancel{failure: &with.Failure, children: reasonTimeout, by: history.RequestedByEngine})
+}
+
+// release cancels all that is outstanding, in whatever scope, before the end of the execution. No code learns of it.
+func (c *scopes) release(end history.Kind) error {
+	tasks := c.tasks.scheduled(true)
+	if len(tasks) == 0 {
 		return nil
 	}
-	if !x.started {
-		x.root.cancelled = c
-		return x.conclude(Ending{Kind: history.OrchestrationCancelled})
-	}
-	return x.cancelScope(&x.root, c, cancel{f: &c.Failure, children: reasonParentCancelled, by: history.RequestedByEngine})
-}
 
-// cancelTask gives up an activity as somebody outside wants it.
-func (x *execution) cancelTask(t *Task, ev *history.Event) {
-	x.giveUp(t, &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(ev.Message), Reason: cmp.Or(ev.Reason, reasonRequested)})
-}
-
-// expire takes into account that the timer of a scope has fired. One that could not be set ends its scope as well: it would
-// never end by itself.
-func (x *execution) expire(s *scope, f *history.Failure) error {
-	c := newCancellation(reasonTimeout, "")
-	if f != nil {
-		c.Message = "its timer could not be set: " + f.Message
-	}
-	return x.cancelScope(s, c, cancel{f: &c.Failure, children: reasonTimeout, by: history.RequestedByEngine})
+	slices.SortFunc(tasks, byKind)
+	reason := history.TerminalReason(end)
+	f := &history.Failure{Type: history.TypeCancelled, Reason: reason}
+	return c.cancelTasks(tasks, cancel{failure: f, children: reason, by: history.RequestedByEngine})
 }

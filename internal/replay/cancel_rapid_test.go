@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// program is a body made of what was drawn: the same each time it is run.
+// program is a body made of drawn instructions. It does the same each time it runs.
 type program []instruction
 
 type instruction struct{ op, scope, task int }
@@ -28,7 +28,7 @@ func drawProgram(t *rapid.T) program {
 type machine struct {
 	root   *replay.Context
 	scopes []*replay.Context
-	ends   []bool // whether the scope has an end of its own
+	ends   []bool // whether the scope has a cancel of its own
 	tasks  []*replay.Task
 }
 
@@ -97,7 +97,7 @@ func (m *machine) await(c *replay.Context, in instruction) {
 	}
 }
 
-// drawInput is something that may come next, applicable or not.
+// drawInput draws an input that may come next, whether it applies or not.
 func drawInput(t *rapid.T, log []history.Event) history.Event {
 	id := rapid.Int64Range(2, int64(len(log))).Draw(t, "id")
 	switch rapid.IntRange(0, 11).Draw(t, "input") {
@@ -120,7 +120,7 @@ func drawInput(t *rapid.T, log []history.Event) history.Event {
 	}
 }
 
-// Whatever code cancels in whatever order: a cold instance decides the same, each id settles once, and nothing is left over.
+// Whatever code cancels, in any order, a cold instance decides the same, each id settles once, and nothing is left open.
 func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -154,7 +154,7 @@ func TestCancellationReplaysAndSettlesEverything(t *testing.T) {
 	})
 }
 
-// wantSettled checks that no id is cancelled twice or after its outcome, and that none is left when the execution has ended.
+// wantSettled checks that no id is cancelled twice or after its outcome, and that none is open when the execution has ended.
 func wantSettled(t *rapid.T, log []history.Event) {
 	over := map[int64]string{}
 	for i := range log {

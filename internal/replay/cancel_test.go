@@ -16,7 +16,7 @@ func cancelRequested(reason, message string) history.Event {
 	return history.Event{Kind: history.CancelRequested, Reason: reason, Message: message, RequestedBy: history.RequestedByClient}
 }
 
-// unwinds is a body that ends cancelled as soon as fn says so, else completed.
+// unwinds is a body that ends cancelled where fn returns true, else completed.
 func unwinds(fn func(*replay.Context) *replay.Cancellation) replay.Orchestration {
 	return replay.Orchestration{Name: "o", Version: "1", Body: func(c *replay.Context, _ json.RawMessage) replay.Ending {
 		if fn(c) != nil {
@@ -26,7 +26,7 @@ func unwinds(fn func(*replay.Context) *replay.Cancellation) replay.Orchestration
 	}}
 }
 
-// sources is an event with what it is about.
+// sources shows an event with the tasks that it is about.
 func sources(ev history.Event) string {
 	s := ev.String()
 	if len(ev.SourceEventIDs) > 0 {
@@ -55,7 +55,7 @@ func wantSources(tb testing.TB, events []history.Event, want ...string) {
 	}
 }
 
-// reload replays a history that went through its encoding.
+// reload replays a history that was encoded and decoded.
 func reload(tb testing.TB, o replay.Orchestration, log []history.Event) *replay.Instance {
 	tb.Helper()
 	b, err := history.Encode(log)
@@ -222,7 +222,7 @@ func TestCompletionAfterCancelRequestIsTolerated(t *testing.T) {
 	wantKinds(t, turn(t, y, done(9)), "TurnStarted #13", "ActivityCompleted #14 of #9", "OrchestrationCancelled #15 (requested)")
 }
 
-// A race that two activities lose, and what the code of another release makes of it.
+// In a race that two activities lose, code of another release must cancel the same.
 func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	loses := func(c *replay.Context, then func(all []*replay.Task)) {
@@ -271,7 +271,7 @@ func TestDifferentCancelDecisionIsNondeterminism(t *testing.T) {
 	})
 }
 
-// What the engine cancels is held against history as well.
+// What the engine cancels must match history, too.
 func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := unwinds(func(c *replay.Context) *replay.Cancellation {
@@ -330,7 +330,7 @@ func TestEngineCancelThatDiffersIsNondeterminism(t *testing.T) {
 	}
 }
 
-// The diagnosis of a mass cancel shows where the two part, and fits where failures do.
+// The diagnosis of a mass cancel shows where the two sides differ, and fits into a failure.
 func TestDiagnosisOfAMassCancelIsShort(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/perdure/perdure/history"
 )
@@ -11,9 +12,11 @@ import (
 type SubOrchestrationCall struct {
 	// Version is empty for the highest.
 	Name, Version string
-	// InstanceID is empty for one that derives from the execution and the event that schedules it.
+	// InstanceID is empty for an id that derives from the execution and the event that schedules it.
 	InstanceID string
 	Input      json.RawMessage
+	// Delay is how long after its turn it begins; 0 is at once.
+	Delay time.Duration
 	// Retry is how a child that fails is tried again; nil is not at all.
 	Retry *history.RetryPolicy
 	// WaitCancel: when it is cancelled its task settles once it is over.
@@ -27,8 +30,7 @@ const (
 	RetrySuffixBytes = 16
 )
 
-// child is what a task remembers of the orchestration that it stands for. While it waits to be tried again, the task is the
-// timer's.
+// child is what a task remembers of the orchestration that it stands for. While it waits to be tried again, the task stands for the timer.
 type child struct {
 	name, version string
 	first         string          // the instance id of the first attempt
@@ -39,97 +41,119 @@ type child struct {
 
 // ScheduleSubOrchestration decides to start a child and to wait for it.
 func (c *Context) ScheduleSubOrchestration(s SubOrchestrationCall) *Task {
-	c.x.enter()
+	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
 		return c.tooLate(s.Name)
 	}
+
 	ev := c.x.decideStart(history.SubOrchestrationScheduled, &s)
 	t := c.newTask(ev)
-	t.attempt = 1
-	t.child = &child{name: ev.Name, version: ev.Version, first: ev.InstanceID, instanceID: ev.InstanceID, retry: ev.Retry} // as recorded: the code may have changed
-	if ev.Retry != nil {
-		t.child.input = ev.Input
-	}
+	t.setAttempt(1)
+	t.child = newChild(ev)
 	return t
 }
 
-// StartDetached decides to start an orchestration that nobody waits for, and returns its instance id.
+// newChild is the child that an event schedules, as recorded: the code may have changed.
+func newChild(ev *history.Event) *child {
+	c := &child{name: ev.Name, version: ev.Version, first: ev.InstanceID, instanceID: ev.InstanceID, retry: ev.Retry}
+	if ev.Retry != nil {
+		c.input = ev.Input
+	}
+	return c
+}
+
+// StartDetached decides to start an orchestration that is not waited for, and returns its instance id.
 func (c *Context) StartDetached(s SubOrchestrationCall) string {
-	c.x.enter()
+	c.x.scheduler.enter()
+
 	ev := c.x.decideStart(history.DetachedOrchestrationScheduled, &s)
-	c.newTask(ev).done = true // all that can come is that it could not be sent (R9)
+	c.newTask(ev).markDone() // all that can come is that it could not be sent (R9)
 	return ev.InstanceID
 }
 
+// decideStart decides to start another orchestration.
 func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *history.Event {
 	id := s.InstanceID
 	if id == "" {
-		id = x.childID(x.lastID + 1)
+		id = x.options.childID(x.journal.cursor.lastID + 1)
 	}
+
 	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id, input: s.Input})
-	if added {
-		ev.Version, ev.StartID, ev.Input = s.Version, x.startID(ev.ID), inline(s.Input)
-		if kind == history.SubOrchestrationScheduled {
-			ev.Attempt, ev.Retry = 1, x.recorded(s.Retry)
-			waits(ev, s.WaitCancel)
-		}
+	if !added {
+		return ev
+	}
+	ev.Version = s.Version
+	ev.StartID = x.options.startID(ev.ID)
+	ev.Input = inline(s.Input)
+	if s.Delay > 0 {
+		startAt := x.journal.draft.now.Add(s.Delay)
+		ev.StartAt = &startAt
+	}
+	if kind == history.SubOrchestrationScheduled {
+		ev.Attempt = 1
+		ev.Retry = x.options.recorded(s.Retry)
+		recordWait(ev, s.WaitCancel)
 	}
 	return ev
 }
 
-// childID is the instance id of a child that was given none: unlike any other's, since execution ids are, even if its parent's id is
-// used again. Running instances compare it: it may never change.
-func (x *execution) childID(eventID int64) string {
-	own := fmt.Sprintf("%s:%d", x.options.ExecutionID, eventID)
-	if id := x.options.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
+// childID is the instance id of a child that was given none. It is unlike any other's, since execution ids are, even if its parent's id is used
+// again. Running instances compare it: it may never change.
+func (o *Options) childID(eventID int64) string {
+	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
+	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
 		return id
 	}
-	return own // children of children of children: each level makes ids longer
+	return own // each level of children makes ids longer
 }
 
 // startID makes a start that is sent again the same start (R10).
-func (x *execution) startID(eventID int64) string {
-	return fmt.Sprintf("%s:%d", x.options.ExecutionID, eventID)
+func (o *Options) startID(eventID int64) string {
+	return fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 }
 
-// retry waits to start a child again, if its policy says so. The engine decides that, before the code hears of the failure, in
-// events as the code's own would be: a timer, then the next attempt.
+// retry decides to start a child again later, if its policy says so, before the code learns of the failure. The engine records that as code
+// would: a timer, then the next attempt.
 func (x *execution) retry(t *Task, f *history.Failure) (again bool, err error) {
 	delay, again := NextRetry(t.child.retry, x.options.ExecutionID, t.id, int(t.attempt), f)
 	if !again {
 		return false, nil
 	}
-	ev, added, err := x.tryDecide(&decision{kind: history.TimerCreated})
+
+	ev, added, err := x.journal.decide(&decision{kind: history.TimerCreated})
 	if err != nil {
 		return false, err
 	}
 	if added {
-		fireAt := x.now.Add(delay)
+		fireAt := x.journal.draft.now.Add(delay)
 		ev.FireAt = &fireAt
 	}
-	x.become(t, ev)
+
+	x.tasks.become(t, ev)
 	return true, nil
 }
 
-// restart starts a child again, as another instance: the id of the one that failed is taken.
+// restart starts a child again. It is another instance, since the id of the one that failed is taken.
 func (x *execution) restart(t *Task) error {
-	c, attempt := t.child, t.attempt+1
+	c := t.child
+	attempt := t.attempt + 1
 	id := fmt.Sprintf("%s~%d", c.first, attempt)
-	ev, added, err := x.tryDecide(&decision{kind: history.SubOrchestrationScheduled, name: c.name, instanceID: id})
+
+	ev, added, err := x.journal.decide(&decision{kind: history.SubOrchestrationScheduled, name: c.name, instanceID: id})
 	if err != nil {
 		return err
 	}
 	if added {
-		ev.Version, ev.StartID, ev.Input, ev.Attempt, ev.Retry = c.version, x.startID(ev.ID), c.input, int(attempt), c.retry
-		waits(ev, t.waits != waitsForNone)
+		ev.Version = c.version
+		ev.StartID = x.options.startID(ev.ID)
+		ev.Input = c.input
+		ev.Attempt = int(attempt)
+		ev.Retry = c.retry
+		recordWait(ev, t.waits != waitsForNone)
 	}
-	t.attempt, c.instanceID = attempt, id
-	x.become(t, ev)
-	return nil
-}
 
-// become makes a task stand for another event.
-func (x *execution) become(t *Task, ev *history.Event) {
-	t.id, t.kind, t.fireAt = ev.ID, ev.Kind, ev.FireAt
-	x.tasks[t.id] = t
+	c.instanceID = id
+	t.setAttempt(attempt)
+	x.tasks.become(t, ev)
+	return nil
 }

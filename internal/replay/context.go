@@ -2,20 +2,20 @@ package replay
 
 import (
 	"encoding/json"
-	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/perdure/perdure/history"
 )
 
-// Context is what an orchestration's code sees of its execution, within one scope. It is only good on the coroutines of the
-// execution.
+// Context is what an orchestration's code sees of its execution, within one scope. It must be used on the coroutines of the execution alone.
 type Context struct {
-	x     *execution
+	Info
+
 	scope *scope
 }
+
+// in returns a context of the same execution in another scope.
+func (c *Context) in(s *scope) *Context { return &Context{Info: c.Info, scope: s} }
 
 // ActivityCall is an activity to be scheduled.
 type ActivityCall struct {
@@ -23,188 +23,198 @@ type ActivityCall struct {
 	Input       json.RawMessage
 	// StartToClose limits an attempt, Heartbeat the time between its heartbeats, ScheduleToClose all attempts together; 0 is no limit.
 	StartToClose, Heartbeat, ScheduleToClose time.Duration
-	// Retry is how it is tried again, by whoever runs it; nil is not at all.
+	// Retry is how dispatch tries the activity again; nil is not at all.
 	Retry *history.RetryPolicy
+	// FairnessKey is whose the activity is, for the fairness of its queue; empty is nobody's.
+	FairnessKey string
 	// WaitCancel: when it is cancelled its task settles once it has really ended.
 	WaitCancel bool
 }
 
-// ScheduleActivity decides to run an activity. Like everything that makes a task it decides nothing when the scope is cancelled: the
-// task is cancelled from the start.
+// ScheduleActivity decides to run an activity. Like every call that makes a task it decides nothing when the scope is cancelled: the task is
+// cancelled from the start.
 func (c *Context) ScheduleActivity(a ActivityCall) *Task {
-	c.x.enter()
+	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
 		return c.tooLate(a.Name)
 	}
+
 	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name, input: a.Input})
 	if added {
-		ev.Queue, ev.Input, ev.Retry = a.Queue, inline(a.Input), c.x.recorded(a.Retry)
-		ev.StartToCloseMs, ev.HeartbeatMs, ev.ScheduleToCloseMs = milliseconds(a.StartToClose), milliseconds(a.Heartbeat), milliseconds(a.ScheduleToClose)
-		waits(ev, a.WaitCancel)
+		ev.Queue = a.Queue
+		ev.FairnessKey = a.FairnessKey
+		ev.Input = inline(a.Input)
+		ev.Retry = c.x.options.recorded(a.Retry)
+		ev.StartToCloseMs = milliseconds(a.StartToClose)
+		ev.HeartbeatMs = milliseconds(a.Heartbeat)
+		ev.ScheduleToCloseMs = milliseconds(a.ScheduleToClose)
+		recordWait(ev, a.WaitCancel)
 	}
 	return c.newTask(ev)
 }
 
-// milliseconds rounds up: no limit becomes 0, none that is meant does.
+// milliseconds rounds up: 0 stays no limit, and no limit becomes 0.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so,
-// whatever d is now.
+// inline is a document as the payload of an event.
+func inline(doc json.RawMessage) history.Payload {
+	if doc == nil {
+		return nil
+	}
+	return history.Inline(doc)
+}
+
+// CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so, whatever d is now.
 func (c *Context) CreateTimer(d time.Duration) *Task {
-	c.x.enter()
+	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
 		return c.tooLate("")
 	}
+
 	ev, added := c.x.decide(decision{kind: history.TimerCreated})
 	if added {
-		fireAt := c.x.now.Add(d)
+		fireAt := c.Now().Add(d)
 		ev.FireAt = &fireAt
 	}
 	return c.newTask(ev)
 }
 
-// Settled is a task that is over before it began: nothing is scheduled. f is nil for success.
+// WaitForExternalEvent decides to take the next event of that name, which may have arrived already.
+func (c *Context) WaitForExternalEvent(name string) *Task {
+	c.x.scheduler.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(name)
+	}
+
+	ev, _ := c.x.decide(decision{kind: history.ExternalEventSubscribed, name: name})
+	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: name}
+	c.scope.adopt(t)
+	if err := c.x.tasks.events().subscribe(t); err != nil {
+		c.x.scheduler.fail(err)
+	}
+	return t
+}
+
+// RaiseEvent decides to raise an external event in another instance, or in this one. The task settles when it has arrived there, or with why it
+// has not. Its cancel gives up the answer, and does not call the event back.
+func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task {
+	c.x.scheduler.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(name)
+	}
+
+	ev, added := c.x.decide(decision{kind: history.ExternalEventSent, name: name, instanceID: instanceID, input: data})
+	if added {
+		ev.Data = inline(data)
+	}
+	t := c.newTask(ev)
+	t.receiver = ev.InstanceID
+	return t
+}
+
+// Settled returns a task that is over before it began: nothing is scheduled. f is nil for success.
 func (c *Context) Settled(name string, f *history.Failure) *Task {
-	c.x.enter()
+	c.x.scheduler.enter()
 	return &Task{x: c.x, name: name, done: true, failure: f}
 }
 
-// Go starts a coroutine. It first runs when those that are ready by now have run; the task settles when code returns. Code
-// that panics fails the orchestration.
+// Go starts a coroutine. It first runs when those that are ready by now have run. The task settles when code returns. Code that panics fails the
+// orchestration.
 func (c *Context) Go(code func()) *Task {
-	c.x.enter()
+	c.x.scheduler.enter()
+
 	t := &Task{x: c.x}
-	c.x.spawn(func() {
+	c.x.scheduler.spawn(func() {
 		c.x.protect(func() {
 			code()
 			if !t.done {
-				c.x.settle(t, nil, nil)
+				c.x.tasks.settle(t, nil, nil)
 			}
 		})
 	})
 	return t
 }
 
-// newTask is the task that an event schedules.
+// newTask returns the task that an event schedules.
 func (c *Context) newTask(ev *history.Event) *Task {
 	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
 	c.scope.adopt(t)
 	if ev.Waits() { // as recorded: the code may have changed
-		c.x.waitFor(t)
+		c.x.tasks.waitFor(t)
 	}
-	c.x.tasks[t.id] = t
+	c.x.tasks.add(t)
 	return t
 }
 
-// tooLate is a task of a scope that is over.
+// tooLate returns a task of a scope that is cancelled.
 func (c *Context) tooLate(name string) *Task {
 	return &Task{x: c.x, name: name, scope: c.scope, done: true, cancelled: true, failure: &c.scope.cancelled.Failure}
 }
 
-// Await waits until the task is done. It returns why the scope was cancelled, if it is, whatever the task is; the task is not
-// touched then.
+// Await waits until the task is done. It returns why the scope was cancelled, if it is, whatever the state of the task, which stays as it is.
 func (c *Context) Await(t *Task) *Cancellation {
-	c.x.enter()
-	c.own(t)
-	c.x.current.single[0] = t
-	if c.x.await(c.scope, c.x.current.single[:]) < 0 {
+	c.x.scheduler.enter()
+	c.x.own(t)
+
+	if c.x.scheduler.awaitOne(c.scope, t) < 0 {
 		return c.scope.cancelled
 	}
-	c.x.observe(t)
+	t.observe()
 	return nil
 }
 
-// AwaitAll waits until all tasks are done, one after the other. It returns why the scope was cancelled, if it is before that: then the code
-// was told of none of them, so that what external events bring is not lost.
+// AwaitAll waits until all tasks are done, one after the other. It returns why the scope was cancelled, if it is before that. Then the code has
+// observed none of them, so that what external events bring is not lost.
 func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
-	c.x.enter()
-	c.own(tasks...)
+	c.x.scheduler.enter()
+	c.x.own(tasks...)
+
 	for i := range tasks {
-		if c.x.await(c.scope, tasks[i:i+1]) < 0 {
+		if c.x.scheduler.await(c.scope, tasks[i:i+1]) < 0 {
 			return c.scope.cancelled
 		}
 	}
 	for _, t := range tasks {
-		c.x.observe(t)
+		t.observe()
 	}
 	return nil
 }
 
 // AwaitAny waits until one of the tasks is done and returns the index of the first that is; -1 when the scope is cancelled.
 func (c *Context) AwaitAny(tasks []*Task) int {
-	c.x.enter()
-	c.own(tasks...)
-	i := c.x.await(c.scope, tasks)
+	c.x.scheduler.enter()
+	c.x.own(tasks...)
+
+	i := c.x.scheduler.await(c.scope, tasks)
 	if i >= 0 {
-		c.x.observe(tasks[i])
+		tasks[i].observe()
 	}
 	return i
 }
 
-// own refuses tasks of another instance: what they wait for is not in this history.
-func (c *Context) own(tasks ...*Task) {
-	for _, t := range tasks {
-		if t.x != c.x {
-			panic(fmt.Sprintf("replay: a future of instance %q is awaited in instance %q", t.x.options.InstanceID, c.x.options.InstanceID))
-		}
+// AwaitWanted waits until one of the tasks that are done is wanted, which it returns; nil when all are done and none is, or when the scope is
+// cancelled, with why. Tasks that are done by now are asked about in their order, others in that in which they settle.
+func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *Cancellation) {
+	c.x.scheduler.enter()
+	c.x.own(tasks...)
+
+	t := c.x.scheduler.awaitWanted(c.scope, tasks, wanted)
+	if c.scope.cancelled != nil {
+		return nil, c.scope.cancelled
 	}
+	return t, nil
 }
 
-// Cancel decides to give up on tasks: they settle with a failure of history.TypeCancelled and the reason, at once but for those whose
-// end is waited for.
+// Cancel decides to cancel tasks: they settle with a failure of history.TypeCancelled and the reason, at once except those whose end is waited
+// for.
 func (c *Context) Cancel(reason, message string, tasks ...*Task) {
-	c.x.cancel(reason, message, tasks...)
+	c.x.scopes.cancelByCode(reason, message, tasks...)
 }
 
-// Refuse voids the turn because the code called what cannot be named. It does not return.
+// Refuse voids the turn because the code called something that cannot be named. It does not return.
 func (c *Context) Refuse(what string) {
-	c.x.enter()
-	c.x.fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
-}
-
-// Now is the time of the turn, in UTC.
-func (c *Context) Now() time.Time { return c.x.now }
-
-// IsReplaying reports whether the code is only brought back to where it was; it is true as well while it is unwound.
-func (c *Context) IsReplaying() bool { return c.x.replaying || c.x.mode.Load() != live }
-
-// IsUnwinding reports whether the code is being dropped from memory: its deferred calls run, and nothing that they ask for is decided.
-func (c *Context) IsUnwinding() bool {
-	mode := c.x.mode.Load()
-	return mode != live && mode != reliving
-}
-
-// IsInstanceCancelled reports whether somebody has cancelled the instance, whatever the scope is.
-func (c *Context) IsInstanceCancelled() bool { return c.x.root.cancelled != nil }
-
-// InstanceID is the instance's id.
-func (c *Context) InstanceID() string { return c.x.options.InstanceID }
-
-// ExecutionID is the execution's id.
-func (c *Context) ExecutionID() string { return c.x.options.ExecutionID }
-
-// Logger is silent while IsReplaying.
-func (c *Context) Logger() *slog.Logger {
-	if c.x.logger == nil {
-		c.x.logger = c.x.newLogger()
-	}
-	return c.x.logger
-}
-
-// Rand gives the same numbers in each replay of an execution.
-func (c *Context) Rand() *rand.Rand {
-	if c.x.random == nil {
-		c.x.random = newRand("rand", c.x.options.ExecutionID)
-	}
-	return c.x.random
-}
-
-// NewUUID gives the same ids in each replay of an execution.
-func (c *Context) NewUUID() string {
-	if c.x.uuids == nil {
-		c.x.uuids = newRand("uuid", c.x.options.ExecutionID)
-	}
-	return newUUID(c.x.uuids)
+	c.x.scheduler.enter()
+	c.x.scheduler.fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})
 }

@@ -22,7 +22,7 @@ func call(name, id string) replay.SubOrchestrationCall {
 	return replay.SubOrchestrationCall{Name: name, InstanceID: id, Input: json.RawMessage("1")}
 }
 
-// TestDifferentDecisionOfEachKind has code that differs from the history of other code in a single decision.
+// TestDifferentDecisionOfEachKind replays code that differs from the history of other code in a single decision.
 func TestDifferentDecisionOfEachKind(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -147,7 +147,7 @@ func failedChild(id int64) history.Event {
 	return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: id, Error: &history.Failure{Type: "E"}}
 }
 
-// What the engine decides by itself is held against history as well.
+// What the engine decides by itself must match history, too.
 func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// gives is an orchestration that gives inputs to an activity, to a child and to an instance that nobody waits for.
+// gives is an orchestration that passes inputs to an activity, to a child and to a detached orchestration.
 func gives(inputs ...string) replay.Orchestration {
 	return body(func(c *replay.Context) {
 		t := c.ScheduleActivity(replay.ActivityCall{Name: "a", Queue: "default", Input: json.RawMessage(inputs[0])})
@@ -61,7 +61,7 @@ func TestTheSameBuildGivesTheSameInput(t *testing.T) {
 	}
 }
 
-// What another build decided is kept, and told.
+// The input that another build passed stays, and the difference is reported.
 func TestAnotherBuildMayGiveAnotherInput(t *testing.T) {
 	t.Parallel()
 	log := record(t, gives("1", "2", "3"))
@@ -73,14 +73,14 @@ func TestAnotherBuildMayGiveAnotherInput(t *testing.T) {
 	if d := x.Differences(); d.Count != 2 || d.First != want {
 		t.Errorf("%+v", d)
 	}
-	// What it decides itself from then on, it is held to.
+	// What it decides itself from then on must match.
 	log = append(log, turn(t, x, done(3))...)
 	if _, err = replayedBy(t, "c", gives("7", "2", "8"), log); err != nil {
 		t.Error(err)
 	}
 }
 
-// Each turn is held against the build that took it.
+// Each turn is compared under the build that took it.
 func TestInputsOfTurnsOfSeveralBuilds(t *testing.T) {
 	t.Parallel()
 	chain := func(inputs ...string) replay.Orchestration {
@@ -110,7 +110,7 @@ func TestInputsOfTurnsOfSeveralBuilds(t *testing.T) {
 	as[*replay.NondeterminismError](t, err)
 }
 
-// Of long inputs a diagnosis shows where they part.
+// The diagnosis of long inputs shows where they differ.
 func TestLongInputsAreShownWhereTheyPart(t *testing.T) {
 	t.Parallel()
 	doc := func(s string) string {

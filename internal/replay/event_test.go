@@ -84,8 +84,8 @@ func TestBytesCountsEventsThatWait(t *testing.T) {
 	}
 }
 
-// Whoever terminates an instance gets that, also where somebody has cancelled it a moment before: in the same batch, before the code
-// began, or before its time.
+// An order to terminate ends an instance as terminated, even if a cancel came a moment before: in the same batch, before the code began, or before
+// its start time.
 func TestCancelledAndTerminatedInItsFirstTurnIsTerminated(t *testing.T) {
 	t.Parallel()
 	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {

@@ -2,89 +2,52 @@ package replay
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
-	"time"
 
 	"github.com/perdure/perdure/history"
 )
 
-// execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it:
-// one at a time, so nothing but the atomic fields needs to be safe against others.
+// execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
+// gate, and the number of its fetches, are safe for others. Each part has an owner, which alone changes it.
 type execution struct {
 	orchestration Orchestration
 	options       Options
-	logger        *slog.Logger
-	random, uuids *rand.Rand
+
+	life      life
+	journal   journal
+	scheduler scheduler
+	tasks     tasks
+	scopes    scopes
+	documents documents
+	parking   *parking // nil until an input is parked
+
 	status        json.RawMessage // the custom status that the code set last
-
-	input    json.RawMessage
-	startAt  time.Time // the body does not run before; messages wait
-	spawned  int32     // coroutines, those that are over too
-	readable bool      // OrchestrationStarted was replayed
-	started  bool      // the body runs
-	doomed   bool      // this turn terminates it before that
-	ended    bool
-	now      time.Time
-	lastID   int64
-	untaken  int             // bytes of results that wait for their Await
-	tasks    map[int64]*Task // by id: those whose outcome is not in history yet
-	mail     *mailbox        // nil until there is need of it
-	parked   []history.Event // inputs that came while the code could not take them: the next turn does (R18)
-	blocked  bool            // history says so last, where it is being replayed
-	left     []history.Event // those of them that this turn has not come to yet
-	// near are documents of the parked inputs, by reference, that were in memory anyway.
-	near      map[string]json.RawMessage
-	nearBytes int
-
-	root       scope // of the body; its cancel is that of the instance
-	shielded   *ends // of the scope that no cancel reaches
-	awaited    map[*Task][]*ends
-	coroutines []*coroutine
-	ready      []*coroutine // in the order in which they were woken
-	resumed    int          // how many of ready have been
-	current    *coroutine
-	aside      bool // a side effect is being produced: the code may ask for nothing meanwhile
-
-	goroutines int // of the process, before the turn
-
-	replaying bool
-	past      []history.Event // the history being replayed
-	decidedBy string          // the build whose turn is being replayed
-	differing Differences     // what the code gives to others by now
-	next      int             // the first of past that is not applied
-	out       []history.Event // the events of this turn
-	consumed  int             // the messages of this turn that were used up
-	continued *Continuation   // what the next execution takes over
-
-	void    error // why this execution may never run again
-	mode    atomic.Int32
-	fetches atomic.Int64 // twice as many as documents were fetched; odd while one is
-	foreign atomic.Pointer[ForeignGoroutineError]
+	logger        *slog.Logger    // nil until the code asks for it, as the random numbers are
+	random, uuids *rand.Rand
 }
-
-// The modes of an execution.
-const (
-	resting int32 = iota // no turn is under way: nothing of the code's own runs
-	live
-	reliving  // history
-	abandoned // the watchdog gave up: the code parks at its next call
-	unwinding // the coroutines end at their next call
-)
 
 func newExecution(o Orchestration, opts Options) *execution {
-	return &execution{orchestration: o, options: opts, tasks: map[int64]*Task{}}
+	x := &execution{orchestration: o, options: opts}
+	x.journal.cursor.options = &x.options
+	x.scheduler.options = &x.options
+	x.documents.options = &x.options
+	x.tasks.scheduler = &x.scheduler
+	x.tasks.documents = &x.documents
+	x.tasks.open = map[int64]*Task{}
+	x.scopes.journal = &x.journal
+	x.scopes.tasks = &x.tasks
+	return x
 }
 
-// begin starts the body. It runs when the ready queue comes to it.
+// begin starts the body, which runs when the scheduler comes to it.
 func (x *execution) begin() {
-	x.started = true
-	input := x.input
-	x.input = nil
-	x.spawn(func() {
-		x.protect(func() { x.end(x.orchestration.Body(&Context{x: x, scope: &x.root}, input)) })
+	input := x.life.begin()
+	x.scheduler.spawn(func() {
+		x.protect(func() {
+			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: &x.scopes.root}, input))
+		})
 	})
 }
 
@@ -95,78 +58,89 @@ func (x *execution) protect(code func()) {
 		switch {
 		case returned:
 			return
-		case x.mode.Load() == unwinding:
-			return // what passes through here is not the code's own doing
-		case x.mode.Load() == abandoned:
-			_ = recover() // nobody is left to tell, and it must not end the process
+		case x.scheduler.gate.is(unwinding):
+			return // the engine ends the coroutine: a panic of a deferred call is caught by stopped
+		case x.scheduler.gate.is(abandoned):
+			_ = recover() // the turn is lost already, and a panic must not end the process
 			return
 		}
+
 		f := exited()
 		if r := recover(); r != nil {
 			f = Panicked(r)
 		}
 		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 	}()
+
 	code()
 	returned = true
 }
 
-func inline(doc json.RawMessage) history.Payload {
-	if doc == nil {
-		return nil
+// decide takes a decision of the code. It does not return where history has another.
+func (x *execution) decide(d decision) (ev *history.Event, added bool) {
+	ev, added, err := x.journal.decide(&d)
+	if err != nil {
+		x.scheduler.fail(err)
 	}
-	return history.Inline(doc)
+	return ev, added
 }
 
-// run resumes coroutines, in the order in which they became ready, until none can go on.
-func (x *execution) run() {
-	for x.resumed < len(x.ready) && x.void == nil && !x.ended {
-		c := x.ready[x.resumed]
-		x.resumed++
-		if !c.over {
-			x.resume(c)
-		}
+// finish ends a turn or a replay, and returns what it has come to. Code that ended by Goexit took the goroutine of the turn with it, so whatever
+// must happen at the end of a turn stands here, and not behind a run of the scheduler.
+func (x *execution) finish() result {
+	replayed := x.journal.cursor.replaying
+	if x.life.hasEnded() && !replayed {
+		x.scheduler.yield()
 	}
-	x.ready, x.resumed = x.ready[:0], 0
-}
+	x.scheduler.gate.endTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
 
-// lastCalls is how often a turn gives way to goroutines that its code has left behind, at the end of the execution.
-const lastCalls = 50
+	if replayed && x.life.hasEnded() && !x.scheduler.stuck() && !x.journal.cursor.over() {
+		x.scheduler.voidWith(x.journal.cursor.divergence(x.idle()))
+	}
+	if !x.scheduler.stuck() && !x.life.hasEnded() {
+		x.tasks.mail.shed()
+	}
+	if !replayed {
+		x.documents.forgetNear()
+	}
 
-// yield lets goroutines that the code has left behind call at last, if they do so at once: then the turn is void. It costs nothing where
-// there are no more goroutines than before the turn.
-func (x *execution) yield() {
-	for range lastCalls {
-		if runtime.NumGoroutine() <= x.goroutines || x.foreign.Load() != nil {
-			return
-		}
-		runtime.Gosched()
-	}
-}
-
-// leave ends a turn or a replay and tells what it came to. Code that ended by Goexit took the goroutine of the turn with it,
-// so this may not rely on anything that comes after run.
-func (x *execution) leave() result {
-	if x.ended && !x.replaying {
-		x.yield()
-	}
-	if !x.mode.CompareAndSwap(live, resting) { // before foreign is looked at: who comes later sees that
-		x.mode.CompareAndSwap(reliving, resting)
-	}
-	if x.replaying && x.ended && !x.stuck() && x.next < len(x.past) {
-		x.void = x.divergence(x.idle())
-	}
-	if !x.stuck() && !x.ended {
-		x.shed()
-	}
-	if !x.replaying {
-		x.near, x.nearBytes = nil, 0
-	}
-	r := result{events: x.out, consumed: max(x.consumed, 0), ended: x.ended, continued: x.continued, lastID: x.lastID, bytes: x.bytes(), err: x.void}
-	if f := x.foreign.Load(); f != nil {
-		r.err = f
-	}
-	x.out, x.consumed, x.continued, x.left = nil, 0, nil, nil
-	x.replaying, x.past, x.next = false, nil, 0 // a suspended instance does not hold its history
+	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
+	r.events, r.consumed, r.continued = x.journal.draft.handOver()
+	x.journal.cursor.finish()
+	x.parking.endTurn()
 	return r
+}
+
+// idle describes what the code does when it asks for nothing.
+func (x *execution) idle() string {
+	if x.life.hasEnded() {
+		return "nothing more: it has ended"
+	}
+	awaited := x.scheduler.awaited()
+	if len(awaited) == 0 {
+		return "nothing more"
+	}
+	return "nothing more: it waits for " + describeTasks(awaited)
+}
+
+// Costs measured with 10,000 suspended instances.
+const (
+	instanceBytes  = 2 << 10
+	coroutineBytes = 8 << 10
+	taskBytes      = 256
+)
+
+// bytes is roughly what the execution takes in memory.
+func (x *execution) bytes() int {
+	return instanceBytes + len(x.life.input) + len(x.status) + x.documents.nearBytes +
+		x.tasks.bytes() + x.scheduler.suspended()*coroutineBytes
+}
+
+// own refuses tasks of another instance: their outcomes are not in this history.
+func (x *execution) own(tasks ...*Task) {
+	for _, t := range tasks {
+		if t.x != x {
+			panic(fmt.Sprintf("replay: a future of instance %q is awaited in instance %q", t.x.options.InstanceID, x.options.InstanceID))
+		}
+	}
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Panic is a value that code panics with when its failure is known: that is what fails the orchestration, instead of one of
-// history.TypePanic.
+// Panic is a value that code panics with when its failure is known. The orchestration fails with that, instead of history.TypePanic.
 type Panic interface{ Failure() *history.Failure }
 
-// Panicked is the failure of code that panicked with r. It is called while recovering, so that the stack is that of the panic.
+// Panicked returns the failure of code that panicked with r. It must be called while recovering, so that the stack is that of the panic.
 func Panicked(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()
@@ -18,7 +17,7 @@ func Panicked(r any) *history.Failure {
 	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + "\n\n" + stack()}
 }
 
-// exited is the failure of code that ended its goroutine.
+// exited returns the failure of code that ended its goroutine.
 func exited() *history.Failure {
 	return &history.Failure{
 		Type:    history.TypeGoexit,

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// framesShown is how many frames of the code's own a diagnosis has.
+// framesShown is how many frames of user code a diagnosis has.
 const framesShown = 3
 
-// Where says in which functions of the code's own, and in which lines, a stack is, the innermost first: "shop.Fulfil (shop/fulfil.go:44), …".
-// It is empty when the stack has none.
+// Where returns the functions and lines of user code in a stack, the innermost first: "shop.Fulfil (shop/fulfil.go:44), …". It is empty when the
+// stack has none.
 func Where(stack string) string {
 	var shown []string
 	for _, f := range framesOf(stack) {
@@ -61,8 +61,12 @@ func framesOf(stack string) []frame {
 	return all
 }
 
-// engine are the packages of this module that run the code: their frames say nothing of it.
-var engine = []string{"github.com/perdure/perdure.", "github.com/perdure/perdure/internal/replay."}
+// module is the import path of this module, and engine are its packages that run user code.
+const module = "github.com/perdure/perdure"
+
+var engine = []string{
+	module + ".", module + "/internal/replay.", module + "/perduretest.", module + "/dispatch/internal/", module + "/internal/simhub.", module + "/internal/simaws.",
+}
 
 // standard are the first parts of the import paths of Go's own packages.
 var standard = strings.Fields("archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image " +

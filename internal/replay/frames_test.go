@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// A diagnosis says where the code is, not where the runtime or the engine are.
+// A diagnosis shows frames of user code, not of the runtime or the engine.
 func TestWhereTheCodeIs(t *testing.T) {
 	t.Parallel()
 	x := replay.New(body(func(c *replay.Context) {

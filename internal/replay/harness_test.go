@@ -31,7 +31,7 @@ func activity(c *replay.Context, name string) *replay.Task {
 	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1")})
 }
 
-// instance is one before its first turn.
+// instance returns one before its first turn.
 func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
 	tb.Helper()
 	x := replay.New(o, options)
@@ -73,7 +73,7 @@ func fired(id int64) history.Event {
 	return history.Event{Kind: history.TimerFired, SourceEventID: id}
 }
 
-// kinds are the events without what replay does not look at.
+// kinds shows events without what replay does not compare.
 func kinds(events []history.Event) []string {
 	var names []string
 	for i := range events {

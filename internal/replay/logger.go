@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// newLogger is the orchestration's logger: the given one, silent while the code only repeats itself.
-func (x *execution) newLogger() *slog.Logger {
+// newLogger returns the orchestration's logger: that of the options, silent while the code only repeats itself.
+func newLogger(x *execution) *slog.Logger {
 	inner := slog.DiscardHandler
 	if x.options.Logger != nil {
 		inner = x.options.Logger.Handler()
@@ -15,7 +15,7 @@ func (x *execution) newLogger() *slog.Logger {
 		"orchestration", x.orchestration.Name, "instance", x.options.InstanceID, "execution", x.options.ExecutionID)
 }
 
-// liveHandler passes records on unless the execution replays or unwinds.
+// liveHandler passes records on, unless the execution is being replayed or unwound.
 type liveHandler struct {
 	slog.Handler
 	x *execution
@@ -23,7 +23,7 @@ type liveHandler struct {
 
 // Enabled implements slog.Handler.
 func (h liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.x.replaying && h.x.mode.Load() == live && h.Handler.Enabled(ctx, level)
+	return !h.x.journal.cursor.replaying && h.x.scheduler.gate.is(live) && h.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements slog.Handler.

@@ -9,41 +9,38 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// carriedEventIDs is how many ids of external events the next execution is told, so that it knows duplicates (R3).
+// carriedEventIDs is how many ids of external events are carried over to the next execution, which drops duplicates by them (R3).
 const carriedEventIDs = 256
 
 // raised is an external event that the code has not observed yet.
 type raised struct {
 	history.CarriedEvent
-	at     history.Place   // of its data, in this execution
-	doc    json.RawMessage // its data, once somebody waits for it
-	open   bool            // doc is known
-	number int             // in the order of arrival
+	at      history.Place   // of its data, in this execution
+	doc     json.RawMessage // its data, once a task waits for it
+	fetched bool            // doc is known
+	number  int             // in the order of arrival
 }
 
-// mailbox holds the external events of an execution, and who waits for them. An event goes to the first that waits
-// for its name, else it lies there. What its task does not observe, because it loses a race or is cancelled, comes back.
+// mailbox holds the external events of an execution, and the tasks that wait for them. An event goes to the first task that waits for its name,
+// else it lies free. One that its task does not observe, because the task loses a race or is cancelled, comes back. A nil mailbox is empty.
 type mailbox struct {
+	tasks   *tasks
 	arrived int
 	free    map[string][]*raised // by name, in the order of arrival
 	waiting map[string][]*Task   // by name, in the order of subscription
-	held    map[*Task]*raised    // by tasks that have settled and that nobody has looked at
+	held    map[*Task]*raised    // by tasks that have settled and that the code has not observed
 	seen    map[string]struct{}
 	ids     []string // seen, oldest first
 }
 
-func newMailbox() *mailbox {
+func newMailbox(t *tasks) *mailbox {
 	return &mailbox{
-		free: map[string][]*raised{}, waiting: map[string][]*Task{}, held: map[*Task]*raised{}, seen: map[string]struct{}{},
+		tasks:   t,
+		free:    map[string][]*raised{},
+		waiting: map[string][]*Task{},
+		held:    map[*Task]*raised{},
+		seen:    map[string]struct{}{},
 	}
-}
-
-// events is the execution's mailbox; most never need one.
-func (x *execution) events() *mailbox {
-	if x.mail == nil {
-		x.mail = newMailbox()
-	}
-	return x.mail
 }
 
 // knows reports whether an event of that id has arrived before. An event without an id is always new.
@@ -63,100 +60,84 @@ func (m *mailbox) remember(id string) {
 }
 
 // inherit takes over what the execution before this one did not consume.
-func (x *execution) inherit(ev *history.Event) error {
-	if len(ev.CarriedEvents) == 0 && len(ev.EventIDs) == 0 {
-		return nil
-	}
-	m := x.events()
+func (m *mailbox) inherit(ev *history.Event) error {
 	for i := range ev.CarriedEvents {
 		if id := ev.CarriedEvents[i].EventID; !slices.Contains(ev.EventIDs, id) {
-			m.remember(id) // older than those that are listed
+			m.remember(id) // it is older than those that are listed
 		}
 	}
 	for _, id := range ev.EventIDs {
 		m.remember(id)
 	}
+
 	for i := range ev.CarriedEvents {
-		if err := x.raise(history.Place{EventID: ev.ID, Field: history.PlaceCarried, Index: i}, ev.CarriedEvents[i]); err != nil {
+		if err := m.raise(history.Place{EventID: ev.ID, Field: history.PlaceCarried, Index: i}, ev.CarriedEvents[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// raise delivers an event, whose data lies at a place of this execution.
-func (x *execution) raise(at history.Place, e history.CarriedEvent) error {
-	m := x.events()
+// raise takes an event in, whose data lies at a place of this execution.
+func (m *mailbox) raise(at history.Place, e history.CarriedEvent) error {
 	m.remember(e.EventID)
 	m.arrived++
-	return x.deliver(&raised{CarriedEvent: e, at: at, number: m.arrived})
+	return m.deliver(&raised{CarriedEvent: e, at: at, number: m.arrived})
 }
 
-// deliver gives an event to who waits for it, or keeps it. Only who waits needs its document.
-func (x *execution) deliver(r *raised) error {
-	m := x.mail
+// deliver gives an event to the task that waits for it, or keeps it. Its document is needed only for a task.
+func (m *mailbox) deliver(r *raised) error {
 	w := m.waiting[r.Name]
 	if len(w) == 0 {
 		at, _ := slices.BinarySearchFunc(m.free[r.Name], r, byArrival)
 		m.free[r.Name] = slices.Insert(m.free[r.Name], at, r)
 		return nil
 	}
+
 	m.waiting[r.Name] = w[1:]
-	return x.give(r, w[0])
+	return m.give(r, w[0])
 }
 
 // give settles a task with an event.
-func (x *execution) give(r *raised, t *Task) error {
-	if !r.open {
-		doc, err := x.documentOf(r.Data)
+func (m *mailbox) give(r *raised, t *Task) error {
+	if !r.fetched {
+		doc, err := m.tasks.documents.of(r.Data)
 		if err != nil {
 			return err
 		}
-		r.doc, r.open = doc, true
+		r.doc = doc
+		r.fetched = true
 	}
-	x.mail.held[t] = r
-	x.settle(t, r.doc, nil)
+
+	m.held[t] = r
+	m.tasks.settle(t, r.doc, nil)
 	return nil
 }
 
-// WaitForExternalEvent decides to take the next event of that name, which may have arrived already.
-func (c *Context) WaitForExternalEvent(name string) *Task {
-	c.x.enter()
-	if c.scope.cancelled != nil {
-		return c.tooLate(name)
+// subscribe gives a task the first free event of its name, or has it wait for one.
+func (m *mailbox) subscribe(t *Task) error {
+	free := m.free[t.name]
+	if len(free) == 0 {
+		m.waiting[t.name] = append(m.waiting[t.name], t)
+		return nil
 	}
-	ev, _ := c.x.decide(decision{kind: history.ExternalEventSubscribed, name: name})
-	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: name}
-	m := c.x.events()
-	c.scope.adopt(t)
-	if free := m.free[name]; len(free) > 0 {
-		m.free[name] = free[1:]
-		if err := c.x.give(free[0], t); err != nil {
-			c.x.fail(err)
-		}
-	} else {
-		m.waiting[name] = append(m.waiting[name], t)
-	}
-	return t
+
+	m.free[t.name] = free[1:]
+	return m.give(free[0], t)
 }
 
-// observe consumes the task's event: the code has been told of it.
-func (x *execution) observe(t *Task) {
-	if t.kind == history.ExternalEventSubscribed {
-		delete(x.mail.held, t)
-	}
-}
+// observe consumes the task's event: the code has seen it.
+func (m *mailbox) observe(t *Task) { delete(m.held, t) }
 
-// giveUpEvents cancels waits for events, but for those whose events the code was told of. Events that have arrived for the others go
-// to who waits next, or back to their places in the queue.
-func (x *execution) giveUpEvents(tasks []*Task, f *history.Failure) {
-	if len(tasks) == 0 {
-		return
-	}
-	m := x.mail
+// holds reports whether the task has settled with an event that the code has not observed.
+func (m *mailbox) holds(t *Task) bool { return m.held[t] != nil }
+
+// cancel cancels waits for events, except those whose events the code has observed. Events that have arrived for the others go to the tasks
+// that wait next, or back to their places in the queue.
+func (m *mailbox) cancel(waits []*Task, f *history.Failure) error {
 	var back []*raised
 	names := map[string]struct{}{}
-	for _, t := range tasks {
+	for _, t := range waits {
 		if !t.outstanding() {
 			continue
 		}
@@ -164,23 +145,24 @@ func (x *execution) giveUpEvents(tasks []*Task, f *history.Failure) {
 			delete(m.held, t)
 			back = append(back, r)
 		}
-		t.cancelled = true
 		names[t.name] = struct{}{}
-		x.untaken -= len(t.result)
-		x.settle(t, nil, f)
+		t.cancelled = true
+		m.tasks.settle(t, nil, f)
 	}
 	for name := range names {
 		m.waiting[name] = slices.DeleteFunc(m.waiting[name], (*Task).IsDone)
 	}
+
 	slices.SortFunc(back, byArrival)
 	for _, r := range back {
-		if err := x.deliver(r); err != nil { // it cannot fail: the document has been fetched
-			x.void = err
+		if err := m.deliver(r); err != nil { // it cannot fail: the document has been fetched
+			return err
 		}
 	}
+	return nil
 }
 
-// waits are the tasks that an event may have to be taken back from when the instance is cancelled.
+// waits returns the tasks that the cancel of the instance ends: they wait for an event, or have one that the code has not observed.
 func (m *mailbox) waits() []*Task {
 	if m == nil {
 		return nil
@@ -195,7 +177,7 @@ func (m *mailbox) waits() []*Task {
 
 func byArrival(a, b *raised) int { return cmp.Compare(a.number, b.number) }
 
-// unobserved are the events that nobody has observed, in the order of arrival.
+// unobserved returns the events that the code has not observed, in the order of arrival.
 func (m *mailbox) unobserved() []*raised {
 	if m == nil {
 		return nil
@@ -211,7 +193,53 @@ func (m *mailbox) unobserved() []*raised {
 	return all
 }
 
-// inline is how much the data takes of the events that nobody waits for.
+// carry returns the unobserved events as the next execution takes them over. Small documents are copied, up to a bound for all together; the
+// others are referred to.
+func (m *mailbox) carry() []history.CarriedEvent {
+	all := m.unobserved()
+	if len(all) == 0 {
+		return nil
+	}
+
+	events := make([]history.CarriedEvent, len(all))
+	copied := 0
+	for i, r := range all {
+		events[i] = r.CarriedEvent
+		n := len(r.Data)
+		if _, inline := r.Data.Document(); !inline || n <= referenceBytes {
+			continue
+		}
+		if n <= inlineLimit && copied+n <= carriedInline {
+			copied += n
+			continue
+		}
+		events[i].Data = m.tasks.documents.refer(r.at, r.Data)
+	}
+	return events
+}
+
+// lastIDs returns the ids that the next execution must know.
+func (m *mailbox) lastIDs() []string {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.ids[max(0, len(m.ids)-carriedEventIDs):])
+}
+
+// shed replaces documents that wait in memory by references, beyond a bound.
+func (m *mailbox) shed() {
+	if m == nil || m.tasks.documents.options.SegmentOf == nil || m.inline() <= mailInline {
+		return
+	}
+	kept := 0
+	for _, r := range m.unobserved() {
+		if kept += len(r.Data); kept > mailInline && len(r.Data) > inlineLimit {
+			r.Data = m.tasks.documents.refer(r.at, r.Data) // a task that holds the event has its document
+		}
+	}
+}
+
+// inline returns how many bytes the data of the free events takes.
 func (m *mailbox) inline() (n int) {
 	for _, free := range m.free {
 		for _, r := range free {
@@ -221,15 +249,7 @@ func (m *mailbox) inline() (n int) {
 	return n
 }
 
-// lastIDs are the ids that the next execution must know.
-func (m *mailbox) lastIDs() []string {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.ids[max(0, len(m.ids)-carriedEventIDs):])
-}
-
-// bytes is roughly what the mailbox takes.
+// bytes is roughly what the mailbox takes in memory.
 func (m *mailbox) bytes() int {
 	if m == nil {
 		return 0
@@ -247,7 +267,7 @@ func (m *mailbox) bytes() int {
 	return n
 }
 
-// bytes is what the event's data takes: its document is part of that, or was fetched besides.
+// bytes is what the event's data takes in memory. Its document is part of that, or was fetched besides.
 func (r *raised) bytes() int {
 	if _, inline := r.Data.Document(); inline {
 		return len(r.Data)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// race is the code of which the histories below are: the first of two activities wins, under a timer.
+// race is the code of the histories below: the first of two activities wins, under a timer.
 func race(c *replay.Context) {
 	tasks := []*replay.Task{activity(c, "a"), activity(c, "b"), c.CreateTimer(time.Hour)}
 	c.AwaitAny(tasks)
@@ -44,7 +44,7 @@ func TestSameCodeReplaysInPartsOfWholeTurns(t *testing.T) {
 	}
 }
 
-// TestDifferentDecisionIsNondeterminism has every way in which code and history may part.
+// TestDifferentDecisionIsNondeterminism has every way in which code and history may differ.
 func TestDifferentDecisionIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -161,7 +161,7 @@ func TestCancelOfAnotherTaskIsNondeterminism(t *testing.T) {
 	wantDivergence(t, body(race), log, 8, "ActivityCancelRequested of #3 (select_loser)", "ActivityCancelRequested of #4 (select_loser)")
 }
 
-// What a client asked for is an input: it is no stand-in for a decision of the code.
+// A client's request is an input: it does not count as a decision of the code.
 func TestCancelByAClientIsNoDecision(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))

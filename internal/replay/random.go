@@ -7,8 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// newRand is a stream of numbers that an execution's id determines. Streams have names, so that a draw from one does not
-// move another.
+// newRand returns a stream of numbers that an execution's id determines. Streams have names, so that a draw from one does not move another.
 func newRand(stream, executionID string) *rand.Rand {
 	seed := sha256.Sum256([]byte(stream + "\x00" + executionID))
 	return rand.New(rand.NewChaCha8(seed))

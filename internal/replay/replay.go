@@ -6,78 +6,85 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// replay applies committed events. What the code decides on the way moves x.next as well.
+// replay applies committed events. What the code decides on the way moves the cursor as well.
 func (x *execution) replay(events []history.Event) {
-	x.replaying, x.past, x.next = true, events, 0
-	x.mode.CompareAndSwap(live, reliving)
-	for x.next < len(x.past) && !x.stuck() {
-		ev := &x.past[x.next]
-		if ev.ID != x.lastID+1 {
-			x.void = fmt.Errorf("replay: instance %q: event #%d (%s) where #%d is due", x.options.InstanceID, ev.ID, ev.Kind, x.lastID+1)
+	past := &x.journal.cursor
+	past.start(events)
+	x.scheduler.gate.startReplay()
+
+	for !past.over() && !x.scheduler.stuck() {
+		ev := past.next()
+		if ev.ID != past.lastID+1 {
+			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) where #%d is due", x.options.InstanceID, ev.ID, ev.Kind, past.lastID+1))
 			return
 		}
-		if !x.ended && x.endsWithoutCode() {
-			x.next, x.lastID, x.ended = len(x.past), x.past[len(x.past)-1].ID, true
-			return
-		}
-		if !x.ended && releases(ev) {
-			x.void = x.reliveRelease()
-			continue
-		}
-		if x.ended || !isInput(ev) {
-			x.void = x.divergence(x.idle())
-			return
-		}
-		if x.void = x.relive(ev); x.void == nil {
-			x.run()
+
+		ended := x.life.hasEnded()
+		switch {
+		case !ended && past.endsWithoutCode(x.parking.isBlocked()):
+			past.passAll()
+			x.life.end()
+		case !ended && releases(ev):
+			x.scheduler.voidWith(x.replayRelease())
+		case ended || !isInput(ev):
+			x.scheduler.voidWith(past.divergence(x.idle()))
+		default:
+			x.scheduler.voidWith(x.replayInput(ev))
+			x.scheduler.run(&x.life)
 		}
 	}
 }
 
-// relive applies one event of the past that is no decision.
-func (x *execution) relive(ev *history.Event) error {
+// replayInput applies one event of the past that is no decision.
+func (x *execution) replayInput(ev *history.Event) error {
 	switch ev.Kind {
 	case history.OrchestrationStarted:
-		input, ok := ev.Input.Document()
-		if !ok {
-			return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
-		}
-		x.input, x.readable = input, true
-		x.keep(ev)
-		if ev.StartAt != nil {
-			x.startAt = *ev.StartAt
-		}
-		if err := x.inherit(ev); err != nil {
+		if err := x.replayStart(ev); err != nil {
 			return err
 		}
 	case history.InputsParked:
-		x.keep(ev)
-		x.blocked = true
+		x.parking = x.parking.add(ev, &x.documents)
 	case history.TurnStarted:
-		x.now, x.blocked, x.decidedBy = ev.Time, false, ev.BuildID
-		if n := int(ev.Parked); n > 0 {
-			x.parked = x.parked[min(n, len(x.parked)):]
-		} else {
-			x.parked = nil // this turn took them
-		}
-		x.doomed = !x.started && (terminated(x.past[x.next:]) || endsWithoutCode(x.past[x.next+1:]))
-		if x.mayBegin() && !x.doomed {
-			x.begin()
-		}
+		x.replayTurn(ev)
 	default:
 		t, applies := x.concerns(ev)
 		if !applies {
-			return x.divergence("nothing that this could be the outcome of")
+			return x.journal.cursor.divergence("nothing that this could be the outcome of")
 		}
-		x.pass(ev)
-		return x.accept(t, ev) // which may be followed by decisions
+		x.journal.cursor.pass() // decisions may follow
+		return x.accept(t, ev)
 	}
-	x.pass(ev)
+
+	x.journal.cursor.pass()
 	return nil
 }
 
-// pass moves behind an event.
-func (x *execution) pass(ev *history.Event) {
-	x.next++
-	x.lastID = ev.ID
+// replayStart applies the event that every execution begins with.
+func (x *execution) replayStart(ev *history.Event) error {
+	input, ok := ev.Input.Document()
+	if !ok {
+		return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
+	}
+
+	x.life.setStart(input, ev.StartAt)
+	if len(ev.Inputs) > 0 {
+		x.parking = x.parking.add(ev, &x.documents)
+	}
+	if len(ev.CarriedEvents) > 0 || len(ev.EventIDs) > 0 {
+		return x.tasks.events().inherit(ev)
+	}
+	return nil
+}
+
+// replayTurn begins a turn of the past.
+func (x *execution) replayTurn(ev *history.Event) {
+	x.journal.draft.setTime(ev.Time)
+	x.journal.cursor.setBuild(ev.BuildID)
+	x.parking.dropTaken(int(ev.Parked))
+
+	turn := x.journal.cursor.remaining()
+	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))
+	if x.life.mayBegin(ev.Time) {
+		x.begin()
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// What a retry policy has where it says nothing.
+// Defaults of a retry policy.
 const (
 	DefaultInitialInterval    = time.Second
 	DefaultMaxInterval        = time.Hour
@@ -17,12 +17,13 @@ const (
 	DefaultJitter             = 0.2
 )
 
-// NextRetry says whether the task that event id of an execution scheduled is tried again after its attempt (from 1) failed with f,
-// and how long later. The same question has the same answer, whoever asks it how often: jitter derives from the ids.
+// NextRetry reports whether the task that event id of an execution scheduled is tried again after its attempt (from 1) failed with f, and
+// returns how long later. The same arguments give the same result: jitter derives from the ids.
 func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
 	if p == nil || f == nil || p.MaxAttempts > 0 && attempt >= p.MaxAttempts || final(p, f) {
 		return 0, false
 	}
+
 	interval := backoff(p, attempt)
 	if !(p.Jitter > 0) { // not a number, too
 		return interval, true
@@ -32,7 +33,7 @@ func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int
 	return interval - time.Duration(off)*time.Millisecond, true
 }
 
-// final reports whether trying again does not help, or is not wanted: what was cancelled stays so.
+// final reports whether trying again does not help, or is not wanted. What was cancelled stays cancelled.
 func final(p *history.RetryPolicy, f *history.Failure) bool {
 	if f.NonRetryable || f.Type == history.TypeCancelled {
 		return true
@@ -45,26 +46,31 @@ func final(p *history.RetryPolicy, f *history.Failure) bool {
 	return false
 }
 
-// backoff is computed in floating point, where what is too long is infinite instead of negative.
+// backoff is the interval after an attempt. It is computed in floating point, where a result that is too large is infinite instead of negative.
 func backoff(p *history.RetryPolicy, attempt int) time.Duration {
-	initial, most, coefficient := float64(p.InitialIntervalMs), float64(p.MaxIntervalMs), p.BackoffCoefficient
+	initial := float64(p.InitialIntervalMs)
 	if initial <= 0 {
 		initial = float64(DefaultInitialInterval.Milliseconds())
 	}
+
+	most := float64(p.MaxIntervalMs)
 	if most <= 0 {
 		most = max(initial, float64(DefaultMaxInterval.Milliseconds()))
 	}
+
+	coefficient := p.BackoffCoefficient
 	if !(coefficient >= 1) { // not a number, too
 		coefficient = DefaultBackoffCoefficient
 	}
+
 	const limit = float64(math.MaxInt64 / int64(time.Millisecond) / 2)
 	ms := min(initial*math.Pow(coefficient, float64(max(attempt, 1)-1)), most, limit)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// recorded is a policy as history takes it. It decides for good: whoever tries again goes by what history has.
-func (x *execution) recorded(p *history.RetryPolicy) *history.RetryPolicy {
-	if p == nil || !x.options.ExactRetries {
+// recorded is a policy as history records it. Attempts follow what is recorded, even where the code has changed.
+func (o *Options) recorded(p *history.RetryPolicy) *history.RetryPolicy {
+	if p == nil || !o.ExactRetries {
 		return p
 	}
 	exact := *p

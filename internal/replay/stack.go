@@ -12,34 +12,36 @@ import (
 // maxStack bounds the stacks that travel in errors and history, in bytes.
 const maxStack = 8 << 10
 
-// stack is the calling goroutine's.
+// stack returns the stack of the calling goroutine.
 func stack() string { return bounded(debug.Stack()) }
 
 func bounded(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxStack)]), "")
 }
 
-// labelKey marks the goroutines of an execution in profiles, and is how the watchdog finds them. A goroutine that the code
-// starts inherits it.
+// labelKey marks the goroutines of an execution in profiles, where the watchdog finds them. A goroutine that the code starts inherits the label.
 const labelKey = "perdure_execution"
 
-func (x *execution) label() {
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, x.options.ExecutionID)))
+// label marks the calling goroutine, and those that it starts.
+func (s *scheduler) label() {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, s.options.ExecutionID)))
 }
 
-// where is the stack of the execution's goroutines that are not parked. It looks at all goroutines: for the watchdog only.
-func (x *execution) where() string {
+// where returns the stacks of the execution's goroutines that are not parked. It looks at all goroutines, which is slow: for the watchdog only.
+func (s *scheduler) where() string {
 	var all, found bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
 		return "its stack is not to be had: " + err.Error()
 	}
-	mark := fmt.Appendf(nil, "%q:%q", labelKey, x.options.ExecutionID)
+
+	mark := fmt.Appendf(nil, "%q:%q", labelKey, s.options.ExecutionID)
 	for one := range bytes.SplitSeq(all.Bytes(), []byte("\n\n")) {
-		if bytes.Contains(one, mark) && !bytes.Contains(one, []byte("replay.(*execution).park")) {
+		if bytes.Contains(one, mark) && !bytes.Contains(one, []byte("replay.(*scheduler).park")) {
 			found.Write(one)
 			found.WriteByte('\n')
 		}
 	}
+
 	if found.Len() == 0 {
 		return "its stack was not found: did it change its pprof labels?"
 	}

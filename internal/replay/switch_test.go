@@ -12,17 +12,17 @@ import (
 // BenchmarkSwitch is one resumption of a coroutine and its next park.
 func BenchmarkSwitch(b *testing.B) {
 	x := newExecution(Orchestration{}, Options{})
-	x.spawn(func() {
+	x.scheduler.spawn(func() {
 		for {
-			x.park()
+			x.scheduler.park()
 		}
 	})
-	c := x.coroutines[0]
+	c := x.scheduler.coroutines[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		x.resume(c)
+		x.scheduler.resume(c)
 	}
-	x.unwind()
+	x.scheduler.unwind()
 }
 
 func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
@@ -45,7 +45,7 @@ func TestRaceOverAndOverGathersNoWaiters(t *testing.T) {
 		if _, err := x.Turn(Turn{Inputs: [][]history.Event{{quick}}}); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(x.x.tasks[3].waiters); n > 1 {
+		if n := len(x.x.tasks.open[3].waiters); n > 1 {
 			t.Fatalf("%d waiters", n)
 		}
 		id = x.LastEventID()
@@ -67,12 +67,12 @@ func TestCoroutinesThatAreOverAreForgotten(t *testing.T) {
 	if _, err := x.Turn(Turn{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(x.x.coroutines); n > 16 {
+	if n := len(x.x.scheduler.coroutines); n > 16 {
 		t.Errorf("%d coroutines", n)
 	}
 }
 
-// Bytes is what the cache is bounded by: it must be about what a suspended instance costs. Not parallel: it reads the heap.
+// Bytes bounds the cache, so it must be about what a suspended instance takes. Not parallel: the test reads the heap.
 func TestBytesIsAboutWhatASuspendedInstanceCosts(t *testing.T) {
 	const n = 1000
 	code := Orchestration{Name: "o", Body: func(c *Context, _ json.RawMessage) Ending {
@@ -100,7 +100,7 @@ func TestBytesIsAboutWhatASuspendedInstanceCosts(t *testing.T) {
 	}
 }
 
-// nest suspends a body of ordinary depth.
+// nest suspends a body at an ordinary depth of calls.
 //
 //go:noinline
 func nest(c *Context, depth int) int {
@@ -113,7 +113,7 @@ func nest(c *Context, depth int) int {
 	return int(pad[depth])
 }
 
-// footprint is what heap and stacks take, in bytes.
+// footprint returns what heap and stacks take, in bytes.
 func footprint() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -121,7 +121,7 @@ func footprint() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// A scope that lives long keeps nothing of those who are done with it.
+// A scope that lives long keeps nothing of tasks and waits that are over.
 func TestScopeForgetsWhatIsOver(t *testing.T) {
 	t.Parallel()
 	const rounds = 100

@@ -44,7 +44,7 @@ func TestCloseRunsDeferredCallsButNothingPastAnAwait(t *testing.T) {
 	})
 }
 
-// Everything that decides or waits ends the coroutine again, whatever deferred call it is in.
+// Every call that decides or waits ends the coroutine again, in whatever deferred call it is.
 func TestUnwindingCodeGetsPastNothing(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
@@ -348,7 +348,7 @@ func TestBodyThatBlocksOutsideIsReportedWithItsStack(t *testing.T) {
 	})
 }
 
-// It must not end the process, which runs other instances.
+// A panic after the turn was given up must not end the process, which runs other instances.
 func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -368,6 +368,35 @@ func TestPanicOfABodyThatWasGivenUpIsForgotten(t *testing.T) {
 }
 
 func waitOutside(c chan struct{}) { <-c }
+
+// A coroutine that is parked does not block the turn, so its stack is not in the error.
+func TestStackOfABlockedBodyLeavesOutParkedCoroutines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		x := replay.New(body(func(c *replay.Context) {
+			c.Go(func() { waitParked(c) })
+			c.Go(func() { waitOutside(release) })
+			waitParked(c)
+		}), replay.Options{InstanceID: "order-17", ExecutionID: "parked"})
+		if err := x.Replay([]history.Event{started}); err != nil {
+			t.Fatal(err)
+		}
+
+		_, err := x.Turn(replay.Turn{Now: epoch})
+		stack := as[*replay.BlockedOutsideError](t, err).Stack
+		if !strings.Contains(stack, "replay_test.waitOutside") || strings.Contains(stack, "replay_test.waitParked") {
+			t.Error(stack)
+		}
+
+		close(release)
+		synctest.Wait()
+		x.Close()
+	})
+}
+
+//go:noinline
+func waitParked(c *replay.Context) { c.Await(activity(c, "a")) }
 
 func TestTurnLimitIsTenSecondsByDefault(t *testing.T) {
 	t.Parallel()
@@ -404,8 +433,8 @@ func TestFailedBodyEndsFailed(t *testing.T) {
 	}
 }
 
-// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing is committed. Should it
-// come too late after all, it is told of. It is never silent.
+// A goroutine that the body leaves behind and that calls at once voids the turn, although the body has ended: nothing is committed. If its call
+// comes too late for that, it is logged. It is never silent.
 func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 	t.Parallel()
 	const turns = 200
@@ -436,7 +465,7 @@ func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 	}
 }
 
-// One that calls later, when the turn is committed, the instance over and gone, is told of in the log: what it asked for is lost.
+// One that calls later, when the turn is committed and the instance closed, is logged: what it asked for is lost.
 func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"before the instance is dropped": false, "after it": true} {

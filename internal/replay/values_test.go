@@ -78,7 +78,7 @@ func TestRandomnessIsTheExecutionsOwn(t *testing.T) {
 	}
 }
 
-// The strings are what running instances have drawn: they may never change.
+// Running instances have drawn these strings: they may never change.
 func TestRandomnessDoesNotChangeBetweenReleases(t *testing.T) {
 	t.Parallel()
 	var uuid string
@@ -155,7 +155,7 @@ func TestSuspendedInstanceDoesNotHoldItsHistory(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// A replay that is not linear shows in what it allocates, without a clock.
+// A replay that is not linear shows in its allocations, which need no clock.
 func TestReplayIsLinear(t *testing.T) {
 	code := func(n int) replay.Orchestration {
 		return body(func(c *replay.Context) {

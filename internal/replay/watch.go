@@ -2,16 +2,16 @@ package replay
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/goroutine"
 )
 
 // closeLimit is how long Close waits for the code's deferred calls.
 const closeLimit = time.Second
 
-// result is what a turn's goroutine hands back.
+// result is what a turn's goroutine hands to the caller.
 type result struct {
 	events    []history.Event
 	consumed  int
@@ -22,110 +22,117 @@ type result struct {
 	err       error
 }
 
-// attempt runs work on a goroutine of its own, since code that blocks never gives it back, and code that calls Goexit ends
-// it. In both cases the execution is in order; what it came to is in it.
+// attempt runs work on a goroutine of its own: code that blocks never returns it, and code that calls Goexit ends it. After Goexit the
+// execution is in order, and holds what the turn has come to.
 func (i *Instance) attempt(work func()) (Outcome, error) {
-	if !i.take() {
+	if !i.acquire() {
 		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after it was given up", i.x.options.InstanceID)
 	}
+
 	go func() {
-		i.x.goroutines = runtime.NumGoroutine()
+		goroutine.ReserveStack()
+		i.x.scheduler.countGoroutines()
 		defer i.finish()
 		work()
 	}()
-	r := i.watch()
+
+	r := i.awaitTurn()
 	if r.err != nil {
 		return Outcome{}, r.err
 	}
-	i.last = r
-	i.last.events, i.last.continued = nil, nil
+
+	i.last = result{ended: r.ended, lastID: r.lastID, bytes: r.bytes}
 	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued}, nil
 }
 
-// finish hands back what the execution came to.
+// finish hands over what the execution has come to. It unwinds an execution that was abandoned meanwhile.
 func (i *Instance) finish() {
-	r := i.x.leave()
+	r := i.x.finish()
 	if i.release() {
 		i.unwind()
 	}
 	i.done <- r
 }
 
-// watch waits for a turn, but not for ever.
-func (i *Instance) watch() result {
+// awaitTurn waits for a turn until its limit, which time for fetching documents extends.
+func (i *Instance) awaitTurn() result {
 	if i.timer == nil {
 		i.timer = time.NewTimer(i.limit)
 	} else {
 		i.timer.Reset(i.limit)
 	}
 	defer i.timer.Stop()
-	_, fetches := i.x.fetching(0)
+
+	_, fetches := i.x.documents.fetching(0)
 	for waits := true; waits; {
 		select {
 		case r := <-i.done:
 			return r
 		case <-i.timer.C:
 		}
-		if waits, fetches = i.x.fetching(fetches); waits { // the time was the store's
+		if waits, fetches = i.x.documents.fetching(fetches); waits { // the store took the time
 			i.timer.Reset(i.limit)
 		}
 	}
+
 	if !i.giveUp() {
-		return <-i.done // it came back at the last moment
+		return <-i.done // the turn ended at the last moment
 	}
-	if f := i.x.foreign.Load(); f != nil {
-		return result{err: f} // the code waits for the goroutine that was ended
+	if f := i.x.scheduler.gate.foreignCall(); f != nil {
+		return result{err: f} // the code may wait for the goroutine that was ended
 	}
-	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.where()}}
+	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.where()}}
 }
 
-// take gives the execution to a turn's goroutine.
-func (i *Instance) take() bool {
+// acquire gives the execution to a turn's goroutine.
+func (i *Instance) acquire() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.running || i.given {
+	if i.running || i.abandoned {
 		return false
 	}
 	i.running = true
-	i.x.mode.CompareAndSwap(resting, live)
+	i.x.scheduler.gate.startTurn()
 	return true
 }
 
-// release takes it back. It reports whether the instance was given up meanwhile, so that this goroutine must unwind it.
-func (i *Instance) release() (given bool) {
+// release takes the execution back from a turn's goroutine. It reports whether the instance was abandoned meanwhile, so that this goroutine must
+// unwind it.
+func (i *Instance) release() (abandoned bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running = false
-	return i.given
+	return i.abandoned
 }
 
-// giveUp is the watchdog's: the goroutine that has the execution unwinds it, should it ever come back, and the code stops at
-// its next call. It reports false when the turn is over after all.
+// giveUp abandons the instance because its turn took too long. The code stops at its next call, and the goroutine that has the execution unwinds
+// it, should it ever end. giveUp reports false when the turn is over after all.
 func (i *Instance) giveUp() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.running {
 		return false
 	}
-	i.given = true
-	i.x.mode.Store(abandoned)
+	i.abandoned = true
+	i.x.scheduler.gate.abandon()
 	return true
 }
 
-// retire is Close's. It reports whether the instance had been given up before, and whether a turn's goroutine has it still.
+// retire abandons the instance because it is closed. It reports whether the instance was abandoned before, and whether a turn's goroutine still
+// has the execution.
 func (i *Instance) retire() (before, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before, i.given = i.given, true
+	before = i.abandoned
+	i.abandoned = true
 	if i.running {
-		i.x.mode.Store(abandoned)
+		i.x.scheduler.gate.abandon()
 	}
 	return before, i.running
 }
 
-// Close ends the coroutines: the code's deferred calls run, and none of them gets past a call that decides or waits. It
-// reports whether they ended within a second; if not they are left behind, and end when they can. It may be called from
-// any goroutine, and again.
+// Close ends the coroutines: the code's deferred calls run, and none of them gets past a call that decides or waits. It reports whether the
+// coroutines ended within a second. If not they are left behind, and end when they can. It may be called from any goroutine, and again.
 func (i *Instance) Close() bool {
 	before, running := i.retire()
 	switch {
@@ -134,6 +141,7 @@ func (i *Instance) Close() bool {
 	case before && running:
 		return false // the watchdog has waited long enough
 	}
+
 	timer := time.NewTimer(closeLimit)
 	defer timer.Stop()
 	select {
@@ -144,8 +152,8 @@ func (i *Instance) Close() bool {
 	}
 }
 
-// unwind is called once, by whoever has the execution when it is given up.
+// unwind ends the coroutines. It is called once, by the goroutine that has the execution when it is abandoned.
 func (i *Instance) unwind() {
 	defer close(i.gone)
-	i.x.unwind()
+	i.x.scheduler.unwind()
 }

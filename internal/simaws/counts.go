@@ -20,8 +20,11 @@ const (
 	opChangeMessageVisibility
 	opChangeMessageVisibilityBatch
 	opGetQueueAttributes
+	opPurgeQueue
 	opCreateSchedule
+	opUpdateSchedule
 	opGetSchedule
+	opListSchedules
 	opDeleteSchedule
 	opInvoke
 	opMappingDelete
@@ -34,8 +37,8 @@ func (o operation) String() string {
 		"DynamoDB.GetItem", "DynamoDB.PutItem", "DynamoDB.UpdateItem", "DynamoDB.DeleteItem", "DynamoDB.Query",
 		"DynamoDB.TransactWriteItems",
 		"SQS.SendMessage", "SQS.SendMessageBatch", "SQS.ReceiveMessage", "SQS.DeleteMessage", "SQS.DeleteMessageBatch",
-		"SQS.ChangeMessageVisibility", "SQS.ChangeMessageVisibilityBatch", "SQS.GetQueueAttributes",
-		"Scheduler.CreateSchedule", "Scheduler.GetSchedule", "Scheduler.DeleteSchedule",
+		"SQS.ChangeMessageVisibility", "SQS.ChangeMessageVisibilityBatch", "SQS.GetQueueAttributes", "SQS.PurgeQueue",
+		"Scheduler.CreateSchedule", "Scheduler.UpdateSchedule", "Scheduler.GetSchedule", "Scheduler.ListSchedules", "Scheduler.DeleteSchedule",
 		"Lambda.Invoke", "Lambda.DeleteMessageBatch",
 	}[o]
 }

@@ -57,6 +57,14 @@ func (c *Cloud) Map(queueURL string, m Mapping) {
 	c.mappings = append(c.mappings, &mapping{Mapping: m, cloud: c, queue: q})
 }
 
+// Unmap takes all mappings away. Invocations that run go on.
+func (c *Cloud) Unmap() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.mappings = nil
+}
+
 // all are the mappings there are now, in order of creation.
 func (c *Cloud) all() []*mapping {
 	c.mu.RLock()

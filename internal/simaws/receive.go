@@ -296,3 +296,33 @@ func (q *queue) attributes() map[string]string {
 
 	return out
 }
+
+// PurgeQueue deletes all messages of a queue, those in flight too. What it deduplicates by stays.
+func (q *Queues) PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error) {
+	return do(ctx, q.cloud, opPurgeQueue, in, func() (*sqs.PurgeQueueOutput, error) {
+		of, err := q.find(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+		of.purge()
+
+		return &sqs.PurgeQueueOutput{}, nil
+	})
+}
+
+// purge takes away what is there by now: what a schedule will send is not.
+func (q *queue) purge() {
+	now := q.cloud.nanos()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	for id, m := range q.messages {
+		if m.sent <= now {
+			delete(q.messages, id)
+			q.shelf.remove(m)
+		}
+	}
+
+	q.notify()
+}

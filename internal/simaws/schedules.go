@@ -3,7 +3,9 @@ package simaws
 import (
 	"context"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +117,36 @@ func (s *Schedules) CreateSchedule(
 	})
 }
 
+// UpdateSchedule replaces all of a schedule.
+func (s *Schedules) UpdateSchedule(
+	ctx context.Context, in *scheduler.UpdateScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.UpdateScheduleOutput, error) {
+	return do(ctx, s.cloud, opUpdateSchedule, in, func() (*scheduler.UpdateScheduleOutput, error) {
+		all := scheduler.CreateScheduleInput(*in)
+
+		at, err := s.checkSchedule(&all)
+		if err != nil {
+			return nil, err
+		}
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		group, found, err := s.find(in.GroupName, in.Name)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, id := range found.messages {
+			found.queue.withdraw(id)
+		}
+
+		group[*in.Name] = s.arm(&all, at)
+
+		return &scheduler.UpdateScheduleOutput{ScheduleArn: aws.String(scheduleARN(in.GroupName, *in.Name))}, nil
+	})
+}
+
 // GetSchedule describes a schedule.
 func (s *Schedules) GetSchedule(
 	ctx context.Context, in *scheduler.GetScheduleInput, _ ...func(*scheduler.Options),
@@ -136,6 +168,42 @@ func (s *Schedules) GetSchedule(
 			FlexibleTimeWindow: c.FlexibleTimeWindow, ActionAfterCompletion: c.ActionAfterCompletion, Target: c.Target,
 			State: schedulertypes.ScheduleStateEnabled, CreationDate: &found.created, LastModificationDate: &found.created,
 		}, nil
+	})
+}
+
+// mostListed is how many schedules a page of a list has at most.
+const mostListed = 100
+
+// ListSchedules lists the names of a group's schedules, in their order.
+func (s *Schedules) ListSchedules(
+	ctx context.Context, in *scheduler.ListSchedulesInput, _ ...func(*scheduler.Options),
+) (*scheduler.ListSchedulesOutput, error) {
+	return do(ctx, s.cloud, opListSchedules, in, func() (*scheduler.ListSchedulesOutput, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		group, err := s.group(in.GroupName)
+		if err != nil {
+			return nil, err
+		}
+
+		out := &scheduler.ListSchedulesOutput{}
+
+		for _, name := range slices.Sorted(maps.Keys(group)) {
+			if name <= aws.ToString(in.NextToken) || group[name].over(s.cloud.nanos()) {
+				continue
+			}
+
+			if len(out.Schedules) == mostListed {
+				out.NextToken = out.Schedules[mostListed-1].Name
+
+				break
+			}
+
+			out.Schedules = append(out.Schedules, schedulertypes.ScheduleSummary{Name: aws.String(name), GroupName: aws.String(groupName(in.GroupName))})
+		}
+
+		return out, nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 type update struct {
 	sets    []assignment
 	adds    []assignment
+	deletes []assignment
 	removes []operand
 	used    placeholders
 }
@@ -25,7 +26,7 @@ func (u *update) placeholders() *placeholders {
 	return &u.used
 }
 
-// assignment is one SET or ADD action: what the attribute gets.
+// assignment is one SET, ADD or DELETE action: what the attribute gets, or loses.
 type assignment struct {
 	path  operand
 	value term
@@ -84,11 +85,11 @@ func (p *parser) section(u *update, section string) error {
 		case "SET":
 			err = p.set(u)
 		case "ADD":
-			err = p.add(u)
+			err = p.change(&u.adds)
 		case "REMOVE":
 			err = p.remove(u)
 		case "DELETE":
-			err = unsupported("the DELETE section in UpdateExpression")
+			err = p.change(&u.deletes)
 		default:
 			err = invalid("Invalid %s: Syntax error; token: %q", p.kind, section)
 		}
@@ -117,7 +118,8 @@ func (p *parser) set(u *update) error {
 	return err
 }
 
-func (p *parser) add(u *update) error {
+// change reads an action of ADD or DELETE.
+func (p *parser) change(to *[]assignment) error {
 	path, err := p.path()
 	if err != nil {
 		return err
@@ -128,7 +130,7 @@ func (p *parser) add(u *update) error {
 	}
 
 	value, err := p.operand()
-	u.adds = append(u.adds, assignment{path, term{first: source{operand: value}}})
+	*to = append(*to, assignment{path, term{first: source{operand: value}}})
 
 	return err
 }
@@ -209,17 +211,28 @@ func (u *update) check(s *scope, t *Table) error {
 		}
 	}
 
+	for _, a := range u.deletes {
+		switch t := typeOf(s.get(a.value.first.operand)); t {
+		case "SS":
+		case "NS", "BS":
+			return unsupported("DELETE from a set of numbers or bytes in UpdateExpression")
+		default:
+			return invalid("Invalid UpdateExpression: Incorrect operand type for operator or function; "+
+				"operator: DELETE, operand type: %s, typeSet: ALLOWED_FOR_DELETE_OPERAND", t)
+		}
+	}
+
 	return nil
 }
 
 // paths are the names of the attributes that the update touches.
 func (u *update) paths(s *scope) []string {
-	paths := make([]string, 0, len(u.sets)+len(u.adds)+len(u.removes))
+	paths := make([]string, 0, len(u.sets)+len(u.adds)+len(u.deletes)+len(u.removes))
 	for _, a := range u.sets {
 		paths = append(paths, s.name(a.path))
 	}
 
-	for _, a := range u.adds {
+	for _, a := range slices.Concat(u.adds, u.deletes) {
 		paths = append(paths, s.name(a.path))
 	}
 
@@ -257,6 +270,12 @@ func (u *update) apply(s *scope) (item, error) {
 		}
 
 		next[name] = v
+	}
+
+	for _, a := range u.deletes {
+		if err := deleteFrom(next, s.name(a.path), s.values[a.value.first.operand.text]); err != nil {
+			return nil, err
+		}
 	}
 
 	for _, path := range u.removes {
@@ -308,6 +327,30 @@ func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
 	slices.Sort(union)
 
 	return &ddbtypes.AttributeValueMemberSS{Value: slices.Compact(union)}, nil
+}
+
+// deleteFrom takes elements out of a set. DynamoDB has no empty sets: the attribute goes with its last element.
+func deleteFrom(next item, name string, v ddbtypes.AttributeValue) error {
+	old := next[name]
+	if old == nil {
+		return nil
+	}
+
+	set, isSet := old.(*ddbtypes.AttributeValueMemberSS)
+	less, given := v.(*ddbtypes.AttributeValueMemberSS)
+
+	if !isSet || !given {
+		return invalid("An operand in the update expression has an incorrect data type")
+	}
+
+	left := slices.DeleteFunc(slices.Clone(set.Value), func(e string) bool { return slices.Contains(less.Value, e) })
+	if len(left) == 0 {
+		delete(next, name)
+	} else {
+		next[name] = &ddbtypes.AttributeValueMemberSS{Value: left}
+	}
+
+	return nil
 }
 
 // add is the sum or difference of two numbers.

@@ -26,6 +26,37 @@ func sameItem(tb testing.TB, got, want item) {
 	}
 }
 
+// Elements leave a set, and the attribute goes with the last.
+func TestASetLosesElements(t *testing.T) {
+	t.Parallel()
+
+	c := simaws.New()
+	set := func(s ...string) *ddbtypes.AttributeValueMemberSS {
+		return &ddbtypes.AttributeValueMemberSS{Value: s}
+	}
+	put(t, c, with("1", item{"s": set("a", "b", "c")}))
+
+	for _, tt := range []struct {
+		less, left *ddbtypes.AttributeValueMemberSS
+	}{
+		{set("b", "unknown"), set("a", "c")},
+		{set("a", "c"), nil},
+		{set("a"), nil},
+	} {
+		_, err := c.Table.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			Key: key("1"), UpdateExpression: aws.String("DELETE s :v"), ExpressionAttributeValues: item{":v": tt.less},
+		})
+		wantCode(t, err, "")
+
+		want := item{}
+		if tt.left != nil {
+			want["s"] = tt.left
+		}
+
+		sameItem(t, get(t, c, key("1")), with("1", want))
+	}
+}
+
 // TestUpdates updates {a: "m", n: 10}.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
@@ -68,6 +99,9 @@ func TestUpdates(t *testing.T) {
 		{"SET a = :v", item{":v": num("x")}, nil},
 		{"SET a = list_append(a, :v)", one, nil},
 		{"DELETE a :v", one, nil},
+		{"DELETE a :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
+		{"DELETE c :v", item{":v": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, item{"a": str("m"), "n": num("10")}},
+		{"SET a = :v DELETE a :w", item{":v": num("1"), ":w": &ddbtypes.AttributeValueMemberSS{Value: []string{"x"}}}, nil},
 		{"SET name = :v", one, nil},
 	}
 

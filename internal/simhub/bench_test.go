@@ -3,6 +3,7 @@ package simhub_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -29,11 +31,17 @@ func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 // serving is a hub whose functions run, in real time, with the collector set as the functions set it.
 func serving(b *testing.B) *simhub.Hub {
 	b.Helper()
+	return servingWith(b, simhub.Options{})
+}
+
+func servingWith(b *testing.B, o simhub.Options) *simhub.Hub {
+	b.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "fan", fan)
 	perdure.AddOrchestration(r, "chain", chain)
-	h, err := simhub.New(simhub.Options{Registry: r, Concurrency: 16})
+	o.Registry, o.Concurrency = r, 16
+	h, err := simhub.New(o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -73,8 +81,10 @@ func orchestrate(b *testing.B, h *simhub.Hub, id, name string, n int) {
 }
 
 // Orchestrations of five parallel activities that do nothing, twenty in flight.
-func BenchmarkFanOf5(b *testing.B) {
-	h := serving(b)
+func BenchmarkFanOf5(b *testing.B) { fans(b, serving(b)) }
+
+func fans(b *testing.B, h *simhub.Hub) {
+	b.Helper()
 	var next atomic.Int64
 	var clients sync.WaitGroup
 	before := processorTime(b)
@@ -163,4 +173,36 @@ func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
 	if err := h.Provider.EnqueueForOrchestrator(b.Context(), ms...); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// The same with what telemetry adds, against BenchmarkFanOf5: what is logged, and in how many bytes.
+func BenchmarkFanOf5Observed(b *testing.B) {
+	passes := perdure.Interceptor{
+		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+			next(ctx)
+		},
+		Activity: func(ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+			next(ctx)
+		},
+	}
+	for name, o := range map[string]simhub.Options{
+		"interceptors": {Interceptors: []perdure.Interceptor{passes}},
+		"metrics":      {Metrics: dispatch.MetricsByHub},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var logged counter
+			o.Logger = slog.New(slog.NewJSONHandler(&logged, nil))
+			h := servingWith(b, o)
+			fans(b, h)
+			b.ReportMetric(float64(logged.Load())/float64(b.N), "log-B/op")
+		})
+	}
+}
+
+// counter counts what is written to it.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.Add(int64(len(p)))
+	return len(p), nil
 }

@@ -2,7 +2,6 @@ package simhub
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -19,40 +18,59 @@ type recordHandler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
 
-func (h *Hub) dispatchOptions() dispatch.Options {
-	return dispatch.Options{
-		Registry: h.options.Registry, Provider: h.Provider, BuildID: "test", Logger: h.options.Logger,
-		CacheBytes: h.options.CacheBytes, TurnLimit: h.options.TurnLimit, ExactRetries: !h.options.Jitter, MaxAttempts: h.options.MaxAttempts, Retention: h.options.Retention, SendAnewAfter: h.options.SendAnewAfter,
-		LockAfter: h.options.LockAfter, LockTimeout: h.options.LockTimeout, LockRenewalBuffer: h.options.LockRenewalBuffer,
-		CancelPollInterval: h.options.CancelPollInterval, CancellationGracePeriod: h.options.CancellationGracePeriod,
+func (h *Hub) mapFunctions(where dynamo.Hub) error {
+	o := &h.options
+	for range o.Environments {
+		made, err := dispatch.NewOrchestrator(o.Registry, h.Provider, &dispatch.OrchestratorOptions{
+			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnLimit: o.TurnLimit, ExactRetries: !o.Jitter, MaxAttempts: o.MaxAttempts,
+			Retention: o.Retention, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics,
+		})
+		if err != nil {
+			return err
+		}
+		h.Orchestrators = append(h.Orchestrators, made)
 	}
-}
-
-func (h *Hub) mapFunctions(where dynamo.Hub) {
-	for range h.options.Environments {
-		h.Orchestrators = append(h.Orchestrators, dispatch.NewOrchestrator(h.dispatchOptions()))
+	var err error
+	if h.Timekeeper, err = dispatch.NewTimekeeper(h.Provider, &dispatch.TimekeeperOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
+		return err
 	}
-	h.Timekeeper = dispatch.NewTimekeeper(h.dispatchOptions())
 	h.join(where.InboxURL, h.inTurn())
 	for _, name := range h.workQueues() {
-		opts := h.dispatchOptions()
-		opts.Queue = name
-		h.join(where.WorkQueues[name], always(h.worker(opts)))
+		w, err := h.worker(name)
+		if err != nil {
+			return err
+		}
+		h.join(where.WorkQueues[name], always(w))
 	}
 	h.join(where.TimersURL, always(h.Timekeeper))
+	return nil
 }
 
+// hubName is the name of every hub.
+const hubName = "test"
+
+// buildID is that of all functions where a hub names none.
+const buildID = "test"
+
 // worker is a queue's; with a schedule its activities park.
-func (h *Hub) worker(opts dispatch.Options) recordHandler {
+func (h *Hub) worker(queue string) (recordHandler, error) {
+	o, r := &h.options, h.options.Registry
 	if h.Scheduler != nil {
-		opts.Registry = stepped(opts.Registry, h.options.Begins)
+		r = stepped(r, o.Begins)
 	}
-	w := dispatch.NewWorker(opts)
-	h.Workers[opts.Queue] = w
+	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
+		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxAttempts: o.MaxAttempts, SendAnewAfter: o.SendAnewAfter,
+		LockAfter: o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
+		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Workers[queue] = w
 	if h.Scheduler != nil {
-		return apart{w}
+		return apart{w}, nil
 	}
-	return w
+	return w, nil
 }
 
 func always(r recordHandler) func() recordHandler { return func() recordHandler { return r } }
@@ -115,11 +133,7 @@ func Records(ms []sqstypes.Message) []provider.Record {
 	rs := make([]provider.Record, len(ms))
 	for i := range ms {
 		m := &ms[i]
-		count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
-		rs[i] = provider.Record{
-			ID: *m.MessageId, Lock: *m.ReceiptHandle, Body: *m.Body, ReceiveCount: count,
-			Group: m.Attributes["MessageGroupId"], Sequence: m.Attributes["SequenceNumber"],
-		}
+		rs[i] = provider.RecordOf(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
 	}
 	return rs
 }

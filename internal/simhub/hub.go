@@ -1,13 +1,20 @@
 package simhub
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -22,21 +29,25 @@ type Options struct {
 	Concurrency int
 	// BatchSize is that of every mapping; default 10. With 1 nothing runs side by side within an invocation.
 	BatchSize int
-	// CacheBytes is as in dispatch.Options.
+	// CacheBytes is as in the options of package dispatch.
 	CacheBytes int
-	// TurnLimit is as in dispatch.Options.
+	// TurnLimit is as in the options of package dispatch.
 	TurnLimit time.Duration
 	// Reports is that workers tell the hub that they are there, as the functions do: a call when they start, and one every five minutes in which they
 	// are at work.
 	Reports bool
 	// Jitter leaves retry policies theirs; without it, retries are exact.
 	Jitter bool
-	// Retention is as in dispatch.Options.
+	// Retention is as in the options of package dispatch.
 	Retention time.Duration
-	// MaxAttempts and SendAnewAfter are as in dispatch.Options.
+	// MaxAttempts and SendAnewAfter are as in the options of package dispatch.
 	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
+	// Metrics is as in the options of package dispatch; the hub is called "test" in them.
+	Metrics dispatch.Metrics
+	// Interceptors are those of all functions.
+	Interceptors []perdure.Interceptor
 	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
 	Begins func(ctx context.Context)
 	// Schedule, if there is one, decides on the order of all that happens.
@@ -50,12 +61,20 @@ type Options struct {
 	Logger *slog.Logger
 	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
 	InboxVisibility, WorkVisibility time.Duration
-	// LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval and CancellationGracePeriod are as in dispatch.Options.
+	// LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval and CancellationGracePeriod are as in the options of package dispatch.
 	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
 	// MaxReceiveCount is how often a queue delivers a message before it moves it to its dead letters. Default 100, as in the stack.
 	MaxReceiveCount int
 	// InvocationLimit is the timeout of every function: the deadline of its invocations' contexts. Default: none.
 	InvocationLimit time.Duration
+	// On is an earlier hub, closed by now, whose cloud and table this one takes over, and its queues unless NewQueues begins the
+	// names of others. Its functions run no more. Intercept, Schedule and Ordered are then those of the earlier hub.
+	On        *Hub
+	NewQueues string
+	// SameGroup: new queues beside the schedule group of the earlier hub, as those of a stack that is deployed anew.
+	SameGroup bool
+	// BuildID is that of all functions. Default: "test".
+	BuildID string
 	// Timers is how long timers are held, as in dynamo.Hub. Default: dynamo.TimersSchedules, as in the stack.
 	Timers string
 }
@@ -76,6 +95,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxReceiveCount == 0 {
 		o.MaxReceiveCount = 100
 	}
+	o.BuildID = cmp.Or(o.BuildID, buildID)
 	if o.Timers == "" {
 		o.Timers = dynamo.TimersSchedules
 	}
@@ -97,6 +117,8 @@ type Hub struct {
 	Order *Order
 
 	options Options
+	added   []string                 // work queues, by AddQueue
+	retired []*dispatch.Orchestrator // of builds before this one
 	holders holders
 	life    context.Context //nolint:containedctx // what all invocations end with, at Close
 	end     context.CancelFunc
@@ -116,30 +138,55 @@ func New(o Options) (*Hub, error) {
 		h.Order = newOrder()
 		intercept = h.Order.interceptor(intercept)
 	}
-	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(intercept))
-	if h.Scheduler != nil {
-		h.Scheduler.cloud = h.Cloud
-	}
-	where := h.createQueues()
+	where := h.build(intercept)
 	var err error
 	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}
 	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger))
 	if err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
 	}
-	h.mapFunctions(where)
-	if err := h.Orchestrators[0].Announce(h.life); err != nil {
+	if err := h.mapFunctions(where); err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
 	}
-	for _, w := range h.Workers {
-		if o.Reports {
-			if err := w.Announce(h.life); err != nil {
-				return nil, fmt.Errorf("simhub: %w", err)
-			}
+	if o.On == nil {
+		if err := h.putKey(where.Table); err != nil {
+			return nil, err
 		}
+	}
+	if err := h.announce(h.life); err != nil {
+		return nil, err
 	}
 	h.Cloud.ResetCounts()
 	return h, nil
+}
+
+// build makes the cloud and the queues, or takes over those of an earlier hub.
+func (h *Hub) build(intercept simaws.Interceptor) dynamo.Hub {
+	if on := h.options.On; on != nil {
+		h.Cloud = on.Cloud
+		h.Cloud.Unmap()
+		if h.options.NewQueues == "" {
+			return on.Provider.Hub()
+		}
+		return h.createQueues()
+	}
+	h.Cloud = simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(intercept))
+	if h.Scheduler != nil {
+		h.Scheduler.cloud = h.Cloud
+	}
+	return h.createQueues()
+}
+
+// putKey puts the key of tokens into the table that the hub would make by chance: a seed is one order, down to what messages hold.
+func (h *Hub) putKey(table string) error {
+	it := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: "key#0000000001"},
+		"secret": &types.AttributeValueMemberS{Value: base64.StdEncoding.EncodeToString(make([]byte, 32))},
+	}
+	if _, err := h.Cloud.Table.PutItem(h.life, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	return nil
 }
 
 // Close ends the context of all invocations and unwinds the warm orchestrations.
@@ -151,7 +198,7 @@ func (h *Hub) Close() {
 	if h.Order != nil {
 		h.Order.end()
 	}
-	for _, o := range h.Orchestrators {
+	for _, o := range slices.Concat(h.retired, h.Orchestrators) {
 		o.Close()
 	}
 }
@@ -169,37 +216,49 @@ func table() simaws.TableConfig {
 }
 
 func (h *Hub) createQueues() dynamo.Hub {
-	where := dynamo.Hub{Name: "test", Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
-	create := func(name, suffix string, visibility time.Duration) string {
-		where.DeadLetters[name] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
-		return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
-			VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
-		})
-	}
-	where.InboxURL = create(provider.QueueInbox, ".fifo", h.options.InboxVisibility)
-	where.TimersURL = create(provider.QueueTimers, "", time.Minute)
+	where := dynamo.Hub{Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where.InboxURL = h.createQueue(&where, provider.QueueInbox, ".fifo", h.options.InboxVisibility)
+	where.TimersURL = h.createQueue(&where, provider.QueueTimers, "", time.Minute)
 	for _, name := range h.workQueues() {
-		where.WorkQueues[name] = create(name, "", h.options.WorkVisibility)
+		where.WorkQueues[name] = h.createQueue(&where, name, "", h.options.WorkVisibility)
 	}
 	h.addScheduling(&where)
 	return where
 }
 
+// createQueue creates a queue with its dead letters.
+func (h *Hub) createQueue(where *dynamo.Hub, name, suffix string, visibility time.Duration) (url string) {
+	name, short := h.options.NewQueues+name, name
+	where.DeadLetters[short] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
+	return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
+		VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
+	})
+}
+
 // addScheduling is what timers need that a queue's delay cannot hold.
 func (h *Hub) addScheduling(where *dynamo.Hub) {
-	h.Cloud.Schedules.CreateGroup("perdure-" + where.Name)
+	group := h.options.NewQueues + "perdure-" + where.Name
+	if h.options.SameGroup {
+		group = h.options.On.Provider.Hub().ScheduleGroup
+	} else {
+		h.Cloud.Schedules.CreateGroup(group)
+	}
 	where.Timers = h.options.Timers
-	where.ScheduleGroup, where.ScheduleRoleARN = "perdure-"+where.Name, "arn:aws:iam::000000000000:role/schedules"
+	where.ScheduleGroup, where.ScheduleRoleARN = group, "arn:aws:iam::000000000000:role/schedules"
 	where.TimersARN = h.Cloud.Queues.ARN(where.TimersURL)
 	where.TimersDeadLettersARN = h.Cloud.Queues.ARN(where.DeadLetters[provider.QueueTimers])
 }
 
-// workQueues are those that the registered activities are on.
+// workQueues are those that the registered activities are on, and those that were added.
 func (h *Hub) workQueues() []string {
-	queues := []string{perdure.DefaultQueue}
-	seen := map[string]bool{perdure.DefaultQueue: true}
-	for _, name := range h.options.Registry.Names().Activities {
-		if a, ok := h.options.Registry.Activity(name); ok && !seen[a.Queue] {
+	queues := append([]string{perdure.DefaultQueue}, h.added...)
+	seen := map[string]bool{}
+	for _, name := range queues {
+		seen[name] = true
+	}
+	code := (*registry.Registry)(h.options.Registry)
+	for _, name := range code.Names().Activities {
+		if a, ok := code.Activity(name); ok && !seen[a.Queue] {
 			seen[a.Queue] = true
 			queues = append(queues, a.Queue)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -14,8 +15,9 @@ import (
 // called in between, just before the code.
 func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
 	s := perdure.NewRegistry()
-	for _, name := range r.Names().Activities {
-		a, _ := r.Activity(name)
+	code := (*registry.Registry)(r)
+	for _, name := range code.Names().Activities {
+		a, _ := code.Activity(name)
 		perdure.AddActivity(s, name, func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 			stepAt(ctx, "begins")
 			if begins != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Attributes of an activity's item. Each is there once it was left.
+// Attributes of an activity's item. Each one exists once it was written.
 const (
 	attrSeenAt   = "seenAt"
 	attrEndedAt  = "endedAt"
@@ -32,10 +32,10 @@ const (
 	attrRunOuts      = "runOuts"
 )
 
-// activitySK sorts as the ids do.
-func activitySK(activityID int64) string { return fmt.Sprintf(skActivities+"%010d", activityID) }
+// activitySK returns a sort key that sorts as the ids do.
+func activitySK(activityID int64) string { return numberedSK(skActivities, activityID) }
 
-// PutActivityRecords updates an item for each record, side by side.
+// PutActivityRecords updates one item for each record, concurrently.
 func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
 	puts := make([]func() error, len(records))
 	for i := range records {
@@ -50,8 +50,10 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 		return nil
 	}
 	in.ReturnValues = types.ReturnValueUpdatedOld
-	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
+	in.ExpressionAttributeNames["#ttl"] = attrTTL
+	in.ExpressionAttributeValues[":ttl"] = unix(p.now().Add(recordLife))
 	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #ttl = :ttl")
+
 	was, written, err := p.updateOld(ctx, in)
 	if written && was[attrTTL] == nil {
 		err = p.takeBack(ctx, executionID, r.ActivityID)
@@ -62,12 +64,12 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 	return nil
 }
 
-// recordLife is how long an activity's item outlasts its last write, should nobody delete it: longer than anybody asks. It is for what a
-// process that died could not take back.
+// recordLife is how long an activity's item lasts after its last write if no deletion removes it: longer than any
+// process asks for it. It removes what a process that died could not take back.
 const recordLife = 400 * 24 * time.Hour
 
-// updateOld makes an update, and returns the old values of what it sets. Nothing is written where its condition fails, since what is there
-// says more.
+// updateOld makes an update and returns the old values of what it sets. It writes nothing where the condition fails,
+// since what is stored is then more accurate.
 func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, written bool, err error) {
 	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
 		out, err := p.table.UpdateItem(ctx, in)
@@ -82,8 +84,9 @@ func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) 
 	return was, err == nil, err
 }
 
-// takeBack deletes the item of an activity that has just come to be, where its instance is deleted. A deletion marks the cancel record before it
-// looks for what it erases: either it finds the item, or whoever wrote the item finds the mark.
+// takeBack deletes the item of an activity that was just created, if its instance is deleted. A deletion marks the
+// cancel record before it looks for what it erases: so either the deletion finds the item, or the writer of the item
+// finds the mark.
 func (p *Provider) takeBack(ctx context.Context, executionID string, activityID int64) error {
 	seal, err := p.readSeal(ctx, executionID)
 	if err != nil || !seal.Of(activityID).Deleted {
@@ -92,7 +95,7 @@ func (p *Provider) takeBack(ctx context.Context, executionID string, activityID 
 	return p.remove(ctx, "", executionID, activitySK(activityID))
 }
 
-// activityUpdate sets what a record has, or is nil when that is nothing.
+// activityUpdate makes the update that sets a record's fields; nil when none is set.
 func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dynamodb.UpdateItemInput {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(r.ActivityID))},
@@ -103,9 +106,11 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 		if value == "" {
 			return
 		}
-		in.ExpressionAttributeNames["#"+name], in.ExpressionAttributeValues[":"+name] = name, str(value)
+		in.ExpressionAttributeNames["#"+name] = name
+		in.ExpressionAttributeValues[":"+name] = str(value)
 		sets = append(sets, "#"+name+" = :"+name)
 	}
+
 	set(attrSeenAt, formatSome(r.SeenAt))
 	set(attrEndedAt, formatSome(r.EndedAt))
 	set(attrEnd, string(r.End))
@@ -115,10 +120,13 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 	set(attrUnknownBuild, r.UnknownBuild)
 	set(attrBegunAt, formatSome(r.BegunAt))
 	if r.RunOutOf > 0 {
-		in.ExpressionAttributeNames["#"+attrRunOutOf], in.ExpressionAttributeNames["#"+attrRunOuts] = attrRunOutOf, attrRunOuts
-		in.ExpressionAttributeValues[":"+attrRunOutOf], in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.RunOutOf)), num(int64(r.RunOuts))
+		in.ExpressionAttributeNames["#"+attrRunOutOf] = attrRunOutOf
+		in.ExpressionAttributeNames["#"+attrRunOuts] = attrRunOuts
+		in.ExpressionAttributeValues[":"+attrRunOutOf] = num(int64(r.RunOutOf))
+		in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.RunOuts))
 		sets = append(sets, "#"+attrRunOutOf+" = :"+attrRunOutOf, "#"+attrRunOuts+" = :"+attrRunOuts)
 	}
+
 	if len(sets) == 0 {
 		return nil
 	}
@@ -132,7 +140,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 	return in
 }
 
-// formatSome is formatTime, but nothing of the zero time.
+// formatSome is formatTime, except that it returns an empty text for the zero time.
 func formatSome(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -175,6 +183,7 @@ func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
 	r.ActivityID = id
+
 	if details := getString(it, attrDetails); details != "" {
 		r.Details = json.RawMessage(details)
 	}

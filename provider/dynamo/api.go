@@ -8,8 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// tableAPI is what the provider asks of DynamoDB: six calls. *dynamodb.Client serves it, and internal/simaws in tests.
-type tableAPI interface {
+// TableAPI is the part of DynamoDB that a Provider calls. *dynamodb.Client implements it, and so does a stand-in for
+// tests. It must be safe for concurrent use. Its errors must be those of the SDK: the provider recognises failed
+// conditions, conflicts and throttling by errors.As.
+type TableAPI interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -18,23 +20,21 @@ type tableAPI interface {
 	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// queueAPI is what the provider asks of SQS. *sqs.Client serves it, and internal/simaws in tests.
-type queueAPI interface {
-	fetchAPI
-
+// QueueAPI is the part of SQS that a Provider calls. *sqs.Client implements it, and so does a stand-in for tests. It
+// must be safe for concurrent use.
+type QueueAPI interface {
 	SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 	ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
-}
-
-// fetchAPI is what a process that polls asks besides.
-type fetchAPI interface {
+	// ReceiveMessage is called only by processes that poll.
 	ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	// GetQueueAttributes is called by processes that poll, and by the watch.
 	GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
-// scheduleAPI is what the provider asks of EventBridge Scheduler. *scheduler.Client serves it, and internal/simaws in tests.
-type scheduleAPI interface {
+// ScheduleAPI is the part of EventBridge Scheduler that a Provider calls, where timers are held with schedules.
+// *scheduler.Client implements it, and so does a stand-in for tests. It must be safe for concurrent use.
+type ScheduleAPI interface {
 	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
 	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 }

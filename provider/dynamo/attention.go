@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attentionQuery reads the index by attention, of one kind: the longest unchanged first.
+// attentionQuery reads the index by attention for one kind, the longest unchanged first.
 func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
@@ -21,13 +21,13 @@ func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
 	}
 }
 
-// place is where a walk through the index by attention has come to.
+// place is a position in the index by attention, up to which it was read.
 type place struct {
 	Updated string `json:"updated,omitempty"`
 	Key     string `json:"key,omitempty"` // pk of the instance
 }
 
-// after is the key of the index to start behind; nil for the beginning.
+// after returns the key of the index to start behind; nil for the beginning.
 func (a place) after(kind string) item {
 	if a.Key == "" {
 		return nil
@@ -39,11 +39,12 @@ func placeOf(it item) place {
 	return place{Updated: getString(it, attrUpdated), Key: getString(it, attrPK)}
 }
 
-// instancesAtOnce is how many instances the watch, or a list, reads or writes side by side: each is in a partition of its own, and after an hour without a renewer there may be a million.
+// instancesAtOnce is how many instances the watch, or a list, reads or writes concurrently: each is in a partition of
+// its own, and after an hour without a renewer there may be a million.
 const instancesAtOnce = 64
 
-// getAll reads the instances that an index has named, strongly consistent: it holds their keys alone, and may be behind. Those that are
-// there no more are left out.
+// getAll reads the instances that an index has named, strongly consistent, since the index holds only their keys and
+// may be behind. Instances that no longer exist are left out.
 func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs []error) {
 	var mu sync.Mutex
 	found := make([]item, len(named))
@@ -60,6 +61,7 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 			return nil
 		}
 	}
+
 	_ = atOnce(instancesAtOnce, reads)
 	for _, it := range found {
 		if len(it) > 0 {
@@ -69,7 +71,7 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 	return items, errs
 }
 
-// readAll reads the instances that an index has named and that have the status which it named them for.
+// readAll reads the instances that an index has named, and returns those that have the status for which it named them.
 func (p *Provider) readAll(ctx context.Context, named []item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
 	items, errs := p.getAll(ctx, named)
 	for _, it := range items {
@@ -110,38 +112,10 @@ const (
 	deletingAtOnce = 16 // each may take long
 )
 
-// blockedRound is how long a round through the blocked instances lasts at least, for the same build: twice as long each time, up to an hour. Who was
-// woken needs time for its turn, and must not be sent a message at each look meanwhile.
-const (
-	blockedRound   = 10 * time.Minute
-	longestRound   = time.Hour
-	roundsToDouble = 3
-)
-
-// blockedMark is how far the watch has come with the blocked instances.
-type blockedMark struct {
-	Build string    `json:"build"` // that they are woken for
-	Round int       `json:"round"` // how often they were, before this round
-	Next  time.Time `json:"next"`  // when the next round begins
-	At    place     `json:"at"`
-}
-
-// round is the mark for a look: this round's, or the first of a new round.
-func (m blockedMark) round(build string, now time.Time) blockedMark {
-	switch {
-	case m.Build != build || m.Next.IsZero() || m.Next.After(now.Add(longestRound+aheadBy)): // by a clock that was wrong
-		return blockedMark{Build: build, Next: now.Add(blockedRound)}
-	case now.Before(m.Next):
-		return m
-	default:
-		n := m.Round + 1
-		return blockedMark{Build: build, Round: n, Next: now.Add(min(blockedRound<<min(n, roundsToDouble), longestRound))}
-	}
-}
-
-// BlockedInstances goes through the index by attention, from where it stopped. It notes how far it has come before each step, so that an
-// instance that nobody can deal with holds nobody up: it comes again in the next round. A build that was just deployed reports when it
-// first runs a turn, which may never come where everything is blocked: so the orchestrator is asked to.
+// BlockedInstances goes through the index by attention, from where it stopped. It stores its position before each step,
+// so that an instance which cannot be dealt with does not hold up the others: it is found again in the next round. A
+// build that was just deployed reports when it first runs a turn, which may never happen where everything is blocked, and
+// one that is deployed again may have warm environments alone; the orchestrator is therefore asked for a report.
 func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		some, err := p.anyBlocked(ctx)
@@ -152,10 +126,12 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 		if !some {
 			return
 		}
-		last, err := p.builds.last(ctx, p)
+
+		last, err := p.builds.latestBuild(ctx, p)
 		var mark blockedMark
 		if err == nil {
 			err = p.readMark(ctx, dutyBlocked, &mark)
+			mark.stored = true
 		}
 		if err != nil {
 			yield(nil, err)
@@ -165,7 +141,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 	}
 }
 
-// anyBlocked looks whether any instance is blocked, and asks for a report if so.
+// anyBlocked reports whether any instance is blocked, and asks for a report of builds if so.
 func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
 	in := p.attentionQuery(attentionBlocked)
 	in.Limit = aws.Int32(1)
@@ -178,23 +154,26 @@ func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
 
 func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func([]provider.Instance, error) bool) {
 	in := p.attentionQuery(attentionBlocked)
-	in.Limit, in.ExclusiveStartKey = aws.Int32(blockedAtOnce), mark.At.after(attentionBlocked)
+	in.Limit = aws.Int32(blockedAtOnce)
+	in.ExclusiveStartKey = mark.At.after(attentionBlocked)
+
 	for {
 		page, err := p.queryPage(ctx, "", in)
-		if err == nil && len(page) > 0 {
-			mark.At = placeOf(page[len(page)-1])
-			err = p.putMark(ctx, dutyBlocked, mark)
+		if err == nil {
+			err = p.passed(ctx, &mark, page, in.ExclusiveStartKey == nil)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+
 		var elsewhere []item
 		for _, it := range page {
 			if getString(it, attrBlockedBy) != mark.Build {
 				elsewhere = append(elsewhere, it)
 			}
 		}
+
 		found, errs := p.readAll(ctx, elsewhere, provider.StatusBlocked)
 		if !handOut(found, errs, yield) || in.ExclusiveStartKey == nil || ctx.Err() != nil {
 			return
@@ -202,12 +181,25 @@ func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func
 	}
 }
 
-// deletingFor is how long a deletion may make no progress before the watch goes on with it.
+// passed stores that the round has come past a page, where it has, and what else is new of the mark.
+func (p *Provider) passed(ctx context.Context, mark *blockedMark, page []item, through bool) error {
+	if len(page) == 0 && mark.stored && (mark.Through || !through) {
+		return nil
+	}
+	if len(page) > 0 {
+		mark.At = placeOf(page[len(page)-1])
+	}
+	mark.Through, mark.stored = mark.Through || through, true
+	return p.putMark(ctx, dutyBlocked, *mark)
+}
+
+// deletingFor is how long a deletion may make no progress before the watch continues it.
 const deletingFor = 2 * time.Minute
 
-// DeletingInstances goes through the index of what needs attention, all of it, beginning where the last look stopped; and then reads each
-// instance: the index may not have heard yet that a deletion is finished, and that the id has another life. It notes how far it has come before
-// each step, so that a deletion that cannot be finished, or takes its process down, holds up no other.
+// DeletingInstances goes through the whole index by attention, beginning where the last look stopped, and reads each
+// instance: the index may not show yet that a deletion is finished, and that the id has another life. It stores its
+// position before each step, so that a deletion which cannot be finished, or which kills its process, does not hold up
+// the others.
 func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		before := formatTime(p.now().Add(-deletingFor))
@@ -230,7 +222,9 @@ func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield f
 	in := p.attentionQuery(attentionDeleting)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
 	in.ExpressionAttributeValues[":before"] = str(upTo.Updated)
-	in.Limit, in.ExclusiveStartKey = aws.Int32(deletingAtOnce), behind.after(attentionDeleting)
+	in.Limit = aws.Int32(deletingAtOnce)
+	in.ExclusiveStartKey = behind.after(attentionDeleting)
+
 	for {
 		page, err := p.queryPage(ctx, "", in)
 		if err == nil && len(page) > 0 {
@@ -240,6 +234,7 @@ func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield f
 			yield(nil, err)
 			return false
 		}
+
 		found, errs := p.readAll(ctx, page, provider.StatusDeleting)
 		if !handOut(found, errs, yield) || ctx.Err() != nil {
 			return false

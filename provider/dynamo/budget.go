@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// repeatsInVain is how many calls an operation of many may repeat more than have succeeded. With the sixteen that a list makes at once, a table that
-// throttles everything is asked twenty times.
+// repeatsInVain is how many more calls an operation of many calls may repeat than have succeeded. With the sixteen
+// concurrent calls of a list, a table that throttles everything receives twenty calls.
 const repeatsInVain = 4
 
-// budget bounds what an operation repeats that makes calls side by side: each of them would else be made again for itself, at the
-// very moment at which the table has too much to do. A nil budget bounds nothing.
+// budget bounds the repetitions of an operation that makes concurrent calls: otherwise each call would be repeated on
+// its own, at the very moment at which the table is overloaded. A nil budget bounds nothing.
 type budget struct {
 	mu   sync.Mutex
 	left int
-	why  error // what the last call failed with that could not be repeated
+	why  error // the error of the last call that could not be repeated
 }
 
 type budgetKey struct{}
@@ -35,7 +35,7 @@ func budgetOf(ctx context.Context) *budget {
 	return b
 }
 
-// spent is why the operation has failed, and makes no more calls.
+// spent returns why the operation has failed and makes no more calls; nil while it may make some.
 func (b *budget) spent() error {
 	if b == nil {
 		return nil
@@ -48,7 +48,7 @@ func (b *budget) spent() error {
 	return fmt.Errorf("no call was made any more, after others had failed: %w", b.why)
 }
 
-// earn notes that a call has succeeded.
+// earn records that a call has succeeded.
 func (b *budget) earn() {
 	if b == nil {
 		return
@@ -58,7 +58,7 @@ func (b *budget) earn() {
 	b.left++
 }
 
-// spend reports whether a call that has failed may be made again.
+// spend reports whether a failed call may be made again.
 func (b *budget) spend(err error) bool {
 	if b == nil {
 		return true
@@ -73,8 +73,9 @@ func (b *budget) spend(err error) bool {
 	return true
 }
 
-// askOnce takes from the SDK's clients their own retries: what is worth repeating is repeated in one place (call).
-func askOnce(c Clients) Clients {
+// withoutRetries switches off the retries of the SDK's clients: what is worth repeating is repeated in one place
+// (call).
+func withoutRetries(c Clients) Clients {
 	if table, ok := c.Table.(*dynamodb.Client); ok {
 		c.Table = dynamodb.New(table.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	}

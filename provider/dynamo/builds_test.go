@@ -15,7 +15,7 @@ import (
 
 // fakeBuilds is a table with builds in it and nothing else.
 type fakeBuilds struct {
-	tableAPI
+	TableAPI
 
 	docs  []string
 	reads int

@@ -9,22 +9,24 @@ import (
 )
 
 const (
-	// callerTime is how long the one call may hold up another: who called is worth a moment, and no more.
+	// callerTime is how long the call to STS may delay another call: the caller's identity is worth a moment, and no
+	// more.
 	callerTime = 2 * time.Second
-	// callerAgain is after how long it is tried again that has failed.
+	// callerAgain is the time after which a failed call is tried again.
 	callerAgain = 10 * time.Minute
 )
 
-// caller finds whose credentials a process has, once.
+// caller finds, once, whose credentials a process has.
 type caller struct {
-	ask   func(ctx context.Context) (string, error) // nil: nobody is to be asked
-	turn  chan struct{}                             // who has its one place may look at the rest
+	ask   func(ctx context.Context) (string, error) // nil: there is no service to ask
+	turn  chan struct{}                             // a lock of one place for the other fields
 	name  string
-	again time.Time // not before then
+	again time.Time // no call before then
 }
 
-// Caller is the ARN of the identity whose credentials the provider calls with, of one that Open has made: STS is asked once, which needs no right
-// and is given two seconds. Empty where it is not known; that fails nothing.
+// Caller returns the ARN of the identity whose credentials the provider calls with, for a provider that Open has made.
+// It calls STS once, which needs no permission and is given two seconds. It returns an empty text where the identity is
+// not known; no call fails for that.
 func (p *Provider) Caller(ctx context.Context) string {
 	c := &p.caller
 	if c.ask == nil {
@@ -36,9 +38,11 @@ func (p *Provider) Caller(ctx context.Context) string {
 	case <-ctx.Done():
 		return ""
 	}
+
 	if c.name != "" || p.now().Before(c.again) {
 		return c.name
 	}
+
 	limited, stop := context.WithTimeout(ctx, callerTime)
 	defer stop()
 	name, err := c.ask(limited)
@@ -50,7 +54,7 @@ func (p *Provider) Caller(ctx context.Context) string {
 	return name
 }
 
-// askSTS asks whose credentials a configuration has.
+// askSTS returns a function that asks STS whose credentials a configuration has.
 func askSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })

@@ -25,7 +25,7 @@ func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provide
 	return p
 }
 
-// A thousand starts side by side cost one call of STS.
+// A thousand concurrent starts cost one call of STS.
 func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestWhoseCredentialsTheseAreIsAskedOnce(t *testing.T) {
 	})
 }
 
-// That STS does not answer holds up one call for two seconds, and fails none; it is tried again after a while.
+// An STS that does not answer delays one call by two seconds, and fails none; it is tried again after a while.
 func TestThatNobodyKnowsWhoseCredentialsTheseAreFailsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,28 +12,32 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attrCancels holds decisions, of an item that is readable.
+// attrCancels holds the decisions of an item in which they are readable.
 const attrCancels = "cancels"
 
-// attrAfter, of a block, is the segment that completed the block before.
+// attrAfter is, in a block, the segment that completed the previous block, and in a turn's decisions, the segment of
+// the last turn before it that decided any. No decision was made between that segment and those of the item. Items of
+// the first builds that wrote any lack it.
 const attrAfter = "after"
 
-// sealLimit: up to here c is readable; above, it lies in parts c#<n>, as records of the release before do.
+// sealLimit is the largest size up to which the item c is readable; above it, c is stored in parts c#<n>, as the
+// records of the previous release are.
 const sealLimit = 2 << 10
 
-// decidedLimit: up to here what a turn has decided is readable, in an item of one write unit.
+// decidedLimit is the largest size up to which a turn's decisions are readable, in an item of one write unit.
 const decidedLimit = 900
 
-// Limits of what a turn cancels: it is read before each activity, so its messages share what they may take. Later ones lose all but the
-// mark that says so; history has them. A block that takes more than its limit is not written: who reads takes what it is made of.
+// Limits of what a turn cancels. The record is read before each activity, so its messages share a limit: beyond it,
+// messages are cut to the mark that shows the cut; history has them whole. A block that exceeds its limit is not
+// written: readers take the turns it is made of.
 const (
 	recordLimit         = 768 << 10 // compressed, beside turnLimit and a block in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
-	recordMessageKept   = 32 // no longer than the mark
+	recordMessageKept   = 32 // no longer than the mark of a cut
 	blockLimit          = 64 << 10
 )
 
-// cancelEntry is a decision as it is stored: of scattered ids, the bitmap is smaller than the ranges.
+// cancelEntry is a decision as it is stored. For scattered ids the bitmap is smaller than the ranges.
 type cancelEntry struct {
 	IDs     []history.Range `json:"ids,omitempty"`
 	First   int64           `json:"first,omitempty"`
@@ -44,23 +48,28 @@ type cancelEntry struct {
 	At      time.Time       `json:"at"`
 }
 
-// encodeDecided makes the items of what a turn cancels, and of the block that it completes: none for a turn that cancels nothing. They are
-// new, whatever was decided before: so they cost what is in them, and nothing that stands can be lost.
+// encodeDecided makes the items of what a turn cancels, and of the block that it completes: none for a turn that
+// cancels nothing. The items are new, whatever was decided before, so they cost only their own content, and no earlier
+// decision can be lost.
 func encodeDecided(t *provider.Turn) ([]item, error) {
 	sequence := t.Head.Segment + 1
 	items, err := encodePart(t.Head.ExecutionID, decidedSK(sequence), t.Cancels)
+	if err == nil && len(items) > 0 && t.CancelsAfter != nil {
+		items[0][attrAfter] = num(*t.CancelsAfter)
+	}
 	if err != nil || t.CancelBlock == nil {
 		return items, err
 	}
+
 	block, err := encodePart(t.Head.ExecutionID, blockSK(sequence), t.CancelBlock.Cancels)
 	if err != nil || len(block) != 1 || sizeOfCancels(block[0]) > blockLimit {
-		return items, nil //nolint:nilerr // nothing depends on it
+		return items, nil //nolint:nilerr // nothing depends on the block
 	}
 	block[0][attrAfter] = num(t.CancelBlock.After)
 	return append(items, block[0]), nil
 }
 
-// sizeOfCancels is what the decisions in an item take.
+// sizeOfCancels returns the size of the decisions in an item.
 func sizeOfCancels(it item) int {
 	if b, ok := it[attrZstd].(*types.AttributeValueMemberB); ok {
 		return len(b.Value)
@@ -68,11 +77,12 @@ func sizeOfCancels(it item) int {
 	return len(getString(it, attrCancels))
 }
 
-// decidedSK and blockSK sort as the segments do.
-func decidedSK(sequence int64) string { return fmt.Sprintf(skDecided+"%010d", sequence) }
-func blockSK(sequence int64) string   { return fmt.Sprintf(skBlocks+"%010d", sequence) }
+// decidedSK and blockSK return sort keys that sort as the segments do.
+func decidedSK(sequence int64) string { return numberedSK(skDecided, sequence) }
+func blockSK(sequence int64) string   { return numberedSK(skBlocks, sequence) }
 
-// encodePart makes an item of decisions, or, where they take more, several: their keys sort behind the first's, before any other's.
+// encodePart makes one item of decisions, or several where they are large. The keys of further items sort behind the
+// first one's and before any other key.
 func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
@@ -104,7 +114,8 @@ func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error
 	return items, nil
 }
 
-// allFrom are decisions from the first on that is open, if they are fewer: it is about all there are.
+// allFrom returns the decisions from the first open one on, if there are others before it: the open one covers all
+// activities.
 func allFrom(cancels provider.Cancels) provider.Cancels {
 	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.Open }); i > 0 {
 		return cancels[i:]
@@ -164,7 +175,7 @@ func encodeSeal(executionID string, cancels provider.Cancels) ([]item, error) {
 
 func sealPartSK(n int) string { return fmt.Sprintf("%s#%03d", skCancels, n) }
 
-// Bytes that a range and a bit take, about, where they are stored.
+// The approximate number of bytes that a range takes where it is stored, and of bits to a byte.
 const (
 	rangeBytes = 12
 	bitsAByte  = 6 // in base64
@@ -182,7 +193,10 @@ func cancelEntryOf(c *provider.ActivityCancel) cancelEntry {
 	if int64(len(c.IDs))*rangeBytes <= (last-first)/bitsAByte {
 		return e
 	}
-	e.IDs, e.First, e.Bitmap = nil, first, make([]byte, (last-first)/8+1)
+
+	e.IDs = nil
+	e.First = first
+	e.Bitmap = make([]byte, (last-first)/8+1)
 	for _, r := range c.IDs {
 		for id := r.First; id <= r.Last; id++ {
 			e.Bitmap[(id-first)/8] |= 1 << ((id - first) % 8)

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// bench is a provider, and an instance whose turns a test commits.
+// bench is a provider with an instance whose turns a test commits.
 type bench struct {
 	t     *testing.T
 	cloud *simaws.Cloud
@@ -30,9 +30,12 @@ type bench struct {
 	id    int64
 	block provider.CancelBlock
 	now   time.Time
+	// unchained makes turns leave out the last turn before them that cancelled any, as in those of the first builds
+	// that wrote what turns decide.
+	unchained bool
 }
 
-// blinkers change what queries see.
+// blinkers change what queries return.
 type blinkers struct {
 	*simaws.Table
 
@@ -65,11 +68,14 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 	return b
 }
 
-// turn is the next one, which cancels an activity for a reason; none for the id 0.
+// turn returns the next turn, which cancels an activity for a reason; it cancels none for the id 0.
 func (b *bench) turn(id int64, reason string) *provider.Turn {
 	t := &provider.Turn{InstanceID: "a", Head: b.head, Events: []history.Event{{ID: b.id + 1, Kind: history.TurnStarted, Time: b.now, Version: "1"}}}
 	if id > 0 {
 		t.Cancels = provider.Cancels{{IDs: []history.Range{{First: id, Last: id}}, Reason: reason, At: b.now}}
+		if last := b.block.Last; !b.unchained {
+			t.CancelsAfter = &last
+		}
 	}
 	_, t.CancelBlock = b.block.Add(t.Head.Segment+1, t.Cancels)
 	return t
@@ -84,7 +90,7 @@ func (b *bench) commit(t *provider.Turn) {
 	b.head, b.id = t.After(), b.id+int64(len(t.Events))
 }
 
-// put writes an item of the execution as it is.
+// put writes an item of the execution unchanged.
 func (b *bench) put(it map[string]types.AttributeValue) {
 	b.t.Helper()
 	it["pk"] = &types.AttributeValueMemberS{Value: "x#" + b.head.ExecutionID}
@@ -93,7 +99,8 @@ func (b *bench) put(it map[string]types.AttributeValue) {
 	}
 }
 
-// wantReasons wants activities 1, 2, … cancelled for these reasons, whoever reads from a segment.
+// wantReasons checks that activities 1, 2, … are cancelled for these reasons, from whichever segment the record is
+// read.
 func (b *bench) wantReasons(from int64, want ...string) provider.Cancels {
 	b.t.Helper()
 	c, _, err := b.p.ReadCancels(b.t.Context(), b.head.ExecutionID, from)
@@ -108,7 +115,7 @@ func (b *bench) wantReasons(from int64, want ...string) provider.Cancels {
 	return c
 }
 
-// old is a record as the release before writes it: whole, with each turn that cancels.
+// old is a record as the previous release writes it: whole, with each turn that cancels.
 func old(reasons ...string) string {
 	var entries []map[string]any
 	for i, reason := range reasons {
@@ -132,7 +139,8 @@ func sortKey(it map[string]types.AttributeValue) string {
 	return ""
 }
 
-// A deployment half way, or a rollback: turns of the release before write c whole, from history, between turns of this one.
+// A deployment half way, or a rollback: turns of the previous release write c whole, from history, between turns of
+// this one.
 func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -149,14 +157,14 @@ func TestRecordsOfTheReleaseBeforeAreReadWithThoseOfThisOne(t *testing.T) {
 	b.wantReasons(0, "first", "second", "third", "fourth", "")
 	b.wantReasons(5, "first", "second", "third", "fourth", "")
 
-	// The release before deletes: it knows of c alone.
+	// The previous release deletes: it only knows c.
 	b.put(mark(strings.TrimSuffix(old("first", "second", "third"), "]") + `,{"open":true,"reason":"instance_deleted","at":"2026-11-22T12:00:00Z"}]`))
 	if c := b.wantReasons(0, "first", "second", "third", "fourth", "instance_deleted"); !c.Of(4).Deleted || !c.Of(99).Deleted {
 		t.Errorf("nobody is told that the instance is deleted: %+v", c)
 	}
 }
 
-// A large record of the release before lies in parts.
+// A large record of the previous release is stored in parts.
 func TestALargeRecordOfTheReleaseBeforeIsRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -185,61 +193,122 @@ func TestALargeRecordOfTheReleaseBeforeIsRead(t *testing.T) {
 	}
 }
 
-// Interleaving: of the transaction of one turn a query sees nothing yet, for a moment, and that of the next turn already. Whoever reads on
-// sees the first one later.
-func TestWhatIsSeenLateIsReadAllTheSame(t *testing.T) {
-	t.Parallel()
+// hiding is a bench whose queries do not return the item of a key, while one is set.
+func hiding(t *testing.T) (b *bench, hide func(sk string)) {
+	t.Helper()
 	hidden := ""
-	b := newBench(t, func(out *dynamodb.QueryOutput) {
+	b = newBench(t, func(out *dynamodb.QueryOutput) {
 		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == hidden })
+	})
+	return b, func(sk string) { hidden = sk }
+}
+
+// Interleaving: a query does not see the transaction of one turn yet, and already sees those of the next ones, however
+// many there are, however long that lasts, and whatever the clocks of the turns and of the reader show. A reader that
+// goes on receives the decision once it is visible, and then goes on behind it.
+func TestADecisionThatIsSeenLateIsHeardHoweverLateThatIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ known, behind int64 }{{0, 1}, {1, 1}, {20, 1}, {3, 9}, {1, 30}, {70, 30}, {130, 70}} {
+		for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
+			b, hide := hiding(t)
+			for id := range c.known {
+				b.commit(b.turn(id+1, "known"))
+			}
+			b.commit(b.turn(0, ""))
+			late := c.known + 1
+			b.commit(b.turn(late, "late"))
+			for id := range c.behind {
+				b.commit(b.turn(late+id+1, "early"))
+			}
+			b.now = b.now.Add(ahead)
+			hide(fmt.Sprintf("b#%010d", late+1))
+			from := max(c.known, 1)
+			for range 3 { // it lasts
+				got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
+				if err != nil || got.Of(late).Requested || !got.Of(late+c.behind).Requested {
+					t.Fatalf("%+v: %v, or the test hides nothing", c, err)
+				}
+				from = next
+			}
+			hide("")
+			got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
+			if err != nil || got.Of(late).Reason != "late" {
+				t.Errorf("%+v, the reader's clock %v ahead: read from %d on, %v: a worker never sees it", c, ahead, from, err)
+			}
+			if got, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || len(got) > 0 || next != b.head.Segment+1 {
+				t.Errorf("%+v: read on from %d, %d decisions, %v: all is known", c, next, len(got), err)
+			}
+		}
+	}
+}
+
+// A decision that is invisible for a moment is found by the read that misses it.
+func TestWhatIsSeenAMomentLaterIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	hidden := 2
+	b := newBench(t, func(out *dynamodb.QueryOutput) {
+		if hidden--; hidden >= 0 {
+			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == "b#0000000001" })
+		}
 	})
 	b.commit(b.turn(1, "first"))
 	b.commit(b.turn(2, "second"))
-	b.commit(b.turn(3, "third"))
-	hidden = "b#0000000002"
+	b.wantReasons(0, "first", "second")
+}
+
+// Items that do not name the decision before them are read again for two minutes: they were written by the first builds
+// that wrote any.
+func TestWhatDoesNotSayBehindWhichItIsIsReadAgainForAWhile(t *testing.T) {
+	t.Parallel()
+	b, hide := hiding(t)
+	b.unchained = true
+	for id := range int64(12) {
+		b.commit(b.turn(id+1, "early"))
+	}
+	b.unchained = false
+	b.commit(b.turn(13, "chained"))
+	hide("b#0000000002")
 	c, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, 1)
 	if err != nil || c.Of(2).Requested || !c.Of(3).Requested {
 		t.Fatalf("%+v, %v: the test hides nothing", c, err)
 	}
-	hidden = ""
-	b.now = b.now.Add(time.Second)
-	b.wantReasons(next, "first", "second", "third")
-
-	b.now = b.now.Add(time.Hour) // no moment is as long: it is not read again for ever
-	if _, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, 1); err != nil || next != 4 {
-		t.Errorf("next %d, %v; want 4", next, err)
-	}
-	if c, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || next != 4 || len(c) != 0 {
-		t.Errorf("%+v, next %d, %v; want none, and 4", c, next, err)
+	hide("")
+	b.now = b.now.Add(time.Minute)
+	b.wantReasons(next, "early", "early", "early")
+	b.now = b.now.Add(time.Hour)
+	if _, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, 1); err != nil || next != 14 {
+		t.Errorf("next %d, %v; want 14", next, err)
 	}
 }
 
-// Interleaving: what is seen late comes right behind what is long known, or is the first that is decided at all. It is heard all the same.
-func TestWhatIsSeenLateBehindWhatIsKnownIsReadAllTheSame(t *testing.T) {
+// A deployment half way: a turn of the previous release, whose decision is only in c, commits between turns of this
+// one. A reader that read up to before it goes on from there: nothing is lost, and nothing is read twice.
+func TestATurnOfTheReleaseBeforeBetweenOthersIsNoHole(t *testing.T) {
 	t.Parallel()
-	for _, known := range []int64{0, 1, 20} {
-		hidden := fmt.Sprintf("b#%010d", known+1)
-		b := newBench(t, func(out *dynamodb.QueryOutput) {
-			out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool { return sortKey(it) == hidden })
-		})
-		for id := range known {
-			b.commit(b.turn(id+1, "known"))
+	queries := 0
+	b := newBench(t, func(*dynamodb.QueryOutput) { queries++ })
+	b.commit(b.turn(1, "first"))
+	between := b.turn(2, "second")
+	b.commit(b.turn(0, ""))
+	b.block, _ = b.block.Add(2, between.Cancels) // as history has it
+	b.put(mark(old("first", "second")))
+	b.commit(b.turn(3, "third"))
+	b.commit(b.turn(4, "fourth"))
+	from := int64(1)
+	for range 3 {
+		queries = 0
+		got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
+		if err != nil || got.Of(2).Reason != "second" || got.Of(4).Reason != "fourth" || next != 2 || queries != 1 {
+			t.Errorf("from %d: %+v, next %d, %v, in %d queries", from, got, next, err, queries)
 		}
-		b.now = b.now.Add(time.Hour)
-		b.commit(b.turn(known+1, "late"))
-		b.commit(b.turn(known+2, "early"))
-		c, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, max(known, 1))
-		if err != nil || c.Of(known+1).Requested || !c.Of(known+2).Requested {
-			t.Fatalf("%+v, %v: the test hides nothing", c, err)
-		}
-		hidden = ""
-		if c, _, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || !c.Of(known+1).Requested {
-			t.Errorf("behind %d: read from %d on, %v: a worker never sees it", known, next, err)
-		}
+		from = next
+	}
+	if _, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, 3); err != nil || next != 5 {
+		t.Errorf("from a later one: next %d, %v", next, err)
 	}
 }
 
-// Half of the items of a large turn are seen: it is read again.
+// Half of the items of a large turn are visible: they are read again.
 func TestHalfATurnOfCancelsIsReadAgain(t *testing.T) {
 	t.Parallel()
 	hidden := 0
@@ -276,7 +345,7 @@ func noise(seed int64) string {
 	return string(b)
 }
 
-// What turns have cancelled goes 30 days after its instance, as c does, whichever way it is deleted.
+// The decisions of turns are removed 30 days after their instance, as c is, by whichever way of deletion.
 func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 	t.Parallel()
 	for name, turns := range map[string]int{"small": 3, "large": 150} {

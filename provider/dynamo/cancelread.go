@@ -18,82 +18,94 @@ import (
 )
 
 const (
-	// mostDecided is how much of what turns have decided is read one by one, the latest first, before blocks are looked for: more than a
-	// block has, so that what is behind the last block is always among it.
+	// mostDecided is how many decisions of turns are read one by one, the latest first, before blocks are looked for:
+	// more than a block has, so that they always include what is behind the last block.
 	mostDecided = provider.CancelBlockTurns + 16
-	// Of what is as late as this a read begins anew the next time. A strongly consistent query may see half of a transaction, for moments:
-	// what a turn has decided may come to be seen after what a later one has.
-	readAnew      = 8
-	readAnewSince = 2 * time.Minute
+	// unchainedSince is the age from which an item that does not name the decision before it is assumed to follow a
+	// visible one.
+	unchainedSince = 2 * time.Minute
 )
 
-// decided is what a turn has decided, or the turns of a block.
+// unchained is the value of decided.after for an item that does not name the decision before it.
+const unchained = -1
+
+// decided is what one turn has decided, or the turns of a block.
 type decided struct {
-	after, sequence int64 // it is of the segments behind after, up to sequence
+	after, sequence int64 // it covers the segments behind after, up to sequence; between after and its own segment nothing was decided
 	cancels         provider.Cancels
 }
 
-// ReadCancels reads what turns have decided from a segment on, and c, in one query, which takes one read unit unless more than some 25
-// turns have cancelled activities since. Of many the latest are read so, and of those before their blocks.
+// ReadCancels reads what turns have decided from a segment on, and c, in one query, which takes one read unit unless
+// more than some 25 turns have cancelled activities since. Where there are many, it reads the latest that way, and the
+// blocks of those before.
+//
+// A query, even a strongly consistent one, sees items as they were committed, but not a transaction as a whole: a
+// turn's decision may become visible after that of a later turn. Each item names the decision before it, so that a
+// missing one is noticed. It is read again at once, and where it is still missing the next read begins with it.
 func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
-		cancels, next, err = p.readCancels(ctx, executionID, max(from, 0))
-		if _, torn := errors.AsType[*tornError](err); !torn {
-			return cancels, next, err
-		} else if try == strongTries {
+		var lacks bool
+		cancels, next, lacks, err = p.readCancels(ctx, executionID, max(from, 0))
+		_, torn := errors.AsType[*tornError](err)
+		switch {
+		case (torn || lacks) && try < strongTries:
+		case torn:
 			return nil, from, &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("cancel record of execution %s: %w", executionID, err)}
+		default:
+			return cancels, next, err
 		}
 	}
 }
 
-func (p *Provider) readCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
-	latest, seal, all, err := p.latestDecided(ctx, executionID, from)
+// readCancels is one try. lacks reports that a decision was made which is not visible yet.
+func (p *Provider) readCancels(ctx context.Context, executionID string, from int64) (_ provider.Cancels, next int64, lacks bool, err error) {
+	all, seal, whole, err := p.latestDecided(ctx, executionID, from)
+	if err == nil && !whole {
+		all, err = p.decidedBefore(ctx, executionID, from, all)
+	}
 	if err != nil {
-		return nil, from, err
+		return nil, from, false, err
 	}
-	next := p.nextOf(latest, from)
-	if !all {
-		if latest, err = p.decidedBefore(ctx, executionID, from, latest); err != nil {
-			return nil, from, err
-		}
+	next, lacks = p.nextOf(all, from)
+	if len(all) == 0 {
+		return seal, next, lacks, nil
 	}
-	if len(latest) == 0 {
-		return seal, next, nil
-	}
+
 	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.Open })
 	if open < 0 {
 		open = len(seal)
 	}
-	cancels := slices.Clone(seal[:open]) // what a release before has written whole
-	for i := range latest {
-		cancels = append(cancels, latest[i].cancels...)
+	cancels := slices.Clone(seal[:open]) // what the previous release has written whole
+	for i := range all {
+		cancels = append(cancels, all[i].cancels...)
 	}
-	return append(cancels, seal[open:]...), next, nil
+	// A missing decision may be in c, written by a turn of that release: then it will never be anywhere else.
+	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
 }
 
-// nextOf is from where there may be more than was read: right behind the last that is not as late, since what is not seen yet may be before
-// the first that is.
-func (p *Provider) nextOf(latest []decided, from int64) int64 {
-	since := p.now().Add(-readAnewSince)
-	for i := max(0, len(latest)-readAnew); i < len(latest); i++ {
-		switch d := &latest[i]; {
-		case len(d.cancels) == 0 || !d.cancels[0].At.After(since):
-		case i == 0:
-			return from
+// nextOf returns the segment from which there may be more than was read: right behind the last decision before which
+// none is missing.
+func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
+	next = from
+	for i := range all {
+		switch d := &all[i]; {
+		case d.after > 0 && d.after >= next:
+			return next, true
+		case d.after == unchained && len(d.cancels) > 0 && d.cancels[0].At.After(p.now().Add(-unchainedSince)):
+			return next, false
 		default:
-			return latest[i-1].sequence + 1
+			next = d.sequence + 1
 		}
 	}
-	if len(latest) == 0 {
-		return from
-	}
-	return latest[len(latest)-1].sequence + 1
+	return next, false
 }
 
-// latestDecided reads what the last turns have decided that cancelled anything, and c. all: there is no more from that segment on.
+// latestDecided reads the decisions of the last turns that cancelled anything, and c. all reports that there are no
+// others from that segment on.
 func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64) (latest []decided, seal provider.Cancels, all bool, err error) {
 	in := p.between(executionID, decidedSK(from), skCancels)
-	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(mostDecided)
+	in.ScanIndexForward = aws.Bool(false)
+	in.Limit = aws.Int32(mostDecided)
 	items, err := p.queryPage(ctx, "", in)
 	if err != nil || len(items) == 0 {
 		return nil, nil, true, err
@@ -104,9 +116,10 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 		}
 		items = items[1:]
 	}
+
 	slices.Reverse(items)
 	all = in.ExclusiveStartKey == nil
-	if !all && len(items) > 0 { // the page may have cut it: it is read with what is before
+	if !all && len(items) > 0 { // the page may have cut the first one: it is read with those before it
 		cut := sequenceOf(items[0], skDecided)
 		items = slices.DeleteFunc(items, func(it item) bool { return sequenceOf(it, skDecided) == cut })
 	}
@@ -114,13 +127,15 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 	return latest, seal, all, err
 }
 
-// decidedBefore puts before what the last turns have decided what those before them did, from a segment on: blocks, and what no block has.
+// decidedBefore prepends to the decisions of the last turns those of earlier turns, from a segment on: blocks, and
+// decisions that are in no block.
 func (p *Provider) decidedBefore(ctx context.Context, executionID string, from int64, latest []decided) (whole []decided, err error) {
 	blocks, err := p.decidedIn(ctx, executionID, skBlocks, from, lastSequence)
 	if err != nil {
 		return nil, err
 	}
-	next := max(from, 1) // the first segment of which nothing was read; a start decides nothing
+
+	next := max(from, 1) // the first segment that was not read; a start decides nothing
 	fill := func(until int64) error {
 		if next > until {
 			return nil
@@ -133,8 +148,10 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 		if err := fill(b.after); err != nil {
 			return nil, err
 		}
-		whole, next = append(whole, b), b.sequence+1
+		whole = append(whole, b)
+		next = b.sequence + 1
 	}
+
 	until := int64(lastSequence)
 	if len(latest) > 0 {
 		until = latest[0].sequence - 1
@@ -145,12 +162,12 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 	return append(whole, slices.DeleteFunc(latest, func(d decided) bool { return d.sequence < next })...), nil
 }
 
-// lastSequence is the greatest that keys take.
+// lastSequence is the greatest sequence that keys can hold.
 const lastSequence = 9_999_999_999
 
-// decidedIn reads all that lies under a prefix from one segment to another.
+// decidedIn reads all decisions under a prefix from one segment to another.
 func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, first, last int64) ([]decided, error) {
-	in := p.between(executionID, fmt.Sprintf(prefix+"%010d", first), fmt.Sprintf(prefix+"%010d#~", last))
+	in := p.between(executionID, numberedSK(prefix, first), numberedSK(prefix, last)+"#~")
 	items, err := p.queryAll(ctx, "", in)
 	if err != nil {
 		return nil, err
@@ -159,13 +176,13 @@ func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, fi
 }
 
 func (p *Provider) between(executionID, first, last string) *dynamodb.QueryInput {
-	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
-	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":last"] = str(first), str(last)
-	return in
+	return &dynamodb.QueryInput{
+		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :sk AND :last"),
+		ExpressionAttributeValues: item{valuePK: str(executionPK(executionID)), valueSK: str(first), ":last": str(last)},
+	}
 }
 
-// sequenceOf is the segment that an item's key names; -1 where it names none.
+// sequenceOf returns the segment that an item's key names; -1 where it names none.
 func sequenceOf(it item, prefix string) int64 {
 	digits, _, _ := strings.Cut(strings.TrimPrefix(getString(it, attrSK), prefix), "#")
 	sequence, err := strconv.ParseInt(digits, 10, 64)
@@ -175,23 +192,29 @@ func sequenceOf(it item, prefix string) int64 {
 	return sequence
 }
 
-// decodeDecided reads items, in the order of their keys.
+// decodeDecided decodes items that are in the order of their keys.
 func decodeDecided(executionID, prefix string, items []item) ([]decided, error) {
 	all := make([]decided, 0, len(items))
 	for len(items) > 0 {
 		n := max(int(getNumber(items[0], attrParts)), 1)
-		d := decided{after: getNumber(items[0], attrAfter), sequence: sequenceOf(items[0], prefix)}
+		d := decided{after: unchained, sequence: sequenceOf(items[0], prefix)}
+		if items[0][attrAfter] != nil {
+			d.after = getNumber(items[0], attrAfter)
+		}
+
 		sk := getString(items[0], attrSK)
 		doc, err := documentOf(items[:min(n, len(items))], sk, n)
 		if err != nil {
 			return nil, err
 		}
-		if len(doc) > 0 { // else all that is left is when it was to be gone
+		if len(doc) > 0 { // otherwise only the item's TTL is left
 			if d.cancels, err = decodeCancels(executionID, sk, doc); err != nil {
 				return nil, err
 			}
 		}
-		all, items = append(all, d), items[n:]
+
+		all = append(all, d)
+		items = items[n:]
 	}
 	return all, nil
 }
@@ -201,6 +224,7 @@ func documentOf(parts []item, sk string, n int) ([]byte, error) {
 	if doc := getString(parts[0], attrCancels); doc != "" {
 		return []byte(doc), nil
 	}
+
 	var packed bytes.Buffer
 	for i, part := range parts {
 		if i > 0 && getString(part, attrSK) != fmt.Sprintf("%s#%03d", sk, i) {
@@ -223,7 +247,7 @@ func documentOf(parts []item, sk string, n int) ([]byte, error) {
 	return doc, nil
 }
 
-// readSeal reads c: that the instance is deleted, and in releases before this one the whole record.
+// readSeal reads c, which marks a deleted instance, and in earlier releases holds the whole record.
 func (p *Provider) readSeal(ctx context.Context, executionID string) (provider.Cancels, error) {
 	c, err := p.getExecutionItem(ctx, executionID, skCancels)
 	if err != nil || len(c) == 0 {
@@ -242,7 +266,8 @@ func (p *Provider) decodeSeal(ctx context.Context, executionID string, c item) (
 	return decodeCancels(executionID, skCancels, doc)
 }
 
-// readSealParts joins the parts of a large record. A turn of the release before may write it anew meanwhile; what is torn does not unpack.
+// readSealParts joins the parts of a large record. A turn of the previous release may be rewriting it meanwhile; a torn
+// record cannot be decompressed.
 func (p *Provider) readSealParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
 	var packed bytes.Buffer
 	for n := range parts {

@@ -26,8 +26,8 @@ func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) (
 	return p.dispatch(ctx, t, s)
 }
 
-// commit creates h#<sequence> on the condition that it does not exist. That condition is the lock of the whole engine: of
-// all who ran a turn on this head, one gets its segment in (I1).
+// commit creates h#<sequence> on the condition that it does not exist. That condition is the lock of the whole engine:
+// of all processes that ran a turn on this head, one gets its segment in (I1).
 func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
 	nonce := rand.Text()
 	items, err := encodeSegment(t.Head.ExecutionID, nonce, s)
@@ -38,28 +38,30 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
 	}
-	items = append(items, cancels...) // one transaction: a decision to cancel is seen exactly when it is history
+
+	items = append(items, cancels...) // one transaction: a decision to cancel is visible exactly when it is history
 	if t.Next == nil {
-		err = p.put(ctx, t.InstanceID, items)
+		err = p.putSegment(ctx, t.InstanceID, items)
 	} else {
-		err = p.putBoth(ctx, t, s, items)
+		err = p.putBoth(ctx, t, items)
 	}
 	if err == nil {
 		return nil
 	}
+
 	old, refused := refusedItem(err, 0)
 	switch {
 	case !refused && !conditionFailed(err):
 		return err
 	case refused && getString(old, attrNonce) == nonce:
-		return nil // our own: the response to an earlier try was lost (R7)
+		return nil // the segment is our own: the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
 	}
 }
 
-// put writes a segment's items: one PutItem where there is one, else a transaction.
-func (p *Provider) put(ctx context.Context, instanceID string, items []item) error {
+// putSegment writes a segment's items: with PutItem where there is one, else in a transaction.
+func (p *Provider) putSegment(ctx context.Context, instanceID string, items []item) error {
 	if len(items) == 1 {
 		in := &dynamodb.PutItemInput{
 			TableName: &p.hub.Table, Item: items[0], ConditionExpression: aws.String(notExists),
@@ -75,9 +77,9 @@ func (p *Provider) put(ctx context.Context, instanceID string, items []item) err
 	return p.transact(ctx, instanceID, writes)
 }
 
-// putBoth writes an execution's last segment, the next one's first, and which of the two is the instance's, at once (R3):
-// there is no moment in which an instance has no execution, or two.
-func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, s provider.Segment, items []item) error {
+// putBoth writes an execution's last segment, the next one's first, and which of the two is the instance's current
+// execution, at once: there is no moment in which an instance has no execution, or two (R3).
+func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) error {
 	next, err := encodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: the execution that continues: %w", t.InstanceID, err)
@@ -85,13 +87,16 @@ func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, s provider.Seg
 	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB a transaction
 		return fmt.Errorf("dynamo: instance %q: %w: what it carries over to the next execution takes too much", t.InstanceID, provider.ErrTooLarge)
 	}
+
 	writes := p.puts(append(items, next...))
 	create(writes[0].Put)
-	u := projection{instanceID: t.InstanceID, version: versionOf(s), customStatus: provider.CustomStatusOf(s.Events), status: provider.StatusRunning}
-	if u.customStatus == nil {
-		u.customStatus = t.CustomStatus
-	}
-	writes = append(writes, types.TransactWriteItem{Update: p.succeed(t, u)})
+
+	_, after := t.Standings()
+	u := projection{instanceID: t.InstanceID}
+	u.set(&after)
+	u.status = provider.StatusRunning
+	writes = append(writes, types.TransactWriteItem{Update: p.beginSuccessor(t, u)})
+
 	return p.transact(ctx, t.InstanceID, writes)
 }
 
@@ -103,7 +108,7 @@ func (p *Provider) puts(items []item) []types.TransactWriteItem {
 	return writes
 }
 
-// create makes a put of a transaction conditional on the item not being there.
+// create makes a put of a transaction conditional on the absence of the item.
 func create(put *types.Put) {
 	put.ConditionExpression = aws.String(notExists)
 	put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld

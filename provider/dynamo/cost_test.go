@@ -43,7 +43,7 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 	}
 }
 
-// hubOf is a provider on a table with many instances that are over, and a few of another status and name.
+// hubOf returns a provider on a table with many instances that are over, and a few of another status and name.
 func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
@@ -74,12 +74,13 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 	return p, cloud
 }
 
-// A page whose filter selects one of very many instances ends when it has read its share, and the list goes on to find it: an API that has
-// half a minute, and 256 MB, answers each time.
+// A page whose filter selects one of very many instances ends when it has read its share, and the list goes on to find
+// the instance: an API with half a minute and 256 MB answers each time.
 func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 	t.Parallel()
 	const many = 200_000
-	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"}, map[string]string{}, map[string]string{"name": "refund"})
+	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"},
+		map[string]string{"version": "1.0.0", "tags": `{"k":"v"}`, "parent": `{"instanceId":"p","executionId":"x","eventId":2}`}, map[string]string{"name": "refund"})
 	for name, c := range map[string]struct {
 		q    provider.Query
 		want []string
@@ -88,6 +89,10 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 		"name":            {provider.Query{Name: "refund"}, []string{"199999", "99999"}},
 		"name and status": {provider.Query{Status: provider.StatusCompleted, Name: "refund"}, []string{"199999"}},
 		"neither":         {provider.Query{Name: "nothing"}, nil},
+		"tag":             {provider.Query{Tags: map[string]string{"k": "v"}}, []string{"149999"}},
+		"parent":          {provider.Query{Parent: "p"}, []string{"149999"}},
+		"version":         {provider.Query{Version: "1.0.0"}, []string{"149999"}},
+		"before":          {provider.Query{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"}},
 	} {
 		var found []string
 		pages, most := 0, int64(0)
@@ -116,7 +121,7 @@ func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 		return map[string]string{"status": "Blocked", "attention": "blocked", "blockedBy": "b1", "updated": at, "diagnosis": `{"type":"unregistered","message":"m"}`, "name": name}
 	}
 	gone := blocked("order", "2026-01-05T00:00:00.000Z")
-	gone["status"] = "Running" // the index has not heard of it yet
+	gone["status"] = "Running" // the index does not show it yet
 	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone, blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
 		map[string]string{"status": "Deleting", "attention": "deleting", "deleting": "x", "updated": "2026-01-02T00:00:00.000Z"})
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,32 +15,36 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errNoTime: the invocation is about to end.
+// errNoTime reports that the invocation is about to end.
 var errNoTime = errors.New("there is no time for more")
 
-// What a cursor's item holds beside its TTL: up to which event all is accepted, and what was refused of it by SQS.
+// What a cursor's item holds beside its TTL: the event up to which everything was accepted, and what SQS refused of
+// that.
 const (
 	attrUpTo        = "upTo"
 	attrSendRefused = "failures"
-	// cursorRefusals bounds what of the refused is kept. With more the cursor stays where it is.
+	// cursorRefusals bounds the size of the refusals that are stored. With more, the cursor stays where it is.
 	cursorRefusals = 300 << 10
-	// cursorLife is longer than a message can lead back to its segment: 14 days in the queue and as many in the dead letters.
+	// cursorLife is longer than a message can lead back to its segment: 14 days in the queue, and as many in the dead
+	// letters.
 	cursorLife = tombstoneLife
-	// keepTime is what a write gets of how far it is sent where the context of the sends has ended: two are less than an invocation keeps back.
+	// keepTime is how long writing the cursor may take after the context of the sends has ended: two such writes take
+	// less than an invocation keeps in reserve.
 	keepTime = 800 * time.Millisecond
 )
 
-// sendCursor says how far a large segment's outputs are sent.
+// sendCursor holds how far a large segment's outputs were sent.
 type sendCursor struct {
 	instanceID, executionID string
 	sequence                int64
 	last                    int64 // the segment's last event
-	upTo                    int64 // as it is written: 0 where it is not
-	reached                 int64 // as it is to be written
+	upTo                    int64 // the stored value; 0 where none is stored
+	reached                 int64 // the value to store
 	refused                 []refusal
+	run                     string // of the reconciliation that sends, or whose cursor this was
 }
 
-// refusal is what SQS has refused for good: the event that caused it, and why.
+// refusal is an output that SQS has refused for good: the event that caused it, and the error.
 type refusal struct {
 	EventID int64           `json:"eventId"`
 	Failure history.Failure `json:"failure"`
@@ -53,7 +58,7 @@ func (c *sendCursor) key() item {
 	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(cursorSK(c.sequence))}
 }
 
-// readCursor reads how far a segment was sent, strongly consistent: nothing, where none is there.
+// readCursor reads how far a segment was sent, strongly consistent. It sets nothing where there is no cursor.
 func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", c.instanceID, func() (err error) {
@@ -64,6 +69,7 @@ func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 		return err
 	}
 	c.upTo = getNumber(out.Item, attrUpTo)
+	c.run = max(c.run, getString(out.Item, attrTakenBy))
 	if doc := getString(out.Item, attrSendRefused); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &c.refused); err != nil {
 			return fmt.Errorf("dynamo: instance %q: what was refused of segment %d: %w", c.instanceID, c.sequence, err)
@@ -72,23 +78,29 @@ func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 	return nil
 }
 
-// keepCursor writes how far a segment is sent, also where the context of the sends has ended. It never goes back: somebody who was
-// frozen may be behind. Where it cannot be written, some is sent again.
+// keepCursor stores how far a segment was sent, also where the context of the sends has ended. The cursor never goes
+// back, since a process that was frozen may be behind, and does not replace that of a later reconciliation. Where it cannot be written, some outputs are sent again.
 func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
 	refused, _ := json.Marshal(c.refused) //nolint:errchkjson // strings and numbers: cannot fail
 	if c.reached <= c.upTo || len(refused) > cursorRefusals {
 		return
 	}
+
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer stop()
+
 	it := c.key()
-	it[attrUpTo], it[attrTTL] = num(c.reached), unix(p.now().Add(cursorLife))
+	it[attrUpTo] = num(c.reached)
+	it[attrTTL] = unix(p.now().Add(cursorLife))
+	if c.run != "" {
+		it[attrTakenBy] = str(c.run)
+	}
 	if len(c.refused) > 0 {
 		it[attrSendRefused] = str(string(refused))
 	}
 	in := &dynamodb.PutItemInput{
-		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String("attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached"),
-		ExpressionAttributeValues: item{":reached": num(c.reached)},
+		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String("(attribute_not_exists(" + attrUpTo + ") OR " + attrUpTo + " < :reached) AND " + writtenByNoLater),
+		ExpressionAttributeValues: item{":reached": num(c.reached), valueRun: str(cmp.Or(c.run, noRun))},
 	}
 	err := call(ctx, "DynamoDB.PutItem", c.instanceID, func() error {
 		_, err := p.table.PutItem(ctx, in)

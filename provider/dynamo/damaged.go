@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TerminateDamaged commits an end behind what is left of the history, which the keys tell. An end that is there already is sent
-// again, and the instance's status with it: whoever committed it may have died in between.
+// TerminateDamaged commits an end behind the rest of the history, whose head the keys give. An end that exists already
+// is sent again, and the instance's status with it, since the process that committed it may have died in between. An execution that continued
+// as new, and is the instance's still, is no end (notWhole).
 func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
@@ -19,13 +20,14 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 	if err != nil {
 		return err
 	}
-	if d.over {
+	if d.over && d.state.Last != history.OrchestrationContinuedAsNew {
 		return p.endDamaged(ctx, &in, d)
 	}
+
 	now := p.now().UTC()
-	end := history.Event{ID: d.lastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy)}
+	end := history.Event{ID: d.state.LastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy), TraceParent: m.TraceParent}
 	t := &provider.Turn{
-		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Parent: in.Parent, Unblocks: in.Status == provider.StatusBlocked,
+		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Before: standing(&in),
 		Events:  []history.Event{end},
 		Cancels: provider.Cancels{{Open: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
@@ -37,9 +39,14 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 
 // endDamaged sends what the end of a damaged history causes.
 func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *deathbed) error {
-	end := d.last[len(d.last)-1] // it is whole: it says that it is the end
+	end := d.last[len(d.last)-1] // it is whole, or it would not be known to be the end
 	head := d.head
 	head.Segment = end.Sequence - 1
-	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Parent: in.Parent}, end)
+	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: standing(in)}, end)
 	return err
+}
+
+// standing is what is known of an instance whose history cannot be read.
+func standing(in *provider.Instance) *history.State {
+	return &history.State{Standing: history.Standing{Parent: in.Parent}}
 }

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// lookLimit bounds a look into the dead letters of a queue: those that are for people stay there for days.
+	// lookLimit bounds the dead letters of a queue that one call reads: those that wait for an operator stay there for
+	// days.
 	lookLimit = 1000
-	// lookHides is for how long the dead letters that were looked at are invisible: longer than a look takes, so that none is seen
-	// twice in it, and shorter than the time to the next one.
+	// lookHides is how long the dead letters that were read are invisible: longer than a call takes, so that none is
+	// seen twice in it, and shorter than the time to the next one.
 	lookHides = time.Minute
 )
 
-// MovedRecords receives dead letters, and yields those that lack the attribute which every copy of ours has. It does not wait for
-// any: what a short poll of SQS misses is found by the next look. In the inbox's dead letters more than 10 poison messages of one
-// instance hide what was moved there behind them, until somebody has dealt with those.
+// MovedRecords receives dead letters, and yields those that lack the attribute which every copy made by the provider
+// has. It does not wait: what a short poll of SQS misses, the next call finds. In the inbox's dead letters, more than
+// 10 poison messages of one instance hide what was moved there behind them, until an operator has dealt with those.
 func (p *Provider) MovedRecords(ctx context.Context) iter.Seq2[provider.MovedRecord, error] {
 	return func(yield func(provider.MovedRecord, error) bool) {
 		for _, queue := range p.deadLetterQueues() {
@@ -61,13 +62,7 @@ func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provid
 
 func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Message, error) {
 	url := p.hub.DeadLetters[queue]
-	in := &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(lookHides / time.Second),
-		MessageAttributeNames: []string{attrReason},
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
-			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSequenceNumber,
-		},
-	}
+	in := receiveLetters(url, lookHides)
 	var out *sqs.ReceiveMessageOutput
 	err := call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
 		out, err = p.queues.ReceiveMessage(ctx, in)
@@ -79,8 +74,21 @@ func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Messa
 	return out.Messages, nil
 }
 
-// KeepMovedRecord copies first: a record that is there twice does no harm, and one that is nowhere is lost. The copy is in a group of
-// its own, since it leads nowhere any more: in that of its instance it would stand before what is moved there next.
+// receiveLetters asks for dead letters, with their reasons, and hides them for a time.
+func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
+	return &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(hide / time.Second),
+		MessageAttributeNames: []string{attrReason},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
+			types.MessageSystemAttributeNameSequenceNumber, types.MessageSystemAttributeNameSentTimestamp,
+		},
+	}
+}
+
+// KeepMovedRecord copies first, because a record that is there twice does no harm, and one that is nowhere is lost. The
+// copy is in a group of its own, since it is not processed any more: in its instance's group it would block what is
+// moved there next.
 func (p *Provider) KeepMovedRecord(ctx context.Context, m provider.MovedRecord, why error) error {
 	kept := digest("kept", m.Record.ID)
 	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {

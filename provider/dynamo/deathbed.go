@@ -12,23 +12,34 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deathbed is what a deletion finds of the execution that the instance ends with. Of a damaged history it is what can be had.
+// deathbed is what a deletion finds of the instance's last execution. For a damaged history it is the readable part.
 type deathbed struct {
-	head        provider.Head // Segment is -1 where there is none
-	lastID      int64
-	last        []provider.Segment  // up to two, the last ones
-	outstanding history.Outstanding // what is not settled
-	cancelled   []provider.TimerSpan
-	over        bool
-	untold      bool   // what is outstanding was not looked for: there was no time
-	previous    string // known of damaged histories alone
+	head              provider.Head      // Segment is -1 where there is none
+	last              []provider.Segment // up to two, the last ones
+	state             *history.State     // the state of the segments that were read
+	cancelled         []history.Open     // timers that may have a schedule
+	over              bool
+	outstandingUnread bool                // what is outstanding was not read, for lack of time
+	trace             history.TraceParent // of the start, where that was read
+	previous          string              // known for damaged histories, and where lookAtLast has read the start
 }
 
-// unsent are the segments that a deletion sends once more: the end, and what it came upon.
+func newDeathbed() *deathbed { return &deathbed{state: history.NewState(history.KeepOpen)} }
+
+// cancels returns the events that cancel what is outstanding, as far as that was read.
+func (d *deathbed) cancels() []history.Event {
+	if d.outstandingUnread {
+		return nil
+	}
+	return d.state.CancelOutstanding(history.ReasonInstanceDeleted)
+}
+
+// unsent is how many segments a deletion sends once more: the end, and the segment before it.
 const unsent = 2
 
-// lookAtEnd reads what a deletion has to know of the current execution: its end, where it is over, and else all of it, bit by bit, for what is
-// outstanding. That it is over its history says, where it can be read: its instance says so later.
+// lookAtEnd reads what a deletion needs of the current execution: its end where it is over, and otherwise all of it, in
+// steps, to find what is outstanding. History decides whether it has ended, where it can be read; the instance status
+// can lag.
 func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	last, err := p.lookAtLast(ctx, in)
 	if err != nil || last.over {
@@ -38,14 +49,15 @@ func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*death
 	if err != nil || whole {
 		return d, err
 	}
-	last.untold, last.outstanding, last.previous = true, history.Outstanding{}, ""
+
+	last.outstandingUnread = true
+	last.previous = ""
 	return last, nil
 }
 
 // lookAtAll reads the current execution, however large it is.
 func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	d := &deathbed{}
-	waiting := provider.TimerSpans{}
+	d := newDeathbed()
 	giveBack := func() {}
 	defer func() { giveBack() }()
 	large := func() (err error) {
@@ -59,33 +71,35 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 		if err != nil {
 			return d, err
 		}
-		for _, span := range waiting.Cancelled(s.Events) {
-			if len(d.cancelled) <= mostDropped && (p.mayHaveSchedule(span) || p.mayWaitByTimer(span)) {
-				d.cancelled = append(d.cancelled, span)
+		for _, o := range d.state.Needless(s.Events...) {
+			if len(d.cancelled) <= mostDropped && (p.mayHaveSchedule(&o) || p.mayWaitByTimer(&o)) {
+				d.cancelled = append(d.cancelled, o)
 			}
 		}
-		waiting.Apply(s.Events)
-		d.take(in.ExecutionID, s)
+		d.apply(in.ExecutionID, s)
 	}
 	return d, nil
 }
 
-// take takes in the next segment.
-func (d *deathbed) take(executionID string, s provider.Segment) {
-	for i := range s.Events {
-		d.outstanding.Note(&s.Events[i])
+// apply adds the next segment.
+func (d *deathbed) apply(executionID string, s provider.Segment) {
+	d.state.Apply(s.Events...)
+	if len(s.Events) > 0 && s.Events[0].Kind == history.OrchestrationStarted {
+		d.trace = s.Events[0].TraceParent
 	}
-	end := &s.Events[len(s.Events)-1]
 	d.head = provider.Head{ExecutionID: executionID, Segment: s.Sequence, Watermark: s.Watermark}
-	d.lastID, d.over = end.ID, d.over || end.Kind.Terminal()
+	d.over = d.over || d.state.Over()
 	if d.last = append(d.last, s); len(d.last) > unsent {
-		d.last = append(d.last[:0:0], d.last[1:]...) // a slice of them would keep all
+		d.last = append(d.last[:0:0], d.last[1:]...) // a slice of the old array would keep all segments alive
 	}
 }
 
-// salvage takes of a history that cannot be read what can: where it ends the keys tell.
+// salvage reads the readable part of a damaged history; the keys give its head.
 func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbed, error) {
-	d := &deathbed{head: provider.Head{ExecutionID: in.ExecutionID, Segment: -1}, over: in.Status.Terminal()}
+	d := newDeathbed()
+	d.head = provider.Head{ExecutionID: in.ExecutionID, Segment: -1}
+	d.over = in.Status.Terminal()
+
 	query := keysOf(segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong))
 	first := true
 	for page, err := range p.query(ctx, in.InstanceID, query) {
@@ -94,11 +108,13 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 		}
 		for _, it := range page {
 			if first {
-				d.previous, first = getString(it, attrPrevious), false
+				d.previous = getString(it, attrPrevious)
+				first = false
 			}
+
 			sequence, part, err := parseSegmentSK(getString(it, attrSK))
 			if err != nil {
-				continue // it stands in nobody's way
+				continue // such an item hinders nothing
 			}
 			d.head.Segment = max(d.head.Segment, sequence)
 			if wm := getString(it, attrWM); part == 0 && wm != "" {
@@ -106,19 +122,20 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 			}
 		}
 	}
+
 	if d.head.Segment < 0 {
 		return d, nil
 	}
 	s, err := p.segmentAt(ctx, in.ExecutionID, d.head.Segment)
 	if err == nil && len(s.Events) > 0 {
 		head := d.head
-		d.take(in.ExecutionID, s)
+		d.apply(in.ExecutionID, s)
 		d.head = head
 	}
 	return d, err
 }
 
-// keysOf leaves out of what a query reads all that may be large.
+// keysOf excludes from a query everything that may be large.
 func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
 	in.ExpressionAttributeNames = map[string]string{
@@ -127,11 +144,12 @@ func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	return in
 }
 
-// segmentAt reads one segment; it is empty where it cannot be read.
+// segmentAt reads one segment; it returns an empty one where it cannot be read.
 func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
 	parts, err := p.queryAll(ctx, "", in)
 	if err != nil {
 		return provider.Segment{}, err
@@ -139,7 +157,7 @@ func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence i
 	return wholeSegment(sequence, parts), nil
 }
 
-// wholeSegment decodes a segment if all its parts are there; it is empty if not.
+// wholeSegment decodes a segment if all its parts are there; otherwise it returns an empty one.
 func wholeSegment(sequence int64, parts []item) provider.Segment {
 	if len(parts) == 0 || getNumber(parts[0], attrParts) != int64(len(parts)) {
 		return provider.Segment{}
@@ -151,13 +169,13 @@ func wholeSegment(sequence int64, parts []item) provider.Segment {
 	return s
 }
 
-// messageLife is what a message can live in its queue. What was sent before cannot be lost any more, and what it started may be
-// deleted and forgotten: it must not be started again.
+// messageLife is how long a message can live in its queue. What was sent before that cannot be lost any more, and the
+// instance it started may be deleted and forgotten: it must not be started again.
 const messageLife = 14 * 24 * time.Hour
 
-// sendEnd sends what the end of a marked instance causes: the parent's answer, the cancels of its children; the schedules of its
-// timers go. Whoever committed the segment before the fence may have died before it sent what outlives the execution, and so may
-// the one who continued as new: that is sent again.
+// sendEnd sends what the end of a marked instance causes: the parent's outcome and the cancels of its children. It also
+// deletes the schedules of its timers. The process that committed the segment before the fence may have died before it
+// sent what outlives the execution, and so may the one that continued as new: both segments are therefore sent again.
 func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	d, err := p.lookAtLast(ctx, in)
 	if err != nil {
@@ -170,6 +188,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 	}
+
 	if d.previous != "" && (d.head.Segment < unsent || len(d.last) < unsent) {
 		before, err := p.lastSegment(ctx, d.previous)
 		if err != nil {
@@ -180,9 +199,10 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 	}
+
 	refused, err := out.flush(ctx)
 	for i := range refused {
-		p.log.WarnContext(ctx, "a deleted instance's end cannot be sent", "instance", in.InstanceID, "eventId", refused[i].EventID, "error", refused[i].Failure.Message)
+		p.log.WarnContext(ctx, "a deleted instance's end cannot be sent", "instance", in.InstanceID, "execution", in.ExecutionID, "eventId", refused[i].EventID, "error", refused[i].Failure.Message)
 	}
 	if err != nil {
 		return err
@@ -190,7 +210,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	return p.dropAllSchedules(ctx, in)
 }
 
-// lookAtLast reads the last segments of the current execution alone.
+// lookAtLast reads only the last segments of the current execution.
 func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	end, err := p.lastSegment(ctx, in.ExecutionID)
 	if err != nil {
@@ -199,7 +219,8 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 	if len(end.Events) == 0 {
 		return p.salvage(ctx, in)
 	}
-	d := &deathbed{}
+
+	d := newDeathbed()
 	if end.Sequence > 0 {
 		before, err := p.segmentAt(ctx, in.ExecutionID, end.Sequence-1)
 		if err != nil {
@@ -209,7 +230,8 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 			d.last = append(d.last, before)
 		}
 	}
-	d.take(in.ExecutionID, end)
+	d.apply(in.ExecutionID, end)
+
 	if end.Sequence < unsent {
 		start, err := p.getExecutionItem(ctx, in.ExecutionID, segmentSK(0, 0))
 		if err != nil {
@@ -220,10 +242,11 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 	return d, nil
 }
 
-// schedulesLook bounds how long a deletion reads history for the schedules of timers that were cancelled. What it does not come to fires for nothing.
+// schedulesLook bounds how long a deletion reads history for the schedules of cancelled timers. Schedules that it does
+// not reach fire without effect.
 const schedulesLook = 5 * time.Second
 
-// dropAllSchedules deletes, at best, the schedules of all timers that history has cancelled.
+// dropAllSchedules deletes, with best effort, the schedules of all timers that history has cancelled.
 func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) error {
 	if p.hub.Timers != TimersSchedules || p.schedules == nil {
 		return nil
@@ -238,17 +261,18 @@ func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) 
 	return nil
 }
 
-// longSent leaves out starts that are too old to be sent again.
+// longSent returns a filter that leaves out starts and events for other instances which are too old to be sent again.
 func (p *Provider) longSent(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {
 		e := &s.Events[i]
-		old[e.ID] = e.Kind == history.DetachedOrchestrationScheduled && p.now().Sub(e.Time) >= messageLife
+		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent
+		old[e.ID] = outlives && p.now().Sub(e.Time) >= messageLife
 	}
 	return func(id int64) bool { return old[id] }
 }
 
-// lastSegment reads the segment that an execution ends with; it is empty where it cannot be read.
+// lastSegment reads the last segment of an execution; it returns an empty one where it cannot be read.
 func (p *Provider) lastSegment(ctx context.Context, executionID string) (provider.Segment, error) {
 	parts, err := p.lastParts(ctx, executionID)
 	if err != nil || len(parts) == 0 {
@@ -256,7 +280,7 @@ func (p *Provider) lastSegment(ctx context.Context, executionID string) (provide
 	}
 	sequence, _, err := parseSegmentSK(getString(parts[0], attrSK))
 	if err != nil {
-		return provider.Segment{}, nil //nolint:nilerr // damaged: there is nothing to be had of it
+		return provider.Segment{}, nil //nolint:nilerr // damaged: nothing can be read
 	}
 	return wholeSegment(sequence, parts), nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// mostErased bounds what of an execution is erased in one transaction, which takes 100 items.
+// mostErased bounds the items of an execution that are erased in one transaction, which takes 100.
 const mostErased = 90
 
-// deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step if it is not.
+// deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step otherwise.
 func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	id := getString(it, attrPK)[len(idPrefix):]
 	if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
@@ -23,7 +23,7 @@ func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	return unlessNone(p.deleteLife(ctx, id, getString(it, attrStartID), false))
 }
 
-// unlessNone is err, unless it says that there is no such instance.
+// unlessNone returns err, unless it reports that there is no such instance.
 func unlessNone(err error) error {
 	if errors.Is(err, provider.ErrNotFound) {
 		return nil
@@ -31,34 +31,40 @@ func unlessNone(err error) error {
 	return err
 }
 
-// deleteAtOnce does in one transaction what a deletion does (R17): a fence is not needed where the end is committed, and nothing
-// is to be sent, since a status that says so is written when everything else was accepted (R9). It is for instances of one
-// execution, of few items; of any other, and of one that has changed since it was read, it does nothing.
+// deleteAtOnce makes a whole deletion in one transaction (R17). It needs no fence, since the end is committed, and
+// sends nothing, since a status that says so is written only when everything else was accepted (R9). It serves
+// instances of one execution with few items; for any other, and for one that has changed since it was read, it does
+// nothing.
 func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
 	executionID := getString(it, attrExecution)
 	all := keysOf(everything(p.hub.Table, executionID))
 	all.ProjectionExpression = aws.String(*all.ProjectionExpression + ", #cancels, #parts")
-	all.ExpressionAttributeNames["#cancels"], all.ExpressionAttributeNames["#parts"] = attrCancels, attrParts
+	all.ExpressionAttributeNames["#cancels"] = attrCancels
+	all.ExpressionAttributeNames["#parts"] = attrParts
 	all.Limit = aws.Int32(mostErased + 1)
 	items, err := p.queryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {
 		return false, err
 	}
+
 	rest := remainsOf(items)
 	cancels, readable := sealOf(executionID, items)
 	if rest.previous != "" || !readable {
 		return false, nil
 	}
+
 	now := p.now().UTC()
-	record, err := encodeSeal(executionID, cancels.Deleted(now))
+	record, err := encodeSeal(executionID, cancels.WithDeletion(now))
 	if err != nil || len(record) != 1 {
-		return false, nil //nolint:nilerr // too large: step by step then
+		return false, nil //nolint:nilerr // too large: delete step by step
 	}
+
 	ttl := unix(now.Add(tombstoneLife))
 	record[0][attrTTL] = ttl
 	for sequence := range rest.last + 1 {
 		record = append(record, p.stub(executionID, sequence))
 	}
+
 	writes := append([]types.TransactWriteItem{{Put: p.tombstoneAtOnce(it, rest.watermark, purger(ctx))}}, p.puts(record)...)
 	for _, sk := range rest.decided {
 		writes = append(writes, types.TransactWriteItem{Update: p.lasting(executionID, sk, ttl)})
@@ -71,6 +77,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	if len(writes) > 100 { //nolint:mnd // DynamoDB's limit: a damaged history may lack many segments
 		return false, nil
 	}
+
 	switch err := p.transact(ctx, instanceID, writes); {
 	case err == nil:
 		return true, nil
@@ -81,7 +88,7 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	}
 }
 
-// tombstoneAtOnce takes the place of an instance that is as it was read.
+// tombstoneAtOnce replaces an instance that has not changed since it was read.
 func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
 		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
@@ -98,16 +105,18 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedB
 		condition += "attribute_not_exists(#refused)"
 	}
 	put.ConditionExpression = &condition
+
 	if purgedBy != "" {
 		put.Item[attrPurgedBy] = str(purgedBy)
 	}
 	if watermark != (provider.Position{}) {
-		put.Item[attrInbox], put.Item[attrWM] = str(watermark.Inbox), str(watermark.Sequence)
+		put.Item[attrInbox] = str(watermark.Inbox)
+		put.Item[attrWM] = str(watermark.Sequence)
 	}
 	return put
 }
 
-// sealOf finds c among an execution's items; readable is false where it has parts, or is damaged.
+// sealOf finds c among an execution's items; readable is false where c has parts, or is damaged.
 func sealOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
 	for _, it := range items {
 		if getString(it, attrSK) != skCancels {

@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deleteTries bounds how often a deletion looks anew, because the instance had a turn or somebody else deletes it too.
+// deleteTries bounds how often a deletion starts again because the instance had a turn, or because another process
+// deletes it too.
 const deleteTries = 10
 
 func isDeleting(it item) bool {
@@ -23,26 +24,27 @@ func isDeleting(it item) bool {
 	return deleting
 }
 
-// DeleteInstance ends the instance and marks it, in one transaction; then sends what its end causes; then erases one execution
-// after the other; and leaves a tombstone (R17). The instance item says how far it has come, so that each call goes on from
-// there, whoever made the one before.
+// DeleteInstance ends the instance and marks it, in one transaction; then sends what its end causes; then erases one
+// execution after the other; and leaves a tombstone (R17). The instance item holds how far it has come, so that each
+// call goes on where the last one stopped, in whatever process that was.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return p.deleteLife(ctx, instanceID, "", force)
 }
 
-// deleteLife deletes the life of an id that a start began: where that is empty, the one that is found. It is not for another that
-// has the id later.
+// deleteLife deletes the life of an id that a start began, or, where life is empty, the one that it finds. It does not
+// delete another life that has the id later.
 func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, force bool) error {
 	for range deleteTries {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
 		switch start := getString(it, attrStartID); {
 		case life != "" && (errors.Is(err, provider.ErrNotFound) || err == nil && start != life):
-			return nil // somebody else has finished it
+			return nil // another process has finished the deletion
 		case err != nil:
 			return err
 		default:
 			life = start
 		}
+
 		if isDeleting(it) {
 			err = p.finishDeletion(ctx, it)
 		} else if err = p.condemn(ctx, it, force); err == nil {
@@ -55,10 +57,10 @@ func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, forc
 	return &provider.Error{Op: "DeleteInstance", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
-// errGoOn: the instance is not as it was read; the deletion goes on with how it stands now.
+// errGoOn reports that the instance is not as it was read; the deletion goes on from its present state.
 var errGoOn = errors.New("dynamo: the instance has moved on")
 
-// condemn ends an instance, where it is not over, and marks it.
+// condemn ends an instance that is not over, and marks it as Deleting.
 func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -67,6 +69,7 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 	if !in.Status.Terminal() && !force {
 		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotTerminal)
 	}
+
 	d, err := p.lookAtEnd(ctx, &in)
 	if err != nil {
 		return err
@@ -74,43 +77,49 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 	if d.head.Watermark == (provider.Position{}) {
 		d.head.Watermark = watermarkOf(it)
 	}
+
 	writes, err := p.condemnation(ctx, &in, d)
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
 	err = p.transact(ctx, in.InstanceID, writes)
-	if conditionFailed(err) { // a turn was committed, or somebody else has marked it; or this did, and the response was lost
+	if conditionFailed(err) { // a turn was committed, or another process has marked it; or this one has, and the response was lost
 		return errGoOn
 	}
 	return err
 }
 
-// condemnation is the transaction that ends and marks an instance: the fence unless it is over, the cancel record, and the mark.
+// condemnation returns the transaction that ends and marks an instance: the fence unless it is over, the cancel record,
+// and the mark.
 func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *deathbed) ([]types.TransactWriteItem, error) {
 	now := p.now().UTC()
 	var items []item
 	if !d.over {
-		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(&d.outstanding, d.lastID, now)}
+		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(d.cancels(), d.state.LastID, now)}
 		fence.Events[len(fence.Events)-1].RequestedBy = purger(ctx)
+		fence.Events[0].TraceParent = d.trace
 		var err error
 		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
 			return nil, err
 		}
 	}
+
 	record, err := p.deletedCancels(ctx, in.ExecutionID, now)
 	if err != nil {
 		return nil, err
 	}
+
 	writes := p.puts(append(items, record...))
 	if !d.over {
 		create(writes[0].Put)
 	}
-	mark := p.mark(in, d.head.Watermark, now)
+
+	mark := p.markDeleting(in, d.head.Watermark, now)
 	if by := purger(ctx); by != "" {
 		alsoSet(mark, attrPurgedBy, by)
 	}
-	if d.untold {
-		at, err := encodeUntold(d.head.Segment+1, nil)
+	if d.outstandingUnread {
+		at, err := encodeOutstanding(d.head.Segment+1, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -119,31 +128,31 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	return append(writes, types.TransactWriteItem{Update: mark}), nil
 }
 
-// purger is who asks for a deletion; empty where nobody knows, or a retention does.
+// purger returns on whose behalf a deletion is made; empty where that is not known, or where it is a retention's.
 func purger(ctx context.Context) string {
 	name, _ := provider.RequesterOf(ctx)
 	return history.Requester(name)
 }
 
-// alsoSet adds an attribute to an update that sets some.
+// alsoSet adds an attribute to an update that sets others.
 func alsoSet(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
 	u.ExpressionAttributeValues[":"+attribute] = str(value)
 }
 
-// deletedCancels makes the items of the mark that a deletion leaves: what turns have decided stands. A record of the release before that
-// is beyond reading gives way.
+// deletedCancels makes the items of the mark that a deletion leaves; the decisions of turns stand. An unreadable record
+// of the previous release is replaced.
 func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]item, error) {
 	before, err := p.readSeal(ctx, executionID)
 	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return nil, err
 	}
-	return encodeSeal(executionID, before.Deleted(now))
+	return encodeSeal(executionID, before.WithDeletion(now))
 }
 
-// mark makes an instance Deleting, on the condition that the execution is still its current one. What its tombstone is to say of
-// the inbox is kept here: soon there is no segment that says it.
-func (p *Provider) mark(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
+// markDeleting makes an instance Deleting, on the condition that the execution is still its current one. It stores the
+// watermark for the tombstone, since soon there is no segment that has it.
+func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
@@ -157,19 +166,21 @@ func (p *Provider) mark(in *provider.Instance, watermark provider.Position, now 
 	}
 }
 
-// finishDeletion goes on with an instance that is marked. The newest execution goes first: messages name it, and its start says
-// which one came before. Of each the start goes first, so that from the first write on readers find nothing, not half of a history.
+// finishDeletion continues the deletion of a marked instance. The newest execution is erased first, because messages
+// name it, and its start names the one before. Of each execution the start is erased first, so that from the first
+// write on readers find nothing rather than half of a history.
 func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 	in, err := decodeInstance(it)
 	if err != nil {
 		return err
 	}
+
 	at := getString(it, attrErasing)
 	if at == "" {
 		if err := p.sendEnd(ctx, &in); err != nil {
 			return err
 		}
-		if err := p.tellChildren(ctx, &in, it); err != nil {
+		if err := p.cancelOutstanding(ctx, &in, it); err != nil {
 			return err
 		}
 		at = in.ExecutionID
@@ -177,12 +188,13 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 			return err
 		}
 	}
+
 	for {
 		previous, err := p.erase(ctx, in.InstanceID, at, "")
 		if err != nil {
 			return err
 		}
-		if previous == "" || at == getString(it, attrOldest) { // what was before that is erased (R21)
+		if previous == "" || at == getString(it, attrOldest) { // executions before the oldest are erased already (R21)
 			return p.bury(ctx, it, at)
 		}
 		if err := p.moveOn(ctx, &in, at, previous); err != nil {
@@ -192,7 +204,7 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 	}
 }
 
-// moveOn notes which execution is erased next, so that no call has to begin anew, and that there is progress.
+// moveOn stores which execution is erased next, so that no call has to begin again, and that there is progress.
 func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to string) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
@@ -214,7 +226,7 @@ func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to s
 	return err
 }
 
-// bury puts a tombstone in the place of an instance of which nothing else is left.
+// bury replaces an instance, of which nothing else is left, by a tombstone.
 func (p *Provider) bury(ctx context.Context, it item, last string) error {
 	in := &dynamodb.PutItemInput{
 		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
@@ -229,7 +241,7 @@ func (p *Provider) bury(ctx context.Context, it item, last string) error {
 		_, err := p.table.PutItem(ctx, in)
 		return err
 	})
-	if _, changed := refusedItem(err, 0); changed { // a start was refused meanwhile, or somebody else was faster
+	if _, changed := refusedItem(err, 0); changed { // a start was refused meanwhile, or another process was faster
 		return errGoOn
 	}
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ReadDocument reads a document from the segment that it lies in. Segments never change: one that was read once is good, whoever
-// asks, and documents that are asked for one after the other mostly lie together.
+// ReadDocument reads a document from the segment that holds it. Segments never change, so that one which was read once
+// can be used for every later call, and documents that are read one after the other mostly lie together.
 func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
 	at, err := history.ParsePlace(ref.Ref)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 		return nil, fmt.Errorf("dynamo: instance %q: %w: there is no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
 	}
 	if err := ref.Check(doc); err != nil {
-		p.documents.forget(segmentKey(at)) // it may be restored
+		p.documents.forget(segmentKey(at)) // the segment may be restored
 		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	return doc, nil
@@ -58,11 +58,12 @@ func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at hist
 	}
 }
 
-// readSegment reads one segment, and says how large its events are.
+// readSegment reads one segment, and returns the size of its events.
 func (p *Provider) readSegment(ctx context.Context, executionID string, sequence int64, c provider.Consistency) (s provider.Segment, size int, err error) {
 	in := segmentsQuery(p.hub.Table, executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
 	items, err := p.queryAll(ctx, "", in)
 	switch {
 	case err != nil:
@@ -81,7 +82,7 @@ func (p *Provider) readSegment(ctx context.Context, executionID string, sequence
 	return s, len(doc), err
 }
 
-// documentCache is how much of the segments is kept that documents were read from last.
+// documentCache is the size of the cache of segments that documents were read from last.
 const documentCache = 16 << 20
 
 func segmentKey(at history.Place) string { return at.ExecutionID + " " + segmentSK(at.Segment, 0) }

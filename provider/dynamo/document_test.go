@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Whoever erases past executions must know what is still referred to.
+// Erasing past executions requires knowing what is still referred to.
 func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
 	t.Parallel()
 	at := func(execution string) history.Payload {

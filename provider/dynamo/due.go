@@ -14,14 +14,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is due is kept by days, in UTC: as fine as anybody wants a retention to be, and few enough to be looked through after an
+// What is due is stored by days, in UTC: as fine as any retention needs to be, and few enough to go through after an
 // absence of months.
 const (
 	day       = 24 * time.Hour
 	dayFormat = "2006-01-02"
 )
 
-// dueKey is where what is due at a time stands in the index: on the first day that begins no earlier.
+// dueKey returns the key in the index of what is due at a time: that of the first day that begins no earlier.
 func dueKey(instanceID string, at time.Time) string {
 	at = at.UTC()
 	whole := at.Truncate(day)
@@ -31,30 +31,31 @@ func dueKey(instanceID string, at time.Time) string {
 	return whole.Format(dayFormat) + "#" + shardOf(instanceID)
 }
 
-// isDue reports whether a key of the index is of today, or of a day gone by.
+// isDue reports whether a key of the index is of today, or of a past day.
 func isDue(key string, now time.Time) bool {
 	return len(key) > len(dayFormat) && key[:len(dayFormat)] <= now.UTC().Format(dayFormat)
 }
 
-// pastRetention is how long past executions are kept, of an instance that is kept for so long after its end. A message that its
-// turns have consumed may be delivered again, or be picked up from the dead letters, and then its history says what is to be sent again
-// (R4, R13): so none is erased while a queue may still hold one. An instance that is over has sent all there is (R9), and needs no such time.
+// pastRetention returns how long past executions are kept, for an instance that is kept for the given time after its
+// end. A message that their turns have consumed may be delivered again, or picked up from the dead letters, and history
+// then decides what is sent again (R4, R13): so none is erased while a queue may still hold such a message. An instance
+// that is over has sent everything (R9), and needs no such time.
 func pastRetention(retention time.Duration) time.Duration { return max(retention, tombstoneLife) }
 
-// dutyRetention names the mark that says up to which day nothing is due any more.
+// dutyRetention names the mark of the day before which nothing is due any more.
 const dutyRetention = "retention"
 
 const (
-	// lookedAtAgain is how far behind today the days are looked at again, though nothing was due there: the index may be behind, and so may
-	// the clock of a function that was frozen.
+	// lookedAtAgain is how many of the past days are searched again even though nothing was due there: the index may be
+	// behind, and so may the clock of a function that was frozen.
 	lookedAtAgain = 2 * day
-	// dueFirst is how far back the first look of all goes.
+	// dueFirst is how far back the very first search goes.
 	dueFirst = 366 * day
 	duePage  = 1000
 )
 
-// DueInstances looks through the days from the first that may have something left up to today, shard by shard. A day that is found
-// empty, and long enough gone by, is never looked at again.
+// DueInstances searches the days from the first that may have something left up to today, shard by shard. A day that is
+// found empty, and is long enough ago, is never searched again.
 func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		today := p.now().UTC().Truncate(day)
@@ -70,13 +71,15 @@ func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// dueNoted is after how many days in which nothing was due that is noted: the first look of all, which goes back for a year, may be cut short.
+// dueNoted is the number of days without anything due after which that is stored: the first search, which goes back for
+// a year, may be cut short.
 const dueNoted = 30 * day
 
-// dueSince goes through what is due from a day on up to today, and notes the first day that need be looked at again. It returns whether
-// more is wanted.
+// dueSince goes through what is due from a day on up to today, and stores the first day that must be searched again. It
+// returns whether the caller wants more.
 func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (more bool, err error) {
-	from, empty := known, true
+	from := known
+	empty := true
 	note := func() error {
 		if !from.After(known) {
 			return nil
@@ -84,6 +87,7 @@ func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield f
 		known = from
 		return p.putMark(ctx, dutyRetention, from.Format(dayFormat))
 	}
+
 	for at := known; !at.After(today); at = at.Add(day) {
 		found, more, err := p.dueOn(ctx, at, yield)
 		if !more || err != nil {
@@ -101,7 +105,7 @@ func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield f
 	return true, note()
 }
 
-// dueOn goes through what is due on a day, and says how much that was, and whether more is wanted.
+// dueOn goes through what is due on a day, and returns how much that was, and whether the caller wants more.
 func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, error) bool) (found int, more bool, err error) {
 	heads := make([][]item, shards)
 	queries := make([]*dynamodb.QueryInput, shards)
@@ -120,6 +124,7 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 	if err := together(reads...); err != nil {
 		return 0, true, err
 	}
+
 	for shard, page := range heads {
 		for {
 			for _, it := range page {
@@ -139,7 +144,8 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 	return found, true, nil
 }
 
-// dueFrom is the first day on which something may be left: by a clock that was wrong it may have been put where no look would come for long.
+// dueFrom returns the first day on which something may be left. A mark in the future, which a wrong clock has set, is
+// ignored: otherwise no search would come to the days before it for a long time.
 func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
 	if err := p.readMark(ctx, dutyRetention, &mark); err != nil {
@@ -147,7 +153,7 @@ func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (tim
 	}
 	at, err := time.Parse(dayFormat, mark)
 	if err != nil || at.After(today) {
-		return otherwise, nil //nolint:nilerr // the first look
+		return otherwise, nil //nolint:nilerr // as for the first search
 	}
 	return at, nil
 }
@@ -160,7 +166,7 @@ func (p *Provider) RetireInstance(ctx context.Context, instanceID string) (provi
 	}
 	switch {
 	case isDeleting(it) || !isDue(getString(it, attrDue), p.now()):
-		return provider.Retired{}, nil // somebody else is at it; or the index is behind
+		return provider.Retired{}, nil // another process deletes it, or the index is behind
 	case provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
 		if err := p.deleteOver(ctx, it); err != nil {
 			return provider.Retired{}, p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: its retention is over: %w", instanceID, err))
@@ -175,8 +181,8 @@ func (p *Provider) RetireInstance(ctx context.Context, instanceID string) (provi
 	}
 }
 
-// postpone has what fails, and is not worth repeating soon, tried again tomorrow: it must not keep the looks at the day on which it
-// was due. It returns the failure.
+// postpone moves what has failed, and is not worth repeating soon, to tomorrow: it must not keep the searches at the
+// day on which it was due. It returns the failure.
 func (p *Provider) postpone(ctx context.Context, it item, failure error) error {
 	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
 		return failure

@@ -9,25 +9,28 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An activity that is waited for when it is cancelled has ended when nothing of it runs. Between two attempts nothing does, for an hour, or
-// for ever, should the schedule go that was to bring the next one (R15). So the turn that gives it up tells its end itself.
+// An activity that is waited for when it is cancelled has ended when none of its code runs. Between two attempts none
+// does: for an hour, or for ever if the schedule is deleted that was to bring the next attempt (R15). So the turn that
+// gives the activity up reports its end itself.
 
-// mostEnds is how many ends one message tells.
+// mostEnds is the number of ends in one message.
 const mostEnds = 1000
 
-// tellEnds tells an execution the ends of those activities that a turn has given up, whose end is waited for, and which wait for their next
-// attempt. The turn is committed, so that none becomes the current attempt any more; one that is not due has not begun, by any clock,
-// and whoever gets it then looks at the cancel record first. Of what is due its work item leads to who tells.
-func (p *Provider) tellEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []provider.TimerSpan) error {
+// sendEnds sends an execution the ends of the activities that a turn has given up, whose end is waited for, and which
+// wait for their next attempt. The turn is committed, so that no further attempt becomes the current one. An attempt
+// that is not due has not begun, by any clock, and a worker that receives it later reads the cancel record first. The
+// end of an attempt that is due is reported by the worker that receives its work item.
+func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.Open) error {
 	waits := map[int64]bool{}
-	for _, span := range cancelled {
-		if span.Waits && span.Retries {
-			waits[span.TimerID] = true
+	for i := range cancelled {
+		if o := &cancelled[i]; o.Waits && o.Retries {
+			waits[o.ID] = true
 		}
 	}
 	if len(waits) == 0 || x.Ended {
 		return nil
 	}
+
 	var ends []provider.ActivityOutcome
 	for r, err := range p.retriesOf(ctx, x.ExecutionID, waits) {
 		if err != nil {
@@ -35,10 +38,11 @@ func (p *Provider) tellEnds(ctx context.Context, x provider.Origin, sequence int
 		}
 		if !p.mayHaveBegun(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
-				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: cutFailure(r.Error, 0), Ended: cmp.Or(r.Ended, history.EndReturned),
+				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Cut(retryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.EndReturned),
 			})
 		}
 	}
+
 	var ms []provider.Message
 	for len(ends) > 0 {
 		n := min(len(ends), mostEnds)
@@ -50,5 +54,5 @@ func (p *Provider) tellEnds(ctx context.Context, x provider.Origin, sequence int
 	return p.EnqueueForOrchestrator(ctx, ms...)
 }
 
-// mayHaveBegun reports whether an attempt may have begun that is due at a time, by the clock of its worker.
+// mayHaveBegun reports whether an attempt that is due at a time may have begun, by the clock of its worker.
 func (p *Provider) mayHaveBegun(at time.Time) bool { return at.Sub(p.now()) <= clockSkew }

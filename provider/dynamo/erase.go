@@ -17,7 +17,7 @@ func isStub(it item) bool {
 	return stub
 }
 
-// unlessDeleted are the items of a history, or none once its start is a stub.
+// unlessDeleted returns the items of a history, or none once its start is a stub.
 func unlessDeleted(items []item) []item {
 	if len(items) > 0 && isStub(items[0]) {
 		return nil
@@ -25,12 +25,12 @@ func unlessDeleted(items []item) []item {
 	return items
 }
 
-// erase makes stubs of an execution's segments, and returns which execution came before. A segment's place is never free: whoever
-// still holds a turn for it comes second, as ever (I8). Only its cancel record stays, for the workers that still run its
-// activities, and for those that are yet to receive them. Repeating it is harmless, and passes over what is done. The start of an execution that is
-// erased while its instance lives on says which comes next.
+// erase replaces an execution's segments by stubs, and returns which execution came before. A segment's place is never
+// free, so a process that still holds a turn for it comes second, as always (I8). Only the cancel record stays, for the
+// workers that still run its activities and for those that have yet to receive them. Repeating it is harmless, and
+// skips what is done. The start of an execution that is erased while its instance lives on names the next one.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string) (previous string, err error) {
-	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before it is looked what there is: a late worker looks at it after it wrote
+	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before the items are listed: a late worker reads the mark after its write
 		return "", err
 	}
 	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
@@ -53,7 +53,7 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 	return previous, p.eraseRest(ctx, instanceID, executionID)
 }
 
-// eraseRest erases what is behind the start, page by page, of which it reads the keys alone.
+// eraseRest erases what is behind the start, page by page, reading only the keys.
 func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string) error {
 	due := int64(1) // the next place that needs a stub
 	for page, err := range p.query(ctx, instanceID, keysOf(everything(p.hub.Table, executionID))) {
@@ -71,15 +71,16 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 	return nil
 }
 
-// erasures are what erases an item: a stub for a segment, and for the places before it that a damaged history lacks; and all but the cancel record goes
-// that is not a segment's first part: records of activities, marks, further parts. The cancel record is given an end.
+// erasures returns the writes that erase an item: stubs for a segment and for the missing places before it in a damaged
+// history, and a deletion for everything else except the cancel record: records of activities, marks, further parts.
+// The cancel record gets a TTL.
 func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it item, due *int64) (writes []func() error) {
 	sk := getString(it, attrSK)
 	switch {
 	case isSeal(sk), isDecided(sk) && it[attrTTL] != nil:
 		return nil
 	case isDecided(sk):
-		return []func() error{func() error { return p.last(ctx, instanceID, executionID, sk) }}
+		return []func() error{func() error { return p.expireDecided(ctx, instanceID, executionID, sk) }}
 	}
 	sequence, part, err := parseSegmentSK(sk)
 	if !strings.HasPrefix(sk, skSegments) || err != nil || part > 0 {
@@ -94,7 +95,7 @@ func (p *Provider) erasures(ctx context.Context, instanceID, executionID string,
 	return writes
 }
 
-// everything is all that lies under an execution's key.
+// everything returns a query of all that lies under an execution's key.
 func everything(table, executionID string) *dynamodb.QueryInput {
 	all := segmentsQuery(table, executionID, provider.Strong)
 	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
@@ -102,12 +103,12 @@ func everything(table, executionID string) *dynamodb.QueryInput {
 	return all
 }
 
-// remains are what lies under an execution's key.
+// remains is a summary of what lies under an execution's key.
 type remains struct {
 	last     int64          // the sequence of the last segment
 	stubs    map[int64]bool // which are stubs already
-	others   []string       // sort keys of what is not kept: parts beyond the first, records of activities
-	decided  []string       // and of what turns have cancelled
+	others   []string       // sort keys of what is deleted: parts beyond the first, records of activities
+	decided  []string       // sort keys of what turns have cancelled
 	previous string
 	// watermark is the last message that was consumed.
 	watermark provider.Position
@@ -144,7 +145,7 @@ func remainsOf(items []item) remains {
 	return r
 }
 
-// stub is what is left of a segment.
+// stub returns what replaces a segment.
 func (p *Provider) stub(executionID string, sequence int64) item {
 	now := p.now()
 	return item{
@@ -156,12 +157,12 @@ func (p *Provider) stub(executionID string, sequence int64) item {
 // isSeal reports whether a sort key is that of c, or of a part of it.
 func isSeal(sk string) bool { return sk == skCancels || strings.HasPrefix(sk, skCancels+"#") }
 
-// isDecided reports whether a sort key is that of what turns have cancelled.
+// isDecided reports whether a sort key is that of a turn's or a block's decisions.
 func isDecided(sk string) bool {
 	return strings.HasPrefix(sk, skDecided) || strings.HasPrefix(sk, skBlocks)
 }
 
-// lasting is the update by which what a turn has cancelled lasts as long as a message can.
+// lasting returns the update that sets the TTL of a turn's decisions, so that they last as long as a message can.
 func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
@@ -170,7 +171,8 @@ func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *ty
 	}
 }
 
-func (p *Provider) last(ctx context.Context, instanceID, executionID, sk string) error {
+// expireDecided makes that update by itself.
+func (p *Provider) expireDecided(ctx context.Context, instanceID, executionID, sk string) error {
 	u := p.lasting(executionID, sk, unix(p.now().Add(tombstoneLife)))
 	return call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -181,7 +183,7 @@ func (p *Provider) last(ctx context.Context, instanceID, executionID, sk string)
 	})
 }
 
-// keepCancels lets the mark of a deleted execution last as long as a message can.
+// keepCancels writes the mark of a deleted execution with a TTL as long as a message can last.
 func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID string) error {
 	now := p.now().UTC()
 	record, err := p.deletedCancels(ctx, executionID, now)
@@ -213,8 +215,8 @@ func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk strin
 	})
 }
 
-// tombstoneOf is what is left of an instance: the starts that may never happen, its own among them (R10), and the last message
-// that it consumed (R3).
+// tombstoneOf returns what is left of an instance: the starts that may never happen, its own among them (R10), and the
+// last message that it consumed (R3).
 func (p *Provider) tombstoneOf(it item) item {
 	now := p.now()
 	lives := append(livesOf(it), str(getString(it, attrStartID)))
@@ -227,7 +229,7 @@ func (p *Provider) tombstoneOf(it item) item {
 	return t
 }
 
-// watermarkOf is the last message that an instance consumed which is over, or is a tombstone.
+// watermarkOf returns the last message that an instance consumed which is over, or is a tombstone.
 func watermarkOf(it item) provider.Position {
 	return provider.Position{Inbox: getString(it, attrInbox), Sequence: getString(it, attrWM)}
 }

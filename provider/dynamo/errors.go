@@ -11,11 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
 
-// sameAgain bounds how often a call is made that lost against a concurrent transaction, was throttled or got lost. It is the one layer that
-// repeats: the SDK's own retries, which do not know transaction conflicts, are off (askOnce), or each call would be made eighteen times.
+// sameAgain bounds how often a call is made that lost against a concurrent transaction, was throttled or got lost. It
+// is the only layer that repeats: the SDK's own retries, which do not know transaction conflicts, are off
+// (withoutRetries); otherwise each call would be made eighteen times.
 const (
 	sameAgain  = 6
 	firstPause = 10 * time.Millisecond
@@ -27,9 +29,11 @@ func throttles() retry.IsErrorRetryable {
 	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 }
 
-// call repeats f while the same request may yet succeed (R7), and names the operation in the error that is left.
+// call repeats f while the same request may yet succeed (R7), and names the operation in the error that it returns.
 func call(ctx context.Context, op, instanceID string, f func() error) error {
-	pause, b := firstPause, budgetOf(ctx)
+	pause := firstPause
+	b := budgetOf(ctx)
+
 	for attempt := 1; ; attempt++ {
 		if err := b.spent(); err != nil {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: err}
@@ -39,25 +43,15 @@ func call(ctx context.Context, op, instanceID string, f func() error) error {
 			b.earn()
 			return nil
 		}
+
 		retryable := isRetryable(err)
 		if !retryable || attempt == sameAgain || ctx.Err() != nil || !b.spend(err) {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: retryable || ctx.Err() != nil, Err: err}
 		}
-		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+		if err := sleep.For(ctx, pause/2+rand.N(pause)); err != nil {
 			return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: err}
 		}
 		pause *= 2
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -74,7 +68,8 @@ func isRetryable(err error) bool {
 	return sdkRetryable.IsErrorRetryable(err) == aws.TrueTernary
 }
 
-// onlyTransient: a transaction that failed one of its conditions is not worth repeating, whatever else it met.
+// onlyTransient reports whether every failure in a transaction is transient: one that failed a condition is not worth
+// repeating, whatever else it met.
 func onlyTransient(reasons []types.CancellationReason) bool {
 	transient := false
 	for _, r := range reasons {
@@ -93,18 +88,22 @@ func onlyTransient(reasons []types.CancellationReason) bool {
 func conditionFailed(err error) bool {
 	many, ok := errors.AsType[*types.TransactionCanceledException](err)
 	return ok && slices.ContainsFunc(many.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == "ConditionalCheckFailed"
+		return aws.ToString(r.Code) == refusedCode
 	})
 }
 
-// refusedItem returns the item that made a condition fail, as it stands (nil: it does not exist), or false when err is something else.
+// refusedCode is what DynamoDB says of the write of a transaction whose condition did not hold.
+const refusedCode = "ConditionalCheckFailed"
+
+// refusedItem returns the item that made a condition fail, as it is stored (nil: it does not exist); false when err has
+// another cause.
 func refusedItem(err error, n int) (item, bool) {
 	if one, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return one.Item, true
 	}
 	if many, ok := errors.AsType[*types.TransactionCanceledException](err); ok && n < len(many.CancellationReasons) {
 		r := many.CancellationReasons[n]
-		return r.Item, aws.ToString(r.Code) == "ConditionalCheckFailed"
+		return r.Item, aws.ToString(r.Code) == refusedCode
 	}
 	return nil, false
 }

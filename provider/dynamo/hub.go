@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 )
 
-// Hub says where a task hub's table and queues are. Name, Table and InboxURL are always needed; the others by those who
-// run turns (all), work (WorkQueues, DeadLetters), or keep time (all). The JSON is that of the hub's SSM parameter.
+// Hub holds where a task hub's table and queues are. Name, Table and InboxURL are always needed; the others are needed
+// by processes that run turns (all), work (WorkQueues, DeadLetters), or keep time (all). The JSON is that of the hub's
+// SSM parameter.
 type Hub struct {
 	Name        string            `json:"hub"`
 	Table       string            `json:"table"`
@@ -20,8 +22,8 @@ type Hub struct {
 	TimersURL   string            `json:"timersUrl"`   //
 	DeadLetters map[string]string `json:"deadLetters"` // name to URL: provider.QueueInbox, provider.QueueTimers and each work queue's
 
-	// What becomes of timers that a queue cannot delay for long enough: TimersSchedules or TimersHops, which is also what
-	// "" means. The rest is needed by those who keep time with schedules.
+	// How timers are held that a queue cannot delay for long enough: TimersSchedules or TimersHops, which is also the
+	// meaning of "". The other fields are needed by processes that keep time with schedules.
 	Timers               string `json:"timers"`
 	ScheduleGroup        string `json:"scheduleGroup"`
 	ScheduleRoleARN      string `json:"scheduleRoleArn"` // of the role that Scheduler sends with
@@ -40,7 +42,7 @@ func (h Hub) validate() error {
 	return nil
 }
 
-// missing is the error of the first of these names and values that is without a value.
+// missing returns an error for the first of these names and values that has no value.
 func missing(fields ...[2]string) error {
 	for _, f := range fields {
 		if f[1] == "" {
@@ -50,54 +52,63 @@ func missing(fields ...[2]string) error {
 	return nil
 }
 
-// Clients are the AWS clients the provider calls: of SDK v2, or stand-ins with the same methods. What is worth repeating is repeated by the
-// provider, so the SDK's own retries are switched off.
+// Clients are the AWS clients that the provider calls: of SDK v2, or stand-ins with the same methods. The provider repeats what is
+// worth repeating, so the retries of the SDK's own clients are switched off.
 type Clients struct {
-	Table  tableAPI
-	Queues queueAPI
-	// Schedules is needed by those who hold timers with schedules.
-	Schedules scheduleAPI
+	Table  TableAPI
+	Queues QueueAPI
+	// Schedules is needed by a provider that holds timers with schedules, and may be nil in others.
+	Schedules ScheduleAPI
 }
 
 // Option changes how a Provider works.
-type Option func(*Provider)
+type Option func(*settings)
 
-// WithClock sets the clock that timestamps and delays are reckoned from. The default is time.Now.
-func WithClock(now func() time.Time) Option { return func(p *Provider) { p.now = now } }
+// settings are declared in an internal package, so that the module's own functions and tests can set what is not a
+// public option.
+type settings = dynamoknobs.Settings
+
+// WithClock sets the clock that timestamps and delays are computed from. The default is time.Now.
+func WithClock(now func() time.Time) Option { return func(s *settings) { s.Now = now } }
 
 // WithLogger sets where the provider logs. The default is slog.Default().
-func WithLogger(l *slog.Logger) Option { return func(p *Provider) { p.log = l } }
+func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.Log = l } }
 
-// WithLongestDelay sets how long a timer is delayed by a queue at most, from 1 s to SQS's 900 s, the default. It is for tests
-// of long timers that have no time.
-func WithLongestDelay(d time.Duration) Option { return func(p *Provider) { p.longestDelay = d } }
+// defaults are the settings that options change.
+func defaults() settings {
+	return settings{
+		Now:          func() time.Time { return time.Now().Round(0) }, //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
+		Log:          slog.Default(),
+		LongestDelay: dynamoknobs.LongestDelay,
+		ScheduleLead: dynamoknobs.ScheduleLead,
+	}
+}
 
-// WithScheduleLead sets how long before its timer is due a schedule fires. It is for tests, as WithLongestDelay is, and at least
-// a second less. The default is 2 minutes.
-func WithScheduleLead(d time.Duration) Option { return func(p *Provider) { p.lead = d } }
-
-// Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use and holds no state but caches, of the
-// builds it has seen and of segments.
+// Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use. Its only state is caches of the
+// builds and keys it has read, and of segments.
 type Provider struct {
 	hub       Hub
-	table     tableAPI
-	queues    queueAPI
-	schedules scheduleAPI
+	table     TableAPI
+	queues    QueueAPI
+	schedules ScheduleAPI
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
-	// visibilities are the queues' visibility timeouts, by URL, once they were asked for.
+	keys      tokenKeys
+	// visibilities are the queues' visibility timeouts, by URL, once they were read.
 	visibilities sync.Map
 	// scheduled are the work items of segments that were read for retries; sentRetries are the attempts that were sent.
-	scheduled   *lru[map[int64]provider.WorkItem]
+	scheduled *lru[map[int64]provider.WorkItem]
+	// parents are what reconciliations have seen of parents.
+	parents     *lru[parentState]
 	sentRetries *lru[struct{}]
 	// documents are segments that documents were read from.
 	documents *lru[[]history.Event]
 
 	longestDelay, lead time.Duration // of timers
-	// caller is whose credentials the clients have.
+	// caller finds whose credentials the clients have.
 	caller caller
-	// large has a place for each that reads a large history.
+	// large has a place for each concurrent read of a large history.
 	large chan struct{}
 }
 
@@ -108,15 +119,17 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	if err := hub.validate(); err != nil {
 		return nil, err
 	}
-	clients = askOnce(clients)
-	p := &Provider{
-		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, log: slog.Default(),
-		longestDelay: maxDelay, lead: scheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
-		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
-	}
-	p.now = func() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
+	s := defaults()
 	for _, opt := range opts {
-		opt(p)
+		opt(&s)
+	}
+
+	clients = withoutRetries(clients)
+	p := &Provider{
+		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, now: s.Now, log: s.Log,
+		longestDelay: s.LongestDelay, lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
+		keys:      tokenKeys{turn: make(chan struct{}, 1)},
+		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)

@@ -35,28 +35,18 @@ func inboxEntry(m *provider.Message) (entry, error) {
 	if most := mostOf(m.PickedUp); len(e.body) > most {
 		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes are more than the %d that it may have", m.Kind, m.InstanceID, len(e.body), most)
 	}
-	if m.PickedUp != nil { // the one that it was must not swallow it, however soon it follows, and a repeat of it is one message
+	if m.PickedUp != nil { // the queue must not drop it as a duplicate of the original, however soon it follows; its repeats are one message
 		e.dedup = digest("picked up", m.PickedUp.Record, strconv.Itoa(m.PickedUp.Times))
 	}
 	return e, nil
 }
 
-// dedupID names a message by what it tells, so that a repeat within SQS's 5 minutes is one message. A wake tells nothing: it
-// is for its moment, and an earlier one must not swallow it.
+// dedupID returns a deduplication id for the content of a message, so that a repeat within SQS's 5 minutes is one
+// message. A wake has no content: it is for its moment, and an earlier one must not suppress it.
 func dedupID(m *provider.Message) string {
 	switch m.Kind {
-	case provider.MessageActivityOutcomes:
-		parts := []string{string(m.Kind), m.ExecutionID}
-		for _, o := range m.Outcomes {
-			parts = append(parts, strconv.FormatInt(o.ActivityID, 10), strconv.Itoa(o.Attempt))
-		}
-		return digest(parts...)
-	case provider.MessageActivityAttempts:
-		parts := []string{string(m.Kind), m.ExecutionID}
-		for _, o := range m.Outcomes {
-			parts = append(parts, strconv.FormatInt(o.ActivityID, 10), o.Run)
-		}
-		return digest(parts...)
+	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
+		return outcomesID(m)
 	case provider.MessageTimerFired:
 		if m.Attempt > 0 {
 			return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10), strconv.Itoa(m.Attempt))
@@ -66,11 +56,13 @@ func dedupID(m *provider.Message) string {
 		if m.EventID != "" {
 			return digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
 		}
+	case provider.MessageEventSent:
+		return digest(string(m.Kind), m.InstanceID, m.EventID)
+	case provider.MessageEventAnswered:
+		return answerID(m)
 	case provider.MessageStart:
 		return digest(string(m.Kind), m.InstanceID, m.StartID)
-	case provider.MessageChildOutcome:
-		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
-	case provider.MessageCancelChildOutcome:
+	case provider.MessageChildOutcome, provider.MessageCancelChildOutcome:
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
 	case provider.MessageCancel:
 		if m.Parent != nil {
@@ -81,8 +73,31 @@ func dedupID(m *provider.Message) string {
 	return rand.Text()
 }
 
-// AdoptOrchestrationItems sorts inbox records by instance. What is not in its instance's group is apart: its number says nothing of what
-// the instance has consumed, and would have it drop what it has not.
+// outcomesID is dedupID of a message that reports on activities.
+func outcomesID(m *provider.Message) string {
+	parts := []string{string(m.Kind), m.ExecutionID}
+	for _, o := range m.Outcomes {
+		run := strconv.Itoa(o.Attempt)
+		if m.Kind == provider.MessageActivityAttempts {
+			run = o.Run
+		}
+		parts = append(parts, strconv.FormatInt(o.ActivityID, 10), run)
+	}
+	return digest(parts...)
+}
+
+// answerID is dedupID of an answer to events.
+func answerID(m *provider.Message) string {
+	parts := []string{string(m.Kind), m.ExecutionID, m.ChildID, strconv.FormatBool(m.Error != nil)}
+	for _, r := range m.SourceEventIDs {
+		parts = append(parts, strconv.FormatInt(r.First, 10), strconv.FormatInt(r.Last, 10))
+	}
+	return digest(parts...)
+}
+
+// AdoptOrchestrationItems groups inbox records by instance. A record that is not in its instance's message group is
+// returned as unreadable: its number is not comparable with what the instance has consumed, and would have it drop
+// messages that it has not.
 func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
@@ -97,7 +112,8 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 		it := byInstance[m.InstanceID]
 		if it == nil {
 			it = &provider.OrchestrationItem{InstanceID: m.InstanceID}
-			byInstance[m.InstanceID], items = it, append(items, it)
+			byInstance[m.InstanceID] = it
+			items = append(items, it)
 		}
 		it.Messages = append(it.Messages, provider.InboxMessage{
 			Message: m, Position: provider.Position{Inbox: p.hub.InboxURL, Sequence: r.Sequence}, Record: r,
@@ -106,7 +122,7 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 	return items, unreadable
 }
 
-// isForeign says what is wrong with a message that is for another hub, or in another instance's group: somebody has copied it here.
+// isForeign returns an error for a message that is for another hub, or in another instance's group: it was copied here.
 func (p *Provider) isForeign(m *provider.Message, group string) error {
 	if want := groupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w", &provider.FieldError{Field: "instanceId", Problem: fmt.Sprintf("%q is of message group %s, and the message is in %q", m.InstanceID, want, group)})
@@ -114,7 +130,7 @@ func (p *Provider) isForeign(m *provider.Message, group string) error {
 	return p.ofHub(&m.Hub)
 }
 
-// ofHub says that something is for another hub. Elsewhere it takes the name away, which only travels.
+// ofHub returns an error for a name of another hub. Otherwise it clears the name, which is needed only on the wire.
 func (p *Provider) ofHub(name *string) error {
 	if *name != "" && *name != p.hub.Name {
 		return fmt.Errorf("dynamo: %w", &provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, and this is %q", *name, p.hub.Name)})
@@ -123,12 +139,12 @@ func (p *Provider) ofHub(name *string) error {
 	return nil
 }
 
-// DeadLetter copies a record to the dead letters of its queue. What was wrong is the message attribute "error".
+// DeadLetter copies a record to the dead letters of its queue. The error is the message attribute "error".
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
 	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
 }
 
-// putDead sends a copy to the dead letters of a queue. Group and deduplication id are of the inbox's alone.
+// putDead sends a copy to the dead letters of a queue. Group and deduplication id are used for the inbox's alone.
 func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
@@ -136,16 +152,17 @@ func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreada
 	}
 	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
 	if queue == provider.QueueInbox {
-		e.group, e.dedup = group, dedup
+		e.group = group
+		e.dedup = dedup
 	}
 	return p.sendBatch(ctx, url, []entry{e})
 }
 
-// reasonLimit keeps what was wrong readable beside the record.
+// reasonLimit keeps the error short enough to be read beside the record.
 const reasonLimit = 1 << 10
 
-// reason is an error as a message attribute takes it: without the characters that SQS refuses, and within the bytes that the
-// body has left of the message.
+// reason returns an error as a message attribute takes it: without the characters that SQS refuses, and within the
+// bytes that the body has left of the message.
 func reason(err error, left int) string {
 	allowed := strings.Map(func(r rune) rune {
 		if r < ' ' || r == '\uFFFE' || r == '\uFFFF' {

@@ -8,14 +8,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Two releases of a function may send the same outcome: its deduplication id must not change, nor depend on what was found.
+// Two releases of a function may send the same outcome: its deduplication id must neither change nor depend on where it
+// was found.
 func TestDedupIDsAreStable(t *testing.T) {
 	t.Parallel()
 	m := provider.Message{
 		Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x",
 		Outcomes: []provider.ActivityOutcome{{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}, {ActivityID: 4, Attempt: 2}},
 	}
-	m.Segment = 9 // where it was found says nothing about what it tells
+	m.Segment = 9 // where it was found is not part of its content
 	if got, want := dedupID(&m), "fc7c8b270470473366ca865888bcf7e7b1838979"; got != want {
 		t.Errorf("outcomes: %s, want %s", got, want)
 	}

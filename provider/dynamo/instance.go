@@ -22,10 +22,15 @@ func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 func instanceItem(in provider.Instance) (item, error) {
 	it := instanceKey(in.InstanceID)
-	it["name"], it[attrStatus], it[attrStartID] = str(in.Name), str(string(in.Status)), str(in.StartID)
-	it[attrExecution], it["number"] = str(in.ExecutionID), num(in.ExecutionNumber)
-	it[attrShard], it[attrCreated] = str(shardOf(in.InstanceID)), str(createdKey(in))
+	it["name"] = str(in.Name)
+	it[attrStatus] = str(string(in.Status))
+	it[attrStartID] = str(in.StartID)
+	it[attrExecution] = str(in.ExecutionID)
+	it["number"] = num(in.ExecutionNumber)
+	it[attrShard] = str(shardOf(in.InstanceID))
+	it[attrCreated] = str(createdKey(in))
 	it[attrUpdated] = str(formatTime(in.UpdatedAt))
+
 	if in.Version != "" {
 		it["version"] = str(in.Version)
 	}
@@ -35,6 +40,7 @@ func instanceItem(in provider.Instance) (item, error) {
 	if !in.StartAt.IsZero() {
 		it[attrStartAt] = str(formatTime(in.StartAt))
 	}
+
 	if in.Parent != nil {
 		b, err := json.Marshal(in.Parent)
 		if err != nil {
@@ -52,7 +58,23 @@ func instanceItem(in provider.Instance) (item, error) {
 	return it, nil
 }
 
-// createdKey sorts by time and is unique, so that a page can go on exactly where the last one ended.
+// parentPrefix returns what the JSON of every parent with an instance id begins with.
+func parentPrefix(instanceID string) string {
+	id, _ := json.Marshal(instanceID) //nolint:errchkjson // a string: cannot fail
+	return `{"instanceId":` + string(id) + ","
+}
+
+// hasTags reports whether an item has all of the tags. Tags that cannot be read match none.
+func hasTags(it item, want map[string]string) bool {
+	if len(want) == 0 {
+		return true
+	}
+	tags := map[string]string{}
+	err := json.Unmarshal([]byte(getString(it, "tags")), &tags)
+	return err == nil && provider.HasTags(tags, want)
+}
+
+// createdKey returns a key that sorts by time and is unique, so that a page can go on exactly where the last one ended.
 func createdKey(in provider.Instance) string {
 	return formatTime(in.CreatedAt) + "#" + digest(in.InstanceID)[:8]
 }
@@ -64,6 +86,7 @@ func decodeInstance(it item) (provider.Instance, error) {
 		Name: getString(it, "name"), Version: getString(it, "version"), Status: provider.RuntimeStatus(getString(it, attrStatus)),
 		StartID: getString(it, attrStartID), BlockedBy: getString(it, attrBlockedBy), RequestedBy: getString(it, attrRequestedBy),
 	}
+
 	var err error
 	created := getString(it, attrCreated)
 	if in.CreatedAt, err = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))]); err != nil {
@@ -73,8 +96,9 @@ func decodeInstance(it item) (provider.Instance, error) {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
 	if in.Status == provider.StatusPending {
-		in.UpdatedAt = in.CreatedAt // nothing has happened; what is stored may be when the watch looks at it next
+		in.UpdatedAt = in.CreatedAt // nothing has changed since; what is stored may be when the watch looks at it next
 	}
+
 	if at := getString(it, attrStartAt); at != "" {
 		if in.StartAt, err = time.Parse(timeFormat, at); err != nil {
 			return in, fmt.Errorf("dynamo: instance %q: startAt: %w", in.InstanceID, err)
@@ -90,6 +114,7 @@ func decodeInstance(it item) (provider.Instance, error) {
 			return in, fmt.Errorf("dynamo: instance %q: diagnosis: %w", in.InstanceID, err)
 		}
 	}
+
 	if custom := getString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
 	}
@@ -114,18 +139,27 @@ func (p *Provider) readInstance(ctx context.Context, instanceID string, c provid
 	return decodeInstance(it)
 }
 
-// getInstance reads the instance item, unless it is a tombstone.
+// getInstance reads the instance item. A tombstone is not found.
 func (p *Provider) getInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
+	it, err := p.rawInstance(ctx, instanceID, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(it) == 0 || isTombstone(it) {
+		return nil, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
+	}
+	return it, nil
+}
+
+// rawInstance reads the item of an instance or tombstone; it is empty where there is neither.
+func (p *Provider) rawInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
-		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: instanceKey(instanceID), ConsistentRead: aws.Bool(bool(c))})
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: instanceKey(instanceID), ConsistentRead: aws.Bool(c == provider.Strong)})
 		return err
 	})
 	if err != nil {
 		return nil, err
-	}
-	if len(out.Item) == 0 || isTombstone(out.Item) {
-		return nil, fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrNotFound)
 	}
 	return out.Item, nil
 }
@@ -134,21 +168,21 @@ func (p *Provider) getInstance(ctx context.Context, instanceID string, c provide
 type projection struct {
 	instanceID, executionID string
 	sequence                int64
-	event                   int64 // the first of the segment
+	event                   int64 // the id of the segment's first event
 	status                  provider.RuntimeStatus
 	version                 string
 	customStatus            history.Payload
 	watermark               provider.Position
-	blocked                 *history.Event // InputsParked: why, and in which build; set if status is Blocked
-	retention               time.Duration  // how long an instance that is over is kept; 0 is for ever
+	blocked                 history.Blocked
+	retention               time.Duration // how long an instance that is over is kept; 0 is for ever
 }
 
 // changed reports whether there is anything to write.
 func (u *projection) changed() bool { return u.status != "" }
 
-// project writes what history says onto the instance item, on the condition that the instance's execution is still this one
-// (R7) and no later segment was projected: a slow sender must not undo what a faster one has written. When the condition
-// fails somebody has gone further, or deletes the instance, and nothing is left to do.
+// project writes a projection to the instance item, on the condition that the instance's execution is still this one
+// (R7), and that no later segment was projected: a slow sender must not undo what a faster one has written. When the
+// condition fails, another process has gone further or deletes the instance, and nothing is left to do.
 func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
@@ -170,11 +204,12 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 	return err
 }
 
-// firstSuccessor is the number of the execution that an instance's first continues as.
+// firstSuccessor is the number of the execution that an instance's first one continues as.
 const firstSuccessor = 2
 
-// succeed makes a turn's next execution the instance's, on the condition that the turn's own was (R7).
-func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
+// beginSuccessor makes a turn's next execution the instance's current one, on the condition that the turn's own was
+// (R7).
+func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
 		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq", "#number": "number"},
 		ExpressionAttributeValues: item{
@@ -182,6 +217,7 @@ func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
 			":next": str(t.Next.ExecutionID), ":number": num(t.Next.Start.Number),
 		},
 	}
+
 	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments()
 	remove := " REMOVE #seq, attention, blockedBy, diagnosis"
 	if t.Retention > 0 {
@@ -196,6 +232,7 @@ func (p *Provider) succeed(t *provider.Turn, u projection) *types.Update {
 	}
 	set += remove
 	u.values(in, p.now())
+
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(t.InstanceID), UpdateExpression: &set, ConditionExpression: aws.String("#execution = :execution"),
 		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
@@ -219,17 +256,18 @@ func (u *projection) assignments() string {
 	if u.customStatus != nil {
 		set += ", #customStatus = :customStatus"
 	}
-	if u.blocked != nil {
+	if u.blocked.Is {
 		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
 	}
 	return set
 }
 
-// removals end the attention that a blocked instance gets, and what was due while it was not over.
+// removals returns the part of the update that removes the attention of an instance that was blocked, and the due date
+// that it had before it was over.
 func (u *projection) removals() string {
 	const attention = " REMOVE attention, blockedBy, diagnosis"
 	switch {
-	case u.status == "" || u.blocked != nil:
+	case u.status == "" || u.blocked.Is:
 		return ""
 	case u.status.Terminal() && u.retention == 0:
 		return attention + ", due"
@@ -240,20 +278,24 @@ func (u *projection) removals() string {
 
 func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 	if u.status != "" {
-		in.ExpressionAttributeNames[nameStatus], in.ExpressionAttributeValues[":status"] = attrStatus, str(string(u.status))
+		in.ExpressionAttributeNames[nameStatus] = attrStatus
+		in.ExpressionAttributeValues[":status"] = str(string(u.status))
 	}
 	if u.version != "" && u.status != "" {
-		in.ExpressionAttributeNames["#version"], in.ExpressionAttributeValues[":version"] = "version", str(u.version)
+		in.ExpressionAttributeNames["#version"] = "version"
+		in.ExpressionAttributeValues[":version"] = str(u.version)
 	}
 	if u.status.Terminal() {
-		in.ExpressionAttributeValues[":wm"], in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Sequence), str(u.watermark.Inbox)
+		in.ExpressionAttributeValues[":wm"] = str(u.watermark.Sequence)
+		in.ExpressionAttributeValues[":inbox"] = str(u.watermark.Inbox)
 		if u.retention > 0 {
 			in.ExpressionAttributeValues[":due"] = str(dueKey(u.instanceID, now.Add(u.retention)))
 		}
 	}
-	if u.blocked != nil {
-		why, _ := json.Marshal(u.blocked.Error) //nolint:errchkjson // strings and numbers: cannot fail
-		in.ExpressionAttributeValues[":attention"], in.ExpressionAttributeValues[":blockedBy"] = str(attentionBlocked), str(u.blocked.BuildID)
+	if u.blocked.Is {
+		why, _ := json.Marshal(u.blocked.Why) //nolint:errchkjson // strings and numbers: cannot fail
+		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
+		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.Build)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
 	}
 	if u.customStatus != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skJobs begins the sort keys of jobs, beside the hub's other items.
+// skJobs is the prefix of the sort keys of jobs, which lie beside the hub's other items.
 const skJobs = "job#"
 
 // Attributes of a job's item.
@@ -26,29 +26,34 @@ const (
 	attrRevision = "rev"
 )
 
-// jobLife is how long a job that has ended is shown.
+// jobLife is how long a job is kept after its end.
 const jobLife = 7 * day
 
 func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs + id)} }
 
-// PutJob writes the whole item, on the condition that it is as it was read. Its own write, whose response was lost, is known by what it says.
+// PutJob writes the whole item, on the condition that it is as it was read. It recognises its own write, whose response
+// was lost, by the content.
 func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	doc, err := encodeJob(j)
 	if err != nil {
 		return fmt.Errorf("dynamo: job %s: %w", j.ID, err)
 	}
 	it := jobKey(j.ID)
-	it[attrJob], it[attrRevision] = str(string(doc)), num(j.Revision+1)
+	it[attrJob] = str(string(doc))
+	it[attrRevision] = num(j.Revision + 1)
 	if j.Over() {
 		it[attrTTL] = unix(p.now().Add(jobLife))
 	}
+
 	in := &dynamodb.PutItemInput{
 		TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if j.Revision > 0 {
-		in.ConditionExpression, in.ExpressionAttributeValues = aws.String("rev = :rev"), item{":rev": num(j.Revision)}
+		in.ConditionExpression = aws.String("rev = :rev")
+		in.ExpressionAttributeValues = item{":rev": num(j.Revision)}
 	}
+
 	err = call(ctx, "DynamoDB.PutItem", "", func() error {
 		_, err := p.table.PutItem(ctx, in)
 		return err
@@ -62,7 +67,8 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	return nil
 }
 
-// encodeJob leaves in ids what JSON need not escape: a batch of the longest then fits an item, whatever they are of.
+// encodeJob leaves unescaped in ids what JSON does not need escaped: a batch of the longest ids then fits an item,
+// whatever their characters.
 func encodeJob(j *provider.Job) ([]byte, error) {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -89,15 +95,19 @@ func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error)
 	return decodeJob(out.Item)
 }
 
+// decodeJob refuses fields that it does not know: a filter of a later release would otherwise select more than was asked for.
 func decodeJob(it item) (j provider.Job, err error) {
-	if err := json.Unmarshal([]byte(getString(it, attrJob)), &j); err != nil {
+	doc := json.NewDecoder(strings.NewReader(getString(it, attrJob)))
+	doc.DisallowUnknownFields()
+	if err := doc.Decode(&j); err != nil {
 		return j, fmt.Errorf("dynamo: item %s: %w", getString(it, attrSK), err)
 	}
 	j.Revision = getNumber(it, attrRevision)
 	return j, nil
 }
 
-// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time. One that cannot be read, as that of a later release, must not hold up the others.
+// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time. A job that cannot be read, such as one of a
+// later release, must not hold up the others.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
 		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
@@ -117,10 +127,11 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 	return jobs, nil
 }
 
-// pagesAMatch bounds what a match reads: each page is of filteredPage instances.
+// pagesAMatch bounds the pages that one match reads, each of filteredPage instances.
 const pagesAMatch = 20
 
-// MatchInstances goes through the index by creation, shard after shard, oldest first. Its cursor is a shard and the last key that was seen.
+// MatchInstances goes through the index by creation, shard after shard, oldest first. Its cursor is a shard and the
+// last key that was read.
 func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	shard, after, err := parseMatchCursor(from)
 	if err != nil {
@@ -143,6 +154,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 		if more {
 			continue
 		}
+
 		if shard, after = shard+1, ""; shard == shards {
 			return found, "", nil
 		}
@@ -150,14 +162,14 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 	return found, matchCursor(shard, after), nil
 }
 
-// matchPage reads on in a shard, from behind a key.
+// matchPage reads the next page of a shard, from behind a key.
 func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []item, more bool, err error) {
-	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore) // what began then has a key that is behind that
+	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore) // an instance that began at such a time has a key that sorts behind it
 	if after != "" {
-		begin = after + "!" // behind it, and before whatever follows: keys are of one length
+		begin = after + "!" // behind the key, and before what follows it: all keys have the same length
 	}
 	if begin > end {
-		return nil, false, nil // nothing is between them, and DynamoDB refuses to look
+		return nil, false, nil // there is nothing between them, and DynamoDB refuses such a query
 	}
 	in := p.shardQuery(shard, begin, end)
 	in.Limit = aws.Int32(filteredPage)
@@ -165,7 +177,8 @@ func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int,
 	return page, in.ExclusiveStartKey != nil, err
 }
 
-// targetOf is what is matched. An instance that cannot be read is as well: whoever deals with it says what is wrong, of it alone.
+// targetOf returns the target for an item. An instance that cannot be read is a target too: the error then comes up
+// when it is dealt with, and concerns it alone.
 func targetOf(it item) provider.Target {
 	in, _ := decodeInstance(it)
 	return provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}
@@ -184,30 +197,21 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 	return shard, after, nil
 }
 
-// selects reports whether a filter selects what an index's item says; the times of its start are the query's.
+// selects reports whether a filter selects an item of the index. The query already applies the start times.
 func selects(f *provider.Filter, it item) bool {
 	if f.Name != "" && getString(it, "name") != f.Name ||
 		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
-		!f.UpdatedBefore.IsZero() && changed(it) >= formatTime(f.UpdatedBefore) {
+		f.Version != "" && getString(it, "version") != f.Version ||
+		f.Parent != "" && !strings.HasPrefix(getString(it, attrParent), parentPrefix(f.Parent)) ||
+		!f.UpdatedBefore.IsZero() && lastChange(it) >= formatTime(f.UpdatedBefore) {
 		return false
 	}
-	if len(f.Tags) == 0 {
-		return true
-	}
-	tags := map[string]string{}
-	if err := json.Unmarshal([]byte(getString(it, "tags")), &tags); err != nil {
-		return false
-	}
-	for k, v := range f.Tags {
-		if got, there := tags[k]; !there || got != v {
-			return false
-		}
-	}
-	return true
+	return hasTags(it, f.Tags)
 }
 
-// changed is when an instance has changed: a pending one when it was started, whenever the watch is to look at it next.
-func changed(it item) string {
+// lastChange returns when an instance last changed. For a pending one that is its start, since its updated is when the
+// watch looks at it next.
+func lastChange(it item) string {
 	if getString(it, attrStatus) != string(provider.StatusPending) {
 		return getString(it, attrUpdated)
 	}
@@ -215,7 +219,7 @@ func changed(it item) string {
 	return created
 }
 
-// DeleteLife deletes the life of an id that a start began: at once where that is over and small.
+// DeleteLife deletes the life of an id that a start began: at once where it is over and small.
 func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, force bool) error {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attribute names. pk and sk are the table's key; gs and created that of the index by creation.
+// Attribute names. pk and sk are the table's key; gs and created are that of the index by creation.
 const (
 	attrPK = "pk"
 	attrSK = "sk"
@@ -20,26 +20,29 @@ const (
 	attrShard       = "gs"
 	attrCreated     = "created"
 	attrRequestedBy = "requestedBy" // who started the instance
-	attrPurgedBy    = "purgedBy"    // who has it deleted; of a tombstone, who had
+	attrPurgedBy    = "purgedBy"    // who is having it deleted; in a tombstone, who had it deleted
 
-	// The index by attention holds what is blocked, being deleted, or was found pending for too long, and is empty where all is well.
+	// The index by attention holds instances that are blocked, are being deleted, or were found pending for too long.
+	// It is empty where all is well.
 	indexByAttention = "byAttention"
 	attrAttention    = "attention"
 	attentionBlocked = "blocked"
-	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it next.
+	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it
+	// next.
 	attentionPending = "pending"
 	// attentionDeleting marks an instance whose deletion is not finished (R17).
 	attentionDeleting = "deleting"
 
-	// The index by due date holds what a retention deletes some day: of an instance whatever is due first. It is apart from that by
-	// attention, whose entries are written with each change of an instance, and whose attribute has but one value.
+	// The index by due date holds what a retention deletes some day: of each instance, whatever is due first. It is
+	// separate from the index by attention, whose entries are written with each change of an instance, and whose
+	// attribute has only one value.
 	indexByDue = "byDue"
 	attrDue    = "due" // a day and a shard
 
 	shards = 16 // an index by status or day alone would be one hot partition
 )
 
-// Attributes of the instance item that more than one file knows.
+// Attributes of the instance item that more than one file uses.
 const (
 	attrStartID   = "startId"
 	attrExecution = "execution"
@@ -52,30 +55,30 @@ const (
 	attrLives     = "lives" // the ids of starts whose instances are deleted, the latest last (R10)
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
-	attrRefused   = "refused"   // and how many there were
+	attrRefused   = "refused"   // the number of starts in past
 	nameRefused   = "#refused"
-	attrDeleted   = "deleted" // when; an item with it is a tombstone: it says what may not be started, and that nothing is there
+	attrDeleted   = "deleted" // when; an item with it is a tombstone, which holds what may not be started, and stands for no instance
 	attrTTL       = "ttl"
-	attrDeleting  = "deleting" // since when; an instance with it is over, and on its way to a tombstone (R17)
-	attrRetain    = "retain"   // for how many seconds past executions are kept, of an instance that continues as new
+	attrDeleting  = "deleting" // since when; an instance with it has ended, and is becoming a tombstone (R17)
+	attrRetain    = "retain"   // how many seconds past executions are kept, of an instance that continues as new
 	attrOldest    = "oldest"   // the first execution that is not erased, of an instance that has continued as new
-	attrSeeking   = "seeking"  // how far back the search for it has come, of one that did so in an earlier release
-	attrErasing   = "erasing"  // the execution that a deletion has come to; until then its end is to be sent
+	attrSeeking   = "seeking"  // how far back the search for oldest has come, of an instance that continued as new in an earlier release
+	attrErasing   = "erasing"  // the execution that a deletion has reached; while absent, the end is still to be sent
 )
 
 const (
 	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
-	// What a turn has cancelled lies under its segment's number, and sorts before c: so one query reads what was decided from a segment
-	// on, and c with it.
+	// A turn's decisions have its segment's number, and sort before c: one query therefore reads the decisions from a
+	// segment on together with c.
 	skDecided = "b#"
-	skCancels = "c"  // all is cancelled, since the instance is deleted; in releases before this one, the whole record
-	skBlocks  = "f#" // and the number of its last segment: what so many turns have cancelled, once more
+	skCancels = "c"  // everything is cancelled, since the instance is deleted; in earlier releases, the whole record
+	skBlocks  = "f#" // and the number of its last segment: the decisions of a block of turns, once more
 
-	skActivities = "a#" // and the id: what workers leave of activities
-	skRetries    = "r#" // and the id: which attempt an activity is at that has failed before
-	skCursors    = "o#" // and the sequence: how far a large segment is sent
+	skActivities = "a#" // and the id: what workers store of activities
+	skRetries    = "r#" // and the id: the current attempt of an activity that has failed before
+	skCursors    = "o#" // and the sequence: how far a large segment was sent
 )
 
 type item = map[string]types.AttributeValue
@@ -105,21 +108,35 @@ func getNumber(it item, name string) int64 {
 	return n
 }
 
+// The names of keys in queries.
+const (
+	valuePK = ":pk"
+	valueSK = ":sk"
+)
+
 func instanceKey(instanceID string) item {
 	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skInstance)}
 }
 
 func executionPK(executionID string) string { return "x#" + executionID }
 
-// segmentSK is the sort key of a segment's part. The first part has no suffix: it is what the commit's condition is on (R7).
-func segmentSK(sequence int64, part int) string {
-	if part == 0 {
-		return fmt.Sprintf("h#%010d", sequence)
-	}
-	return fmt.Sprintf("h#%010d#%03d", sequence, part)
+// numberedSK returns a sort key of a number from 0 to lastSequence, which sorts as the number does.
+func numberedSK(prefix string, n int64) string {
+	const zeros = "0000000000"
+	digits := strconv.FormatInt(n, 10)
+	return prefix + zeros[min(len(digits), len(zeros)):] + digits
 }
 
-// parseSegmentSK is the reverse of segmentSK.
+// segmentSK returns the sort key of a segment's part. The first part has no suffix: the commit's condition is on it
+// (R7).
+func segmentSK(sequence int64, part int) string {
+	if part == 0 {
+		return numberedSK(skSegments, sequence)
+	}
+	return fmt.Sprintf("%s#%03d", numberedSK(skSegments, sequence), part)
+}
+
+// parseSegmentSK is the inverse of segmentSK.
 func parseSegmentSK(sk string) (sequence int64, part int, err error) {
 	digits, suffix, more := strings.Cut(strings.TrimPrefix(sk, skSegments), "#")
 	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil {
@@ -134,10 +151,14 @@ func parseSegmentSK(sk string) (sequence int64, part int, err error) {
 	return sequence, part, nil
 }
 
-// groupID is the message group of an instance: SQS takes 128 characters of ASCII, an instance id is 1,024 bytes of UTF-8 (R1).
+// groupID returns the message group of an instance. It is a digest because SQS takes 128 characters of ASCII, and an
+// instance id is up to 1,024 bytes of UTF-8 (R1).
 func groupID(instanceID string) string { return digest("group", instanceID) }
 
-// digest is a name made of ids: the same ids, the same name.
+// fairGroup returns the message group of a fairness key, by which SQS's fair queues tell tenants apart.
+func fairGroup(key string) string { return digest("fair", key) }
+
+// digest makes a name from ids: the same ids give the same name.
 func digest(parts ...string) string {
 	var room [512]byte
 	all := room[:0]
@@ -146,7 +167,7 @@ func digest(parts ...string) string {
 		all = append(all, p...)
 	}
 	sum := sha256.Sum256(all)
-	return hex.EncodeToString(sum[:20])
+	return string(hex.AppendEncode(all[:0], sum[:20]))
 }
 
 func shardOf(instanceID string) string {

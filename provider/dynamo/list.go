@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 const (
 	defaultPage = 100
 	largestPage = 1000
-	// filteredPage is some 100 KB: a tenth of what a query may return.
+	// filteredPage is the number of instances in some 100 KB, a tenth of what a query may return.
 	filteredPage = 500
 )
 
@@ -33,7 +34,14 @@ type cursor struct {
 }
 
 func queryDigest(q provider.Query) string {
-	return digest(string(q.Status), q.Name, formatTime(q.StartedAfter))[:12]
+	parts := []string{string(q.Status), q.Name, formatTime(q.StartedAfter)}
+	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() { // without these it is the digest of earlier releases
+		parts = append(parts, q.Version, q.Parent, formatTime(q.StartedBefore))
+		for _, k := range slices.Sorted(maps.Keys(q.Tags)) {
+			parts = append(parts, k, q.Tags[k])
+		}
+	}
+	return digest(parts...)[:12]
 }
 
 func (c cursor) String() string {
@@ -68,21 +76,22 @@ func errNoCursor() error {
 // sortKeyLimit is a quota of DynamoDB, in bytes.
 const sortKeyLimit = 1024
 
-// isPlace reports whether a cursor names a place that a list of this query may have come to: DynamoDB fails a query that begins anywhere else.
-// It need be no time: an instance whose item is damaged is listed as well.
+// isPlace reports whether a cursor names a place that a list of this query may have reached: DynamoDB fails a query
+// that begins anywhere else. The place need not be a time, since an instance whose item is damaged is listed as well.
 func (c cursor) isPlace(q provider.Query) bool {
 	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
 		return false
 	}
 	if c.Key == "" {
-		return c.Before >= formatTime(q.StartedAfter)
+		return c.Before >= formatTime(q.StartedAfter) && c.Before <= latestKey(q)
 	}
 	_, byAttention := attentionOf(q.Status)
 	id, isInstance := strings.CutPrefix(c.Key, idPrefix)
 	return byAttention && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
-// ListInstances lists by creation; but what needs attention has an index of its own, and may be one instance among millions.
+// ListInstances lists by creation, except that what needs attention has an index of its own: it may be one instance
+// among millions.
 func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
@@ -90,12 +99,18 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 	case q.Limit == 0:
 		q.Limit = defaultPage
 	}
+
 	c, err := parseCursor(q)
 	if err != nil {
 		return provider.Page{}, err
 	}
+
+	if formatTime(q.StartedAfter) > latestKey(q) {
+		return provider.Page{}, nil // there is no time between them, and DynamoDB refuses such a query
+	}
+
 	ctx = withBudget(ctx)
-	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") { // a release before gave out cursors by creation
+	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") { // an earlier release returned cursors by creation
 		return p.listByAttention(ctx, q, kind, c)
 	}
 	return p.listByCreation(ctx, q, c)
@@ -108,7 +123,7 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c curso
 		return page, err
 	}
 	for _, it := range items {
-		page.Instances = append(page.Instances, p.shown(ctx, it))
+		page.Instances = append(page.Instances, p.readable(ctx, it))
 	}
 	if before != "" {
 		page.NextCursor = cursor{Before: before, Query: queryDigest(q)}.String()
@@ -116,8 +131,8 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c curso
 	return page, nil
 }
 
-// shown is an instance as far as it can be read: one that is damaged must not keep a list from the others.
-func (p *Provider) shown(ctx context.Context, it item) provider.Instance {
+// readable returns an instance as far as it can be read: a damaged one must not make a list fail.
+func (p *Provider) readable(ctx context.Context, it item) provider.Instance {
 	in, err := decodeInstance(it)
 	if err != nil {
 		p.log.WarnContext(ctx, "an instance is listed as far as it can be read", "instance", in.InstanceID, "error", err)
@@ -125,12 +140,12 @@ func (p *Provider) shown(ctx context.Context, it item) provider.Instance {
 	return in
 }
 
-// looksAtShards bounds what one page reads: each shard so often, 500 instances at a time under a filter, some 5 MB together. A list
-// whose filter selects few of many would otherwise read for as long as there are instances.
+// looksAtShards bounds how often one page reads each shard: 500 instances at a time under a filter, some 5 MB together.
+// Otherwise a list whose filter selects few of many instances would read all of them.
 const looksAtShards = 2
 
-// newest merges the shards until it has what a page holds, or has read enough for a page. Each is read a little at a time: of a page's
-// instances each has about its share. before is where the list goes on; empty at its end.
+// newest merges the shards until a page is full, or enough was read for one page. Each shard is read a little at a
+// time, since each has about its share of a page's instances. before is where the list goes on; empty at its end.
 func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all []item, before string, err error) {
 	lists := make([]*shardList, shards)
 	for shard := range lists {
@@ -144,7 +159,8 @@ func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all 
 		case len(next.items) > 0 && len(all) == q.Limit:
 			return all, getString(all[q.Limit-1], attrCreated), nil
 		case len(next.items) > 0:
-			all, next.items = append(all, next.items[0]), next.items[1:]
+			all = append(all, next.items[0])
+			next.items = next.items[1:]
 		case left <= 0:
 			return all, next.head(), nil
 		default:
@@ -157,43 +173,62 @@ func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all 
 	}
 }
 
-// shardList is what a list has read of a shard and not yet used, newest first.
+// shardList holds what a list has read of a shard and not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
-	before string // that has been listed already
+	before string // the key that was listed last
+	tags   map[string]string
 	items  []item
-	upTo   string // where it was read up to
+	upTo   string // the key up to which it was read
 	over   bool
 }
 
 // endOfTime sorts after every key.
 const endOfTime = "~"
 
-func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
-	upTo := cmp.Or(c.Before, endOfTime)
-	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
-	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(readAtOnce(q))
-	filter(in, q)
-	return &shardList{in: in, before: c.Before, upTo: upTo}
+// latestKey sorts behind all keys by creation that a query selects. The key of an instance that was started at StartedBefore sorts behind
+// that time.
+func latestKey(q provider.Query) string {
+	if q.StartedBefore.IsZero() {
+		return endOfTime
+	}
+	return formatTime(q.StartedBefore)
 }
 
-// filter leaves to the index what a query selects: the rest is read, but not sent.
+func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
+	upTo := cmp.Or(c.Before, latestKey(q))
+	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
+	in.ScanIndexForward = aws.Bool(false)
+	in.Limit = aws.Int32(readAtOnce(q))
+	filter(in, q)
+	return &shardList{in: in, before: c.Before, upTo: upTo, tags: q.Tags}
+}
+
+// filter makes the index select what a query selects, but for tags: the rest is read, and not sent. The JSON of a parent begins with its id.
 func filter(in *dynamodb.QueryInput, q provider.Query) {
 	var conditions []string
 	add := func(attribute, value string) {
 		if value != "" {
 			conditions = append(conditions, "#"+attribute+" = :"+attribute)
-			in.ExpressionAttributeNames["#"+attribute], in.ExpressionAttributeValues[":"+attribute] = attribute, str(value)
+			in.ExpressionAttributeNames["#"+attribute] = attribute
+			in.ExpressionAttributeValues[":"+attribute] = str(value)
 		}
 	}
 	add(attrStatus, string(q.Status))
 	add("name", q.Name)
+	add("version", q.Version)
+	if q.Parent != "" {
+		conditions = append(conditions, "begins_with(#parent, :parent)")
+		in.ExpressionAttributeNames["#parent"] = attrParent
+		in.ExpressionAttributeValues[":parent"] = str(parentPrefix(q.Parent))
+	}
 	if len(conditions) > 0 {
 		in.FilterExpression = aws.String(strings.Join(conditions, " AND "))
 	}
 }
 
-// head is what may come next of a shard: its next instance, or what was not read yet. It sorts before everything when there is nothing.
+// head returns the greatest key that a shard may still have: that of its next instance, or the place up to which it was
+// read. It is empty, which sorts before everything, when there is nothing more.
 func (l *shardList) head() string {
 	switch {
 	case len(l.items) > 0:
@@ -223,7 +258,7 @@ func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 		return err
 	}
 	for _, it := range page {
-		if getString(it, attrCreated) != l.before {
+		if getString(it, attrCreated) != l.before && hasTags(it, l.tags) {
 			l.items = append(l.items, it)
 		}
 	}
@@ -233,16 +268,16 @@ func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 	return nil
 }
 
-// readAtOnce is how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
+// readAtOnce returns how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
 func readAtOnce(q provider.Query) int32 {
-	if q.Status != "" || q.Name != "" {
+	if q.Status != "" || q.Name != "" || q.Version != "" || q.Parent != "" || len(q.Tags) > 0 {
 		return filteredPage
 	}
-	const some = 8 // so that shards of unlike size need no second look
+	const some = 8 // a reserve, so that shards of unequal size need no second query
 	return int32(q.Limit)/shards + some
 }
 
-// attentionOf is the attention of an instance that has a status, where the status alone decides.
+// attentionOf returns the attention of instances with a status, where the status alone decides.
 func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	switch s {
 	case provider.StatusBlocked:
@@ -254,17 +289,20 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	}
 }
 
-// listByAttention lists what was blocked last, or was deleted last, first. That index holds keys alone (what it holds cannot be changed in
-// a hub that is deployed, but by making the index anew), so each instance is read, strongly consistent: it is as complete as one can be, and one that
-// has gone on meanwhile is left out. So many are read for a page as it may hold, and under a filter it may hold none.
+// listByAttention lists the instances that were blocked or deleted last first. The index holds only keys (its
+// projection cannot be changed in a deployed hub except by building the index anew), so each instance is read, strongly
+// consistent: it is complete, and an instance that has left the status meanwhile is left out. It reads as many as a
+// page may hold; under a filter the page may be empty.
 func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind string, c cursor) (page provider.Page, err error) {
 	in := p.attentionQuery(kind)
-	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(int32(q.Limit))
+	in.ScanIndexForward = aws.Bool(false)
+	in.Limit = aws.Int32(int32(q.Limit))
 	in.ExclusiveStartKey = place{Updated: c.Before, Key: c.Key}.after(kind)
 	named, err := p.queryPage(ctx, "", in)
 	if err != nil {
 		return page, err
 	}
+
 	items, errs := p.getAll(ctx, named)
 	if len(errs) > 0 {
 		return page, errors.Join(errs...)
@@ -273,7 +311,7 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind s
 		if getString(it, attrStatus) != string(q.Status) {
 			continue
 		}
-		if one := p.shown(ctx, it); (q.Name == "" || one.Name == q.Name) && formatTime(one.CreatedAt) >= formatTime(q.StartedAfter) {
+		if one := p.readable(ctx, it); q.Selects(&one) {
 			page.Instances = append(page.Instances, one)
 		}
 	}

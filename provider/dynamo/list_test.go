@@ -12,9 +12,12 @@ import (
 
 func TestCursorRoundTrip(t *testing.T) {
 	t.Parallel()
-	q := provider.Query{Status: provider.StatusRunning, Name: "order", StartedAfter: time.Unix(1, 0)}
+	q := provider.Query{
+		Status: provider.StatusRunning, Name: "order", Version: "1.0.0", Parent: "p", Tags: map[string]string{"a": "b", "c": "d"}, StartedAfter: time.Unix(1, 0),
+		StartedBefore: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
+	}
 	q.Cursor = cursor{Before: "2026-01-01T00:00:00.000Z#abc", Query: queryDigest(q)}.String()
-	q.Limit = 7 // is no part of the filter
+	q.Limit = 7 // not part of the filter
 	if c, err := parseCursor(q); err != nil || c.Before != "2026-01-01T00:00:00.000Z#abc" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -35,10 +38,11 @@ func TestCursorsFromElsewhere(t *testing.T) {
 	}
 }
 
-// A query that begins where no list can have come to is one that DynamoDB fails.
+// DynamoDB fails a query that begins where no list can have ended.
 func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 	t.Parallel()
 	after := provider.Query{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	before := provider.Query{StartedBefore: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)}
 	blocked := provider.Query{Status: provider.StatusBlocked}
 	const place = "2026-07-01T00:00:00.000Z"
 	for name, c := range map[string]struct {
@@ -49,6 +53,8 @@ func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 		"a place":                     {after, cursor{Before: place + "#12345678"}, true},
 		"of a damaged instance":       {after, cursor{Before: "yesterday"}, true},
 		"older than what is listed":   {after, cursor{Before: "2025-12-31T23:59:59.999Z#12345678"}, false},
+		"a place before":              {before, cursor{Before: place + "#12345678"}, true},
+		"newer than what is listed":   {before, cursor{Before: "2026-08-01T00:00:00.000Z#12345678"}, false},
 		"NUL":                         {after, cursor{Before: "\x00"}, false},
 		"NUL at its end":              {after, cursor{Before: place + "\x00"}, false},
 		"a C1 control":                {after, cursor{Before: place + "\u0085"}, false},
@@ -81,13 +87,38 @@ func TestFiltersHaveDifferentDigests(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, q := range []provider.Query{
-		{}, {Status: "a"}, {Name: "a"}, {Status: "a", Name: "b"}, {Status: "ab"}, {Name: "ab"}, {StartedAfter: time.UnixMilli(1)}, {StartedAfter: time.UnixMilli(2)},
+		{},
+		{Status: "a"},
+		{Name: "a"},
+		{Status: "a", Name: "b"},
+		{Status: "ab"},
+		{Name: "ab"},
+		{StartedAfter: time.UnixMilli(1)},
+		{StartedAfter: time.UnixMilli(2)},
+		{Version: "a"},
+		{Parent: "a"},
+		{Version: "a", Parent: "a"},
+		{StartedBefore: time.UnixMilli(1)},
+		{StartedBefore: time.UnixMilli(2)},
+		{Tags: map[string]string{"a": "b"}},
+		{Tags: map[string]string{"b": "a"}},
+		{Tags: map[string]string{"a": "b", "b": "a"}},
+		{Tags: map[string]string{"a": ""}},
 	} {
 		if d := queryDigest(q); seen[d] {
 			t.Errorf("%+v has the digest of another", q)
 		} else {
 			seen[d] = true
 		}
+	}
+}
+
+// A list that was begun in a release without these filters goes on.
+func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
+	t.Parallel()
+	q := provider.Query{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}
+	if got, want := queryDigest(q), digest("Running", "order", "1970-01-01T00:00:01.000Z")[:12]; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

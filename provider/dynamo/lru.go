@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lru is a bounded memory of what was used last. The zero value remembers nothing; it is safe for concurrent use.
+// lru is a bounded cache of the most recently used values. It is safe for concurrent use.
 type lru[V any] struct {
 	mu    sync.Mutex
 	limit int
@@ -41,7 +41,7 @@ func (l *lru[V]) has(key string) bool {
 	return ok
 }
 
-// add remembers a value, unless it costs more than there is room for in all.
+// add stores a value, unless it costs more than the whole limit.
 func (l *lru[V]) add(key string, v V, cost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *lru[V]) add(key string, v V, cost int) {
 	}
 }
 
-// forget gives up a value that is not as it should be.
+// forget removes a value that turned out to be wrong.
 func (l *lru[V]) forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -18,17 +17,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ParameterName is where a hub's whereabouts lie in SSM.
+// ParameterName returns the name of the SSM parameter that holds a hub's configuration.
 func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 
 // Open finds a hub by its name, with the credentials, region and endpoint that the environment gives the AWS SDK. It
-// calls SSM once. A hub that does not exist there is provider.ErrNotFound.
+// calls SSM once. It returns provider.ErrNotFound for a hub that does not exist there.
 func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
-	asked := Provider{log: slog.Default()}
+	s := defaults()
 	for _, opt := range opts {
-		opt(&asked)
+		opt(&s)
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(SDKLogger(asked.log)))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(SDKLogger(s.Log)))
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: AWS configuration: %w", hub, err)
 	}
@@ -44,7 +43,7 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-// FromConfig makes the clients a Provider needs.
+// FromConfig makes the clients that a Provider needs.
 func FromConfig(cfg aws.Config) Clients {
 	return Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg)}
 }

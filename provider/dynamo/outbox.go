@@ -8,70 +8,101 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// dispatch sends what a committed turn caused. The status of a turn that ends the instance is written when everything was
-// accepted: only then may the id be used again (R9). What is left then is at best.
+// dispatch sends what a committed turn caused. The status of a turn that ends the instance is written when everything
+// was accepted, because only then may the id be used again (R9). What follows is best effort.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	u := projectionOf(t, s)
+	needless := t.Needless()
 	if u.changed() && !u.status.Terminal() {
-		return p.alongside(ctx, t, s, u)
+		return p.alongside(ctx, t, s, u, needless)
 	}
+
 	refused, err := p.sendSegment(ctx, t.Origin(), s)
 	if err == nil {
-		err = p.tellEnds(ctx, t.Origin(), s.Sequence, t.CancelledTimers)
+		err = p.sendEnds(ctx, t.Origin(), s.Sequence, needless)
 	}
 	if err == nil && u.changed() {
 		err = p.publish(ctx, &u)
 	}
 	if err == nil {
-		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
+		p.dropSchedules(ctx, t.Head.ExecutionID, needless)
 	}
 	return refused, err
 }
 
-// alongside sends while the instance is written: neither waits for the other.
-func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection) (refused []provider.OutputFailure, err error) {
+// alongside sends while the instance is written, since neither depends on the other.
+func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.Open) (refused []provider.OutputFailure, err error) {
 	err = together(
 		func() error { return p.publish(ctx, &u) },
 		func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err },
 	)
 	if err == nil {
-		err = p.tellEnds(ctx, t.Origin(), s.Sequence, t.CancelledTimers)
+		err = p.sendEnds(ctx, t.Origin(), s.Sequence, needless)
 	}
 	if err == nil {
-		p.dropSchedules(ctx, t.Head.ExecutionID, t.CancelledTimers)
+		p.dropSchedules(ctx, t.Head.ExecutionID, needless)
 	}
 	return refused, err
 }
 
-// projectionOf is what a turn changes of the instance: all that history says of it, so that what an earlier turn could not write is
-// there with this. One that continues as new has done so in its commit.
+// projectionOf returns what a turn changes of the instance: all that history says of it, so that it includes what an
+// earlier turn could not write. A turn that continues as new already updated the instance in its commit.
 func projectionOf(t *provider.Turn, s provider.Segment) projection {
-	status, changed := t.Status()
-	custom := provider.CustomStatusOf(s.Events)
-	if t.Next != nil || !changed && custom == nil {
+	if t.Next != nil {
 		return projection{}
 	}
-	if custom == nil {
-		custom = t.CustomStatus
+	before, after := t.Standings()
+	if !after.Shows(&before) {
+		return projection{}
 	}
-	return projection{
-		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence, event: s.Events[0].ID, status: status,
-		version: versionOf(s), customStatus: custom, watermark: s.Watermark, blocked: blockedBy(s), retention: t.Retention,
+	u := projection{
+		instanceID: t.InstanceID, executionID: t.Head.ExecutionID, sequence: s.Sequence, event: s.Events[0].ID,
+		watermark: s.Watermark, retention: t.Retention,
+	}
+	u.set(&after)
+	return u
+}
+
+// RedispatchOrchestration sends again the unsettled outputs from the segment that consumed the message at from up to
+// the head, across continue-as-new (R4).
+func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
+	refused, err := p.redispatch(ctx, o, from)
+	markBegun(o.Segments, refused)
+	return refused, err
+}
+
+// markBegun records in the refusals of a repeated dispatch that their activities may have begun: an earlier dispatch
+// may have sent them, in a hub that had their queue.
+func markBegun(segments []provider.Segment, refused []provider.OutputFailure) {
+	if len(refused) == 0 {
+		return
+	}
+	waits := map[int64]bool{}
+	for i := range segments {
+		for j := range segments[i].Events {
+			if e := &segments[i].Events[j]; e.Kind == history.ActivityScheduled && e.Waits() {
+				waits[e.ID] = true
+			}
+		}
+	}
+	for i := range refused {
+		if waits[refused[i].EventID] {
+			refused[i].Ended = history.EndWorkerGone
+		}
 	}
 }
 
-// RedispatchOrchestration sends again what is unsettled from the segment that consumed the message at from, up to the head,
-// across continue-as-new (R4).
-func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
+func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
 	out := outbox{p: p, again: true}
 	if err := out.sendUnsettled(ctx, o, from); err != nil {
 		return nil, err
 	}
+
 	executions := []*provider.Orchestration{o}
 	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
 		before, err := p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong)
 		if errors.Is(err, provider.ErrNotFound) {
-			break // erased (R21): it ended before any message that can still come was sent
+			break // erased (R21): it ended before any message that can still arrive was sent
 		}
 		if err != nil {
 			return nil, err
@@ -82,10 +113,11 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 		}
 		executions = append(executions, x)
 	}
-	if err := p.tellEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, since(o, from))); err != nil {
+
+	if err := p.sendEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, since(o, from))); err != nil {
 		return out.refused, err
 	}
-	if u := endOf(o); o.Head.Segment > 0 { // else the instance was written together with its h#0
+	if u := projectionOfHistory(o); o.Head.Segment > 0 { // otherwise the instance was written together with its h#0
 		if err := p.publish(ctx, &u); err != nil {
 			return out.refused, err
 		}
@@ -96,8 +128,12 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 	return out.refused, nil
 }
 
-// since is the index of the first segment that has consumed the message at from; there may be none.
+// since returns the index of the first segment that has consumed the message at from; the number of segments where
+// there is none. The zero position is before all segments.
 func since(o *provider.Orchestration, from provider.Position) int {
+	if from == (provider.Position{}) {
+		return 0
+	}
 	for i, s := range o.Segments {
 		if s.Watermark.Covers(from) {
 			return i
@@ -106,59 +142,35 @@ func since(o *provider.Orchestration, from provider.Position) int {
 	return len(o.Segments)
 }
 
-// cancelledTimers are those that the segments of a history have cancelled, from one on.
-func cancelledTimers(segments []provider.Segment, from int) (all []provider.TimerSpan) {
-	open := provider.TimerSpans{}
+// cancelledTimers returns what the segments of a history, from one on, have left without a purpose (State.Needless).
+func cancelledTimers(segments []provider.Segment, from int) (all []history.Open) {
+	state := history.NewState(history.KeepTimers)
 	for i := range segments {
 		if i >= from {
-			all = append(all, open.Cancelled(segments[i].Events)...)
+			all = append(all, state.Needless(segments[i].Events...)...)
 		}
-		open.Apply(segments[i].Events)
+		state.Apply(segments[i].Events...)
 	}
 	return all
 }
 
-// endOf is what an execution's whole history says of its instance.
-func endOf(o *provider.Orchestration) projection {
+// projectionOfHistory returns what an execution's whole history says of its instance.
+func projectionOfHistory(o *provider.Orchestration) projection {
 	last := o.Segments[len(o.Segments)-1]
 	u := projection{
 		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, event: last.Events[0].ID,
-		status: provider.StatusRunning, watermark: last.Watermark, retention: o.Retention,
+		watermark: last.Watermark, retention: o.Retention,
 	}
-	for _, s := range o.Segments {
-		if provider.IsCancelling(s.Events) {
-			u.status = provider.StatusCancelling
-		}
-		if u.version == "" {
-			u.version = versionOf(s)
-		}
-		if custom := provider.CustomStatusOf(s.Events); custom != nil {
-			u.customStatus = custom
-		}
-	}
-	if status, ends := provider.StatusAfter(o.Last().Kind); ends {
-		u.status = status
-	}
-	if u.blocked = blockedBy(last); u.blocked != nil {
-		u.status = provider.StatusBlocked
-	}
+	u.set(&o.State(0).Standing)
 	return u
 }
 
-// blockedBy is the event that a blocked instance's history ends with, or nil.
-func blockedBy(s provider.Segment) *history.Event {
-	if last := &s.Events[len(s.Events)-1]; last.Kind == history.InputsParked {
-		return last
+// set takes over what an instance shows of its history.
+func (u *projection) set(s *history.Standing) {
+	u.status = s.Status()
+	u.customStatus = s.CustomStatus
+	u.blocked = s.Blocked
+	if s.Bound {
+		u.version = s.Version
 	}
-	return nil
-}
-
-// versionOf is the version a turn ran as; the first one binds the instance.
-func versionOf(s provider.Segment) string {
-	for i := range s.Events {
-		if s.Events[i].Kind == history.TurnStarted {
-			return s.Events[i].Version
-		}
-	}
-	return ""
 }

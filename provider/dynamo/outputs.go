@@ -12,7 +12,7 @@ import (
 
 // sendOutputs sends work items to their queues, timers to theirs, and messages to the inbox.
 func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
-	queues, refused, err := p.entriesOf(out)
+	queues, refused, err := p.entriesOf(ctx, out)
 	if err != nil {
 		return refused, err
 	}
@@ -20,9 +20,12 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	return append(refused, refusedBySQS(sent.refused)...), err
 }
 
-// entriesOf are outputs as their queues take them, by URL; and those that no queue ever will, which is known without asking.
-func (p *Provider) entriesOf(out *provider.Outputs) (queues outgoing, refused []provider.OutputFailure, err error) {
-	refused = p.workEntries(out.WorkItems, &queues)
+// entriesOf encodes outputs for their queues, by URL, and returns separately those that no queue will ever take, which
+// is known without a call.
+func (p *Provider) entriesOf(ctx context.Context, out *provider.Outputs) (queues outgoing, refused []provider.OutputFailure, err error) {
+	if refused, err = p.workEntries(ctx, out.WorkItems, &queues); err != nil {
+		return nil, refused, err
+	}
 	refused = append(refused, p.messageEntries(out.Messages, &queues)...)
 	timers, err := p.timerEntries(out.Timers)
 	if err == nil && len(timers) > 0 {
@@ -38,17 +41,27 @@ func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
 	return refused
 }
 
-// workEntries puts work items to those of their queues. It names their hub in them.
-func (p *Provider) workEntries(items []provider.WorkItem, queues *outgoing) (refused []provider.OutputFailure) {
+// workEntries adds work items to the entries of their queues. It sets their hub, and signs their tokens.
+func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, queues *outgoing) (refused []provider.OutputFailure, err error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	tokens, err := p.signer(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	for i := range items {
 		w := &items[i]
 		w.Hub = p.hub.Name
+		w.Token = tokens.Sign(w)
+
 		url, known := p.hub.WorkQueues[w.Queue]
 		if !known {
 			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
 			continue
 		}
-		e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+		e, err := workEntry(w)
 		e.known = true
 		if w.NotBefore != nil {
 			e.delay = p.delayUntil(*w.NotBefore)
@@ -59,28 +72,32 @@ func (p *Provider) workEntries(items []provider.WorkItem, queues *outgoing) (ref
 		}
 		queues.add(url, e)
 	}
-	return refused
+	return refused, nil
 }
 
-// messageEntries puts messages for other instances to those of the inbox.
+// messageEntries adds messages for other instances to the entries of the inbox.
 func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refused []provider.OutputFailure) {
 	for i := range ms {
 		m := ms[i]
 		id := m.SourceEventID
 		m.Hub = p.hub.Name
-		if m.Kind == provider.MessageStart {
+		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent
+		if own {
 			m.SourceEventID = 0
 		}
 		e, err := inboxEntry(&m)
-		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must hear of it all the same
-			m.Result, m.Error = nil, &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
+		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must receive an outcome anyway
+			m.Result = nil
+			m.Error = &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
 			e, err = inboxEntry(&m)
 		}
 		if err != nil {
 			refused = append(refused, refuse(id, history.TypePayloadTooLarge, "%v", err))
 			continue
 		}
-		e.id, e.known = id, m.Kind == provider.MessageStart // the others name events of other executions, or none
+
+		e.id = id
+		e.known = own // the others name events of other executions, or none
 		queues.add(p.hub.InboxURL, e)
 	}
 	return refused
@@ -99,7 +116,16 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 	return err
 }
 
-// newEntry encodes a message's body, of so many bytes at the most.
+// workEntry makes the message of a work item.
+func workEntry(w *provider.WorkItem) (entry, error) {
+	e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+	if w.FairnessKey != "" {
+		e.fair = fairGroup(w.FairnessKey)
+	}
+	return e, err
+}
+
+// newEntry encodes a message's body, of most bytes at the most.
 func newEntry(v any, id int64, most int) (entry, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

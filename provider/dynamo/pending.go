@@ -15,43 +15,45 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What was started and never picked up is found in three ways, which take turns, a step at a time, so that none starves another:
+// Instances that were started and had no turn are found by three searches, which take turns step by step, so that none
+// starves another:
 //
 //   - near goes through the index by creation once, up to what was started a moment ago;
-//   - late does so once more, an hour behind: the index may have heard of an instance late, and the clock of whoever started it may be slow;
-//   - again finds by the index by attention what the other two have noticed and is due to be woken once more.
+//   - late goes through it once more, an hour behind: an instance may reach the index late, and its starter's clock may be slow;
+//   - again finds by the index by attention what the other two have noticed and what is due to be woken once more.
 //
-// An instance that is noticed gets the attention "pending", until its first turn takes that away; updated, by which that index sorts,
-// is when it is to be looked at next. So a look costs what was started since the one before, and what is due, and nothing else.
+// An instance that is noticed gets the attention "pending", until its first turn removes it; updated, by which that
+// index sorts, is when it is to be looked at next. A search therefore costs only what was started since the last one
+// and what is due.
 
 const (
-	// lateBy is how far behind the second look at an instance is.
+	// lateBy is how far the late search is behind.
 	lateBy = time.Hour
-	// wakeSoonest and wakeLatest bound the time between two wakes of an instance, which otherwise doubles. A hub that is behind must not be
-	// sent a message for each pending instance at each look: the backlog would feed itself.
+	// wakeSoonest and wakeLatest bound the time between two wakes of an instance, which otherwise doubles. A hub that
+	// is behind must not receive a message for each pending instance at each search: the backlog would feed itself.
 	wakeSoonest = 2 * time.Minute
 	wakeLatest  = time.Hour
 )
 
-// Steps of a look, in instances: what is done with before it is noted how far the look has come.
+// The instances of one step: they are dealt with before the position of a search is stored.
 const (
-	scannedAtOnce = 1000 // of a shard, by one query, of which those come back that are pending
+	scannedAtOnce = 1000 // of a shard, read by one query, which returns those that are pending
 	noticedAtOnce = 64   // of a shard
 	wokenAgain    = 256
 )
 
-// pendingLook is one of the ways.
+// pendingLook is one of the searches.
 type pendingLook interface {
-	// next makes a step. It ends the look when there is no more.
+	// next makes a step. over reports that there is no more.
 	next(ctx context.Context) (found []item, over bool, err error)
-	// keep notes that what was found is done with.
+	// keep stores that what was found is dealt with.
 	keep(ctx context.Context) error
-	// notice is the condition on which an instance may be noticed, with the values in it.
+	// notice returns the condition on which an instance may be noticed, and the values in it.
 	notice(it item) (condition string, values item)
 }
 
-// PendingInstances goes through what was started and is still pending. Each instance that it yields is noticed before, with the time at which
-// it is yielded next: should the caller die here, it is woken then.
+// PendingInstances finds what was started and is still pending. Each instance that it yields is noticed first, with the
+// time at which it is yielded next: if the caller dies, it is woken then.
 func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		looks := []pendingLook{
@@ -75,8 +77,9 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 	}
 }
 
-// nearFrom is where the first look begins: an hour before the mark of a release before, if there is one, or before now. The late look
-// begins with all there is, so that nothing that was lost in a release before stays so.
+// nearFrom returns where the near search begins: an hour before the mark of an earlier release, if there is one, or an
+// hour before now. The late search begins with the oldest instance, so that nothing that an earlier release has lost
+// stays lost.
 func (p *Provider) nearFrom(ctx context.Context, startedBefore time.Time) (string, error) {
 	it, err := p.getWatchItem(ctx, item{attrPK: str(pkHub), attrSK: str(skWatch)})
 	if err != nil {
@@ -89,12 +92,13 @@ func (p *Provider) nearFrom(ctx context.Context, startedBefore time.Time) (strin
 	return formatTime(from.Add(-lateBy)), nil
 }
 
-// step makes a step of a look, and yields what is to be woken. goOn is false when the caller has had enough.
+// step makes a step of a search, and yields what is to be woken. goOn is false when the caller wants no more.
 func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.Time, yield func([]provider.Instance, error) bool) (over, goOn bool) {
 	found, over, err := l.next(ctx)
 	if err != nil && !yield(nil, err) {
 		return over, false
 	}
+
 	wake, errs := p.noticeAll(ctx, l, found, startedBefore)
 	for _, err := range errs {
 		if !yield(nil, err) {
@@ -104,7 +108,7 @@ func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.T
 	if len(wake) > 0 && !yield(wake, nil) {
 		return over, false
 	}
-	if ctx.Err() != nil { // what was done with is not known
+	if ctx.Err() != nil { // what was dealt with is not known
 		return true, true
 	}
 	if err := l.keep(ctx); err != nil && !yield(nil, err) {
@@ -135,15 +139,19 @@ func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, s
 	return wake, errs
 }
 
-// noticeOne notices an instance, unless it has had its turn, or somebody else notices it. Where that fails it is woken all the same if
-// nobody has woken it yet: this look does not come by again.
+// noticeOne notices an instance, unless it has had its turn, or another process notices it. Where noticing fails, the
+// instance is woken anyway if it was never woken before, because this search does not return to it.
 func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it item, startedBefore time.Time) (in provider.Instance, due bool, err error) {
 	if in, err = decodeInstance(it); err != nil {
 		return in, false, err
 	}
+
 	next, due := nextLook(&in, startedBefore, p.now())
 	condition, values := l.notice(it)
-	values[":status"], values[":attention"], values[":next"] = str(string(provider.StatusPending)), str(attentionPending), str(formatTime(next))
+	values[":status"] = str(string(provider.StatusPending))
+	values[":attention"] = str(attentionPending)
+	values[":next"] = str(formatTime(next))
+
 	noticed, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET attention = :attention, updated = :next"), ConditionExpression: aws.String("#status = :status AND " + condition),
@@ -156,8 +164,8 @@ func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it item, starte
 	return in, due && noticed, nil
 }
 
-// nextLook is when a pending instance is to be looked at next, and whether it is due to be woken now: it should have had its turn
-// before startedBefore. One that is to begin later is left alone until then.
+// nextLook returns when a pending instance is to be looked at next, and whether it is due to be woken now, because it
+// should have had its turn before startedBefore. An instance that is to begin later is left alone until then.
 func nextLook(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
 	begins := in.CreatedAt
 	if in.StartAt.After(begins) {
@@ -169,23 +177,23 @@ func nextLook(in *provider.Instance, startedBefore, now time.Time) (next time.Ti
 	return now.Add(min(max(now.Sub(begins), wakeSoonest), wakeLatest)), true
 }
 
-// scan goes through the index by creation, all shards side by side, each from where it stopped.
+// scan goes through the index by creation, all shards concurrently, each from where it stopped.
 type scan struct {
 	p    *Provider
 	duty string
-	from func(ctx context.Context) (string, error) // where a shard begins that has no mark; nil: with all there is
+	from func(ctx context.Context) (string, error) // where a shard begins that has no mark; nil: with its oldest instance
 	to   string
-	late bool // nearly all has been noticed by the first look: it comes again by the index by attention
+	late bool // the near search has noticed nearly all: those come again by the index by attention
 
-	at, kept [shards]string // the keys up to which the shards are done with
+	at, kept [shards]string // the keys up to which the shards are dealt with: now, and as stored
 	lists    []*scanned     // nil: not begun
 }
 
-// scanned is what a scan has read of a shard.
+// scanned holds what a scan has read of a shard.
 type scanned struct {
 	in    *dynamodb.QueryInput
 	items []item
-	upTo  string // where the shard was read up to; empty: there was nothing
+	upTo  string // the key up to which the shard was read; empty: it had nothing
 	over  bool
 }
 
@@ -195,6 +203,7 @@ func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
 			return nil, true, err
 		}
 	}
+
 	var reads []func() error
 	for _, l := range s.lists {
 		if len(l.items) > 0 || l.over {
@@ -209,6 +218,7 @@ func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
 		})
 	}
 	err = together(reads...)
+
 	over = true
 	for i, l := range s.lists {
 		n := min(len(l.items), noticedAtOnce)
@@ -229,6 +239,7 @@ func (s *scan) begin(ctx context.Context) error {
 	if err := s.p.readMark(ctx, s.duty, &kept); err != nil {
 		return err
 	}
+
 	first := ""
 	if len(kept) != shards && s.from != nil {
 		var err error
@@ -236,6 +247,7 @@ func (s *scan) begin(ctx context.Context) error {
 			return err
 		}
 	}
+
 	s.lists = make([]*scanned, shards)
 	for i := range s.lists {
 		s.at[i] = first
@@ -248,11 +260,11 @@ func (s *scan) begin(ctx context.Context) error {
 	return nil
 }
 
-// aheadBy is by how much the clocks of two functions may differ.
+// aheadBy is how much the clocks of two functions may differ.
 const aheadBy = time.Minute
 
-// notAhead is a mark, unless it is of a time that has not come: then a clock was wrong that has moved it there, and what was started since
-// then would never be looked at. The look begins an hour back.
+// notAhead returns a mark, unless it lies in the future: a wrong clock has then moved it there, and what was started in
+// between would never be looked at. The search then begins an hour back.
 func (p *Provider) notAhead(mark, to string) string {
 	at, err := time.Parse(timeFormat, to)
 	if err != nil || mark <= formatTime(at.Add(aheadBy)) {
@@ -262,12 +274,12 @@ func (p *Provider) notAhead(mark, to string) string {
 	return formatTime(at.Add(-lateBy))
 }
 
-// newScan reads what is pending in a shard behind a key.
+// newScan prepares to read what is pending in a shard behind a key.
 func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	if behind >= to {
 		return &scanned{over: true}
 	}
-	in := p.shardQuery(shard, behind+" ", to) // a blank sorts before all that a key can go on with
+	in := p.shardQuery(shard, behind+" ", to) // a blank sorts before every continuation of a key
 	in.Limit = aws.Int32(scannedAtOnce)
 	in.FilterExpression = aws.String("#status = :pending")
 	in.ExpressionAttributeNames[nameStatus] = attrStatus
@@ -275,12 +287,13 @@ func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	return &scanned{in: in}
 }
 
-// isNoticed reports whether a pending instance is as the watch has left it: until then it was last changed when it was created. This index does not hold the attention.
+// isNoticed reports whether the watch has noticed a pending instance. Until then its last change is its creation. This
+// index does not hold the attention.
 func isNoticed(it item) bool {
 	return getString(it, attrUpdated) != "" && !strings.HasPrefix(getString(it, attrCreated), getString(it, attrUpdated))
 }
 
-// scanOn reads on in a shard. After an error it is left to the next look.
+// scanOn reads on in a shard. After an error the shard is left to the next search.
 func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
 	out, err := p.queryOnce(ctx, "", l.in)
 	if err != nil {
@@ -297,7 +310,7 @@ func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
 	return nil
 }
 
-// keep notes how far the shards have come, if any has.
+// keep stores how far the shards have come, if any has.
 func (s *scan) keep(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
@@ -309,12 +322,13 @@ func (s *scan) keep(ctx context.Context) error {
 	return err
 }
 
-// notice: whoever has attention already is looked after by the index that is for it.
+// notice excludes instances that have attention already, which the index by attention finds.
 func (s *scan) notice(item) (condition string, values item) {
 	return "attribute_not_exists(attention)", item{}
 }
 
-// dueAgain finds what was noticed before and is due. What is woken moves behind all that is due, so the index is its own mark.
+// dueAgain finds what was noticed before and is due. What is woken moves behind all that is due, so the index serves as
+// its own mark.
 type dueAgain struct {
 	p  *Provider
 	in *dynamodb.QueryInput // nil: not begun
@@ -337,7 +351,7 @@ func (d *dueAgain) next(ctx context.Context) (found []item, over bool, err error
 
 func (d *dueAgain) keep(context.Context) error { return nil }
 
-// notice: of two watches that look at once one wakes it.
+// notice makes sure that of two concurrent watches only one wakes the instance.
 func (d *dueAgain) notice(it item) (condition string, values item) {
 	return "attention = :attention AND updated = :seen", item{":seen": it[attrUpdated]}
 }

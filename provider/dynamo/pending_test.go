@@ -112,7 +112,7 @@ func (h *waitingHub) commit(events ...history.Event) {
 	h.segments++
 }
 
-// pending reads what is pending, and tells what that took.
+// pending reads what is pending, and returns what that took.
 func (h *waitingHub) pending(limit int) client.Pending {
 	h.t.Helper()
 	h.cloud.ResetCounts()
@@ -127,8 +127,8 @@ func (h *waitingHub) pending(limit int) client.Pending {
 	return p
 }
 
-// An instance that waits for 100,000 activities, of which 5,000 have failed before and some have told large details, tells so within
-// bounds.
+// An instance that waits for 100,000 activities, of which 5,000 have failed before and some have large heartbeat
+// details, is shown within bounds.
 func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { // alone: it looks at the heap
 	h := newWaitingHub(t)
 	scheduled := make([]history.Event, 1, 100_001)
@@ -167,7 +167,7 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 	}
 }
 
-// What an instance has behind it is gone through, and not held.
+// A finished part of an instance's history is read without being held.
 func TestALongHistoryIsNotHeldToTellWhatIsPending(t *testing.T) { // alone: it looks at the heap
 	h := newWaitingHub(t)
 	noise := rand.NewChaCha8([32]byte{})

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skMarks are the marks of an execution: p#<activity, or 0>#<message id>.
+// skMarks is the prefix of the marks of an execution: p#<activity, or 0>#<message id>.
 const skMarks = "p#"
 
 // Attributes of a mark.
@@ -29,14 +29,15 @@ const (
 func markKey(a *provider.Attempt) item {
 	return item{
 		attrPK: str(executionPK(a.ExecutionID)),
-		// The message, too: an activity may have two, each with its own count, and a turn has another one at its head each time.
+		// The key has the message too: an activity may have two, each with its own count, and a turn has another one
+		// first each time.
 		attrSK: str(fmt.Sprintf("%s%d#%s", skMarks, a.ActivityID, a.Record.ID)),
 	}
 }
 
-// MarkAttempt counts the deliveries that begin, on the condition that this one has not been counted: a repeat, whose first
-// answer was lost, counts nothing, nor does a function that was frozen while a later delivery began. Together with others it counts
-// only where no mark stands.
+// MarkAttempt counts the deliveries that begin, on the condition that this one has not been counted. A repeat whose
+// first response was lost therefore counts nothing, nor does a function that was frozen while a later delivery began.
+// An attempt that is Together counts only where no mark stands.
 func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
@@ -47,6 +48,7 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 		condition += " AND #begun = :none"
 		values[":none"] = num(0)
 	}
+
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: markKey(&a),
 		UpdateExpression:                    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
@@ -71,20 +73,24 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 		}
 		mark = counted
 		if a.Together && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
-			return int(getNumber(mark, attrBegun)), nil // none of them is this one
+			return int(getNumber(mark, attrBegun)), nil // none of the deliveries counted is this one
 		}
 	}
 	return max(0, int(getNumber(mark, attrBegun))-1), nil
 }
 
-// UnmarkAttempt leaves a count of none, which goes by its TTL: to delete it would take a right that functions do not have. Where a
-// later delivery has begun, as when the lock ended in between, that one stays; and where it was unmarked, too, it stays so. One that has
-// made progress keeps its own mark, and forgets the others.
+// UnmarkAttempt sets the count to zero and leaves the item to its TTL: deleting it would take a permission that
+// functions do not have. Where a later delivery has begun, as when the lock ended in between, that delivery stays
+// counted; where that one was unmarked too, it stays unmarked. An attempt that has made progress keeps its own mark,
+// and removes the others.
 func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error {
-	left, until := int64(0), p.now()
+	left := int64(0)
+	until := p.now()
 	if a.Progressed {
-		left, until = 1, until.Add(tombstoneLife)
+		left = 1
+		until = until.Add(tombstoneLife)
 	}
+
 	unmarked, err := p.countAttempts(ctx, &a, "#delivery = :delivery", left, until)
 	if err == nil && !unmarked {
 		_, err = p.countAttempts(ctx, &a, "#delivery > :delivery AND #begun > :begun", 1, p.now().Add(tombstoneLife))
@@ -92,7 +98,7 @@ func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error 
 	return err
 }
 
-// countAttempts sets a mark's count, if the latest delivery that was marked is as the condition says.
+// countAttempts sets a mark's count, if the latest delivery that was marked meets the condition.
 func (p *Provider) countAttempts(ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time) (counted bool, err error) {
 	return p.updateIf(ctx, "", &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: markKey(a),
@@ -115,10 +121,10 @@ func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb
 	return err == nil, err
 }
 
-// unix is a time as a TTL has it.
+// unix returns a time as a TTL.
 func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
-// BlockInstance writes on the instance alone. A segment would need a history to stand in.
+// BlockInstance writes only the instance item: a segment would need a readable history.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis"
 	in := &dynamodb.UpdateItemInput{
@@ -139,12 +145,13 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 		}
 		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis")
 		in.ExpressionAttributeValues[":status"] = str(string(provider.StatusBlocked))
-		in.ExpressionAttributeValues[":attention"], in.ExpressionAttributeValues[":blockedBy"] = str(attentionBlocked), str(buildID)
+		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
+		in.ExpressionAttributeValues[":blockedBy"] = str(buildID)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(diagnosis))
 	}
 	_, err := p.updateIf(ctx, instanceID, in)
 	return err
 }
 
-// deadLetterQueues are the names of the queues that have dead letters, in order.
+// deadLetterQueues returns the names of the queues that have dead letters, in order.
 func (p *Provider) deadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }

@@ -24,8 +24,9 @@ const (
 	longestLock = 12 * time.Hour   // of a message, counted from its receive
 )
 
-// FetchRecords waits for records and locks them. Their holds are reckoned from before the call, since the moment in which the
-// queue locks them is not known better; so that a long wait does not use them up, none is longer than a third of the lock.
+// FetchRecords waits for records and locks them. Their holds are computed from before the call, since the moment in
+// which the queue locks them is not known more exactly. The wait is at most a third of the lock, so that it does not
+// use up the hold.
 func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -40,6 +41,7 @@ func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.R
 		WaitTimeSeconds: int32(min(longestWait, max(lock/3, time.Second)) / time.Second),
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSequenceNumber,
+			types.MessageSystemAttributeNameSentTimestamp,
 		},
 	}
 	var out *sqs.ReceiveMessageOutput
@@ -61,19 +63,11 @@ func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.R
 }
 
 func recordOf(m *types.Message) provider.Record {
-	count, err := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
-	if err != nil {
-		count = 1
-	}
-	return provider.Record{
-		ID: aws.ToString(m.MessageId), Lock: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body), ReceiveCount: count,
-		Group:    m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
-		Sequence: m.Attributes[string(types.MessageSystemAttributeNameSequenceNumber)],
-	}
+	return provider.RecordOf(aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes)
 }
 
-// visibility is how long a queue locks what is received, asked for once. It is asked for again of no receive either: what is
-// fetched is locked for exactly as long as its hold says, also after the queue's setting has changed.
+// visibility returns how long a queue locks what is received, read once. Each receive sets that time itself, so that a
+// record is locked for exactly as long as its hold says, also after the queue's setting has changed.
 func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, error) {
 	if d, ok := p.visibilities.Load(url); ok {
 		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores
@@ -98,14 +92,22 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	return d, nil
 }
 
-// cancelsAsked are what is cancelled of an execution, as far as its work items do not know it.
+// cancelsAsked is the part of an execution's cancel record that its work items do not know yet.
 type cancelsAsked struct {
 	from    int64
 	cancels provider.Cancels
+	err     error
 }
 
-// RenewWorkItemLocks extends the visibility of the records while it reads what is cancelled of each execution, once.
+// RenewWorkItemLocks extends the visibility of the records while it reads the cancel record of each execution, once.
+// For more items than a worker receives at once, the number of failing calls is bounded, separately for the locks and
+// for the reads, because the locks must not wait for the reads.
 func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
+	locking, reading := ctx, ctx
+	if len(items) > batchLimit {
+		locking, reading = withBudget(ctx), withBudget(ctx)
+	}
+
 	records := make([]provider.Record, len(items))
 	asked := map[string]*cancelsAsked{}
 	for i := range items {
@@ -120,32 +122,49 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 			asked[it.ExecutionID] = &cancelsAsked{from: from}
 		}
 	}
-	var lost []provider.Record
-	calls := []func() error{func() (err error) {
-		lost, err = p.RenewRecords(ctx, queue, lock, records...)
-		return err
-	}}
+
+	renewals := make([]provider.Renewal, len(items))
+	calls, err := p.renewCalls(locking, queue, lock, records, renewals)
+	if err != nil {
+		return nil, err
+	}
 	for _, executionID := range slices.Sorted(maps.Keys(asked)) {
 		x := asked[executionID]
-		calls = append(calls, func() (err error) {
-			x.cancels, _, err = p.ReadCancels(ctx, executionID, x.from)
-			return err
+		calls = append(calls, func() error {
+			x.cancels, _, x.err = p.ReadCancels(reading, executionID, x.from)
+			return x.err
 		})
 	}
-	err := together(calls...)
-	renewals := make([]provider.Renewal, len(items))
+	err = together(calls...)
 	for i := range items {
 		if x := asked[items[i].ExecutionID]; x != nil {
 			renewals[i].Cancel = x.cancels.Of(items[i].ActivityID)
+			renewals[i].CancelErr = x.err
 		}
-		renewals[i].Lost = slices.ContainsFunc(lost, func(r provider.Record) bool { return r.ID == items[i].Record.ID })
 	}
 	return renewals, err
 }
 
-// RenewRecords extends locks. AWS takes some renewals of a lock that is over and does nothing, so a hold that is past counts
-// as lost without being asked for.
+// RenewRecords extends locks. AWS accepts some renewals of a lock that is over without extending it, so a record whose
+// hold is past counts as lost without a call.
 func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
+	renewals := make([]provider.Renewal, len(records))
+	calls, err := p.renewCalls(ctx, queue, lock, records, renewals)
+	if err != nil {
+		return nil, err
+	}
+	err = together(calls...)
+	for i := range renewals {
+		if renewals[i].Lost {
+			lost = append(lost, records[i])
+		}
+	}
+	return lost, err
+}
+
+// renewCalls returns the calls that extend locks, each of a batch. They write their results into the renewals; for a
+// record whose hold is past, the result is known without a call.
+func (p *Provider) renewCalls(ctx context.Context, queue string, lock time.Duration, records []provider.Record, renewals []provider.Renewal) (calls []func() error, err error) {
 	url, err := p.queueURL(queue)
 	if err != nil {
 		return nil, err
@@ -153,72 +172,118 @@ func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Dur
 	if lock < time.Second || lock > longestLock {
 		return nil, &provider.FieldError{Field: "lock", Problem: fmt.Sprintf("must be 1 second to 12 hours, and is %v", lock)}
 	}
-	held, lost := stillHeld(records, p.now())
-	var errs []error
-	for batch := range slices.Chunk(held, batchLimit) {
-		gone, err := p.renewBatch(ctx, url, lock.Truncate(time.Second), batch)
-		lost, errs = append(lost, gone...), append(errs, err)
-	}
-	for i := range lost {
-		lost[i].EndHold()
-	}
-	return lost, errors.Join(errs...)
-}
-
-// stillHeld tells the records that are still held from those that are not.
-func stillHeld(records []provider.Record, now time.Time) (held, lost []provider.Record) {
+	now := p.now()
+	var held []int
 	for i := range records {
 		if records[i].Held(now) {
-			held = append(held, records[i])
-		} else {
-			lost = append(lost, records[i])
+			held = append(held, i)
+			continue
 		}
+		renewals[i].Lost = true
+		records[i].EndHold()
 	}
-	return held, lost
+	for batch := range slices.Chunk(held, batchLimit) {
+		calls = append(calls, func() error { return p.renewBatch(ctx, url, lock.Truncate(time.Second), batch, records, renewals) })
+	}
+	return calls, nil
 }
 
-func (p *Provider) renewBatch(ctx context.Context, url string, lock time.Duration, batch []provider.Record) (lost []provider.Record, err error) {
-	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: visibilityEntries(batch, lock)}
-	err = call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
+// renewBatch extends the locks of the records with these indices.
+func (p *Provider) renewBatch(ctx context.Context, url string, lock time.Duration, batch []int, records []provider.Record, renewals []provider.Renewal) error {
+	some := make([]provider.Record, len(batch))
+	for n, i := range batch {
+		some[n] = records[i]
+	}
+
+	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url, Entries: visibilityEntries(some, lock)}
+	err := call(ctx, "SQS.ChangeMessageVisibilityBatch", "", func() error {
 		from := p.now()
 		out, err := p.queues.ChangeMessageVisibilityBatch(ctx, in)
 		if err != nil {
 			return err
 		}
-		failed := indices(out.Failed)
-		for i := range batch {
-			if !failed[i] && batch[i].Hold != nil {
-				batch[i].Hold.Extend(from, lock)
-			}
-		}
-		var rest []types.BatchResultErrorEntry
-		lost, rest = lostOf(batch, out.Failed)
-		if len(rest) > 0 {
-			return entryError(url, rest)
-		}
-		return nil
+		return setRenewals(url, out.Failed, from, lock, batch, records, renewals)
 	})
-	return lost, err
-}
-
-// lostOf finds the records whose locks are over among those that were not renewed. What was deleted or given back while the
-// call was under way is not lost.
-func lostOf(batch []provider.Record, failed []types.BatchResultErrorEntry) (lost []provider.Record, rest []types.BatchResultErrorEntry) {
-	for _, f := range failed {
-		i, err := strconv.Atoi(aws.ToString(f.Id))
-		switch {
-		case err != nil || i < 0 || i >= len(batch) || !lockIsOver(f):
-			rest = append(rest, f)
-		case batch[i].Hold == nil || !batch[i].Hold.Ended():
-			lost = append(lost, batch[i])
+	if err == nil {
+		return nil
+	}
+	for _, i := range batch {
+		if r := &renewals[i]; !r.Lost && r.Until.IsZero() && !errors.Is(r.Err, provider.ErrLockLimit) {
+			r.Err = err
 		}
 	}
-	return lost, rest
+	return err
 }
 
-// lockIsOver reports whether SQS says that a message is not its receiver's any more. It has no one word for it: the message
-// is gone, visible, or received by another.
-func lockIsOver(f types.BatchResultErrorEntry) bool {
+// setRenewals writes SQS's answer for a batch into the renewals. It returns an error for records that are neither
+// extended nor lost.
+func setRenewals(url string, failures []types.BatchResultErrorEntry, from time.Time, lock time.Duration, batch []int, records []provider.Record, renewals []provider.Renewal) error {
+	failed := map[int]*types.BatchResultErrorEntry{}
+	for n := range failures {
+		if at, err := strconv.Atoi(aws.ToString(failures[n].Id)); err == nil {
+			failed[at] = &failures[n]
+		}
+	}
+
+	var rest []types.BatchResultErrorEntry
+	limited := false
+	for n, i := range batch {
+		if renewals[i].Lost {
+			continue // an earlier try has found that
+		}
+		renewals[i] = renewalOf(&records[i], failed[n], from, lock)
+		switch err := renewals[i].Err; {
+		case errors.Is(err, provider.ErrLockLimit):
+			limited = true
+		case err != nil:
+			rest = append(rest, *failed[n])
+		}
+	}
+	switch {
+	case len(rest) > 0:
+		return entryError(url, rest)
+	case limited:
+		return provider.ErrLockLimit
+	default:
+		return nil
+	}
+}
+
+// renewalOf returns the result of renewing one record's lock. A record that was deleted or given back while the call
+// was under way is not lost.
+func renewalOf(r *provider.Record, failed *types.BatchResultErrorEntry, from time.Time, lock time.Duration) (x provider.Renewal) {
+	switch {
+	case failed == nil:
+		if x.Until = from.Add(lock); r.Hold != nil && !r.Hold.Extend(from, lock) {
+			x.Until = time.Time{}
+		}
+	case !lockIsOver(failed):
+		if x.Err = errNotExtended; isLockLimit(failed) {
+			x.Err = provider.ErrLockLimit
+		}
+	case r.Hold == nil || !r.Hold.Ended():
+		x.Lost = true
+		r.EndHold()
+	}
+	return x
+}
+
+// stillHeld returns the records that are still held.
+func stillHeld(records []provider.Record, now time.Time) (held []provider.Record) {
+	for i := range records {
+		if records[i].Held(now) {
+			held = append(held, records[i])
+		}
+	}
+	return held
+}
+
+// errNotExtended stands for the error of the batch until that is known.
+var errNotExtended = errors.New("the lock was not extended")
+
+// lockIsOver reports whether SQS's error means that a message is not its receiver's any more. SQS has several codes for
+// it: the message is gone, visible, or received by another consumer.
+func lockIsOver(f *types.BatchResultErrorEntry) bool {
 	switch strings.TrimPrefix(aws.ToString(f.Code), "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true
@@ -227,4 +292,10 @@ func lockIsOver(f types.BatchResultErrorEntry) bool {
 	default:
 		return false
 	}
+}
+
+// isLockLimit reports whether SQS's error means that a message would be locked for more than 12 hours since it was
+// received.
+func isLockLimit(f *types.BatchResultErrorEntry) bool {
+	return strings.HasSuffix(aws.ToString(f.Code), "InvalidParameterValue") && strings.Contains(aws.ToString(f.Message), "VisibilityTimeout")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// locking runs f on a hub whose default queue locks for so long, in virtual time.
+// locking runs f on a hub whose default queue locks for the given time, in virtual time.
 func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f func(ctx context.Context, p provider.Polling, put func(delay time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,8 +33,8 @@ func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f f
 	})
 }
 
-// When the queue has locked a record is not known better than from before the call. An answer that is late must not make a
-// hold that outlasts the lock: the record would be somebody else's, and both would tell its outcome.
+// The moment in which the queue locks a record is known only to be after the call began. A late response must not make
+// a hold that outlasts the lock: another consumer would have the record, and both would report its outcome.
 func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 	t.Parallel()
 	late := func(_ context.Context, c simaws.Call, next func() error) error {
@@ -86,7 +86,7 @@ func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 	}
 }
 
-// The queue's setting is asked for once.
+// The queue's setting is read once.
 func TestAFetchIsOneCall(t *testing.T) {
 	t.Parallel()
 	var asked, fetched int

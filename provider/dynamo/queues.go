@@ -24,11 +24,11 @@ const (
 	batchLimit   = 10      // messages
 )
 
-// bodyLimit is what a message may have that is sent for the first time: should it be picked up from the dead letters, there is room
-// to say so.
+// bodyLimit is the largest body of a message that is sent for the first time. It leaves room for PickedUp, should the
+// message be picked up from the dead letters.
 const bodyLimit = messageLimit - 512
 
-// mostOf is the limit of a message's body.
+// mostOf returns the limit of a message's body.
 func mostOf(p *provider.PickedUp) int {
 	if p != nil {
 		return messageLimit
@@ -36,7 +36,7 @@ func mostOf(p *provider.PickedUp) int {
 	return bodyLimit
 }
 
-// parallelSends bounds how many batches are under way at once for one turn.
+// parallelSends bounds the concurrent batches of one turn.
 const parallelSends = 16
 
 // entry is a message to send.
@@ -45,21 +45,34 @@ type entry struct {
 	body  string
 	group string // FIFO only
 	dedup string // FIFO only
+	fair  string // the group of a fairness key, standard only
 	delay int32  // seconds, standard only
-	known bool   // id is that of an event of the execution that sends it, and tells it from the others for its queue
+	known bool   // id is that of an event of the sending execution, and unique in its queue
 
-	reason string // dead letters: what was wrong
+	reason string // dead letters: the error
 }
 
-// What a dead letter's reason is, as a message attribute.
+// The message attribute that holds a dead letter's error.
 const (
 	attrReason     = "error"
 	attrReasonType = "String"
 )
 
-// sendAll sends to several standard queues, in parallel, and checks every entry's result (R9). Entries that SQS refuses for
-// what they are, and always will, are apart from what may succeed another time. What was taken is told whatever became of the rest.
-func (p *Provider) sendAll(ctx context.Context, queues outgoing) (sending, error) {
+// sendAll sends to several queues concurrently, and checks the result of every entry (R9). It separates entries that
+// SQS will always refuse for their content from those that may succeed another time. It returns what was taken,
+// whatever became of the rest. What one message group receives is sent one after the other, so that it arrives in order
+// whatever fails: a batch may be taken in part (R24).
+func (p *Provider) sendAll(ctx context.Context, queues outgoing) (out sending, err error) {
+	for _, round := range roundsOf(queues) {
+		if err := p.sendRound(ctx, round, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// sendRound sends entries between which there is no order.
+func (p *Provider) sendRound(ctx context.Context, queues outgoing, out *sending) error {
 	var all []sentBatch
 	for _, q := range queues {
 		for _, batch := range batches(q.entries) {
@@ -67,16 +80,14 @@ func (p *Provider) sendAll(ctx context.Context, queues outgoing) (sending, error
 		}
 	}
 	if len(all) != 1 {
-		return p.sendSide(ctx, all)
+		return p.sendBatches(ctx, all, out)
 	}
-	var out sending // one batch is what a turn sends as a rule
-	taken, err := p.sendSome(ctx, all[0].url, all[0].entries)
-	err = out.add(all[0].url, taken, err)
-	return out, err
+	taken, err := p.sendSome(ctx, all[0].url, all[0].entries) // a turn usually sends one batch
+	return out.add(all[0].url, taken, err)
 }
 
-// sendSide sends batches side by side.
-func (p *Provider) sendSide(ctx context.Context, all []sentBatch) (out sending, err error) {
+// sendBatches sends batches concurrently.
+func (p *Provider) sendBatches(ctx context.Context, all []sentBatch, out *sending) error {
 	var mu sync.Mutex
 	sends := make([]func() error, len(all))
 	for i := range all {
@@ -87,17 +98,16 @@ func (p *Provider) sendSide(ctx context.Context, all []sentBatch) (out sending, 
 			return out.add(all[i].url, taken, err)
 		}
 	}
-	err = together(sends...)
-	return out, err
+	return together(sends...)
 }
 
-// sentBatch is a batch for a queue, or what it has taken of one.
+// sentBatch is a batch for a queue, or the part of one that the queue has taken.
 type sentBatch struct {
 	url     string
 	entries []entry
 }
 
-// outgoing is what is to be sent, by queue: a turn sends to few.
+// outgoing is what is to be sent, by queue. It is a slice since a turn sends to few.
 type outgoing []sentBatch
 
 // add adds an entry for a queue.
@@ -111,13 +121,35 @@ func (o *outgoing) add(url string, e entry) {
 	*o = append(*o, sentBatch{url, []entry{e}})
 }
 
-// sending is what became of batches: what was taken, and what never will be.
+// roundsOf splits what is to be sent so that each round has one entry of a message group at the most: one round, mostly.
+func roundsOf(queues outgoing) []outgoing {
+	rounds := []outgoing{{}}
+	for _, q := range queues {
+		if len(q.entries) < 2 || q.entries[0].group == "" {
+			rounds[0] = append(rounds[0], q)
+			continue
+		}
+		sent := map[string]int{}
+		for i := range q.entries {
+			e := &q.entries[i]
+			n := sent[e.group]
+			sent[e.group]++
+			if n == len(rounds) {
+				rounds = append(rounds, nil)
+			}
+			rounds[n].add(q.url, *e)
+		}
+	}
+	return rounds
+}
+
+// sending is the result of sending batches: what was taken, and what never will be.
 type sending struct {
 	taken   []sentBatch
 	refused []refusedEntry
 }
 
-// add takes over what became of a batch, and returns what is an error of it: not that some is refused for good.
+// add records the result of a batch, and returns its error, unless that is only that some entries are refused for good.
 func (s *sending) add(url string, taken []entry, err error) error {
 	s.taken = append(s.taken, sentBatch{url, taken})
 	partial, ok := errors.AsType[*partialError](err)
@@ -128,7 +160,7 @@ func (s *sending) add(url string, taken []entry, err error) error {
 	return nil
 }
 
-// without is a batch without what is left of it, and what was refused.
+// without returns a batch without the entries that are left of it and those that were refused.
 func without(batch, left []entry, refused []refusedEntry) []entry {
 	if len(left)+len(refused) == 0 {
 		return batch
@@ -149,10 +181,11 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 	return nil
 }
 
-// together runs fs at once, a bounded number at a time, and joins their errors. The last runs where it is called.
+// together runs fs concurrently, a bounded number at a time, and joins their errors. The last one runs in the calling
+// goroutine.
 func together(fs ...func() error) error { return atOnce(parallelSends, fs) }
 
-// atOnce is together with so many at a time.
+// atOnce is together with most functions at a time.
 func atOnce(most int, fs []func() error) error {
 	switch len(fs) {
 	case 0:
@@ -176,7 +209,7 @@ func atOnce(most int, fs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// batches cuts entries into runs that fit a request.
+// batches splits entries into runs that fit a request.
 func batches(entries []entry) [][]entry {
 	var cut [][]entry
 	for from, size := 0, 0; from < len(entries); size = 0 {
@@ -186,21 +219,22 @@ func batches(entries []entry) [][]entry {
 			to++
 		}
 		if to == from {
-			to++ // over the limit by itself: SQS will say so
+			to++ // over the limit by itself: SQS will refuse it
 		}
-		cut, from = append(cut, entries[from:to]), to
+		cut = append(cut, entries[from:to])
+		from = to
 	}
 	return cut
 }
 
-// sendBatch sends one batch, and again those entries that SQS may take another time. What is left then is a partialError with the
-// entries that it refused for what they are.
+// sendBatch sends one batch, and repeats the entries that SQS may take another time. What is left then is a
+// partialError with the entries that SQS refused for their content.
 func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
 	_, err := p.sendSome(ctx, url, batch)
 	return err
 }
 
-// sendSome is sendBatch that returns what was taken.
+// sendSome is sendBatch, and returns what was taken.
 func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (taken []entry, err error) {
 	left := batch
 	var refused []refusedEntry
@@ -209,7 +243,8 @@ func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (tak
 		if err != nil {
 			return err
 		}
-		faults, again := blame(out.Failed)
+
+		faults, again := splitFailures(out.Failed)
 		refused = append(refused, refusals(left, faults)...)
 		left = remaining(left, again, faults)
 		switch {
@@ -224,25 +259,26 @@ func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (tak
 	return without(batch, left, refused), err
 }
 
-// refusedEntry is an entry that SQS will never take, and what it said.
+// refusedEntry is an entry that SQS will never take, and its answer.
 type refusedEntry struct {
 	id            int64
 	code, message string
 }
 
-// neverTaken are the documented errors of an entry that are about what it holds: characters that SQS does not take, a size or a
-// parameter out of its range. Any other is of the moment, whoever SQS says is at fault: a role that lacks a right, a key that cannot
-// be used, throttling, a queue that is being replaced. It passes, or somebody has to see to it; no activity has failed for it (R9).
+// neverTaken are the documented errors that are about an entry's content: characters that SQS does not take, a size or
+// a parameter out of its range. Every other error is temporary, whatever SQS says about fault: a role that lacks a
+// permission, a key that cannot be used, throttling, a queue that is being replaced. It passes, or an operator removes
+// its cause; an activity must not fail for it (R9).
 var neverTaken = map[string]bool{"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true}
 
-// isRefusal reports whether SQS will never take an entry that failed so.
+// isRefusal reports whether SQS will never take an entry that failed with f.
 func isRefusal(f *types.BatchResultErrorEntry) bool {
 	code := aws.ToString(f.Code)
-	return f.SenderFault && neverTaken[code[strings.LastIndexAny(code, ".#")+1:]] // some name the service before the code
+	return f.SenderFault && neverTaken[code[strings.LastIndexAny(code, ".#")+1:]] // some codes begin with the name of the service
 }
 
-// blame tells the failures that are for what the entries hold from those that are not.
-func blame(failed []types.BatchResultErrorEntry) (faults, again []types.BatchResultErrorEntry) {
+// splitFailures separates the failures that are about the content of entries from the others.
+func splitFailures(failed []types.BatchResultErrorEntry) (faults, again []types.BatchResultErrorEntry) {
 	for i := range failed {
 		if isRefusal(&failed[i]) {
 			faults = append(faults, failed[i])
@@ -266,9 +302,15 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i := range batch {
 		e := &entries[i]
-		e.Id, e.MessageBody, e.DelaySeconds = aws.String(strconv.Itoa(i)), &batch[i].body, batch[i].delay
+		e.Id = aws.String(strconv.Itoa(i))
+		e.MessageBody = &batch[i].body
+		e.DelaySeconds = batch[i].delay
 		if batch[i].group != "" {
-			e.MessageGroupId, e.MessageDeduplicationId = &batch[i].group, &batch[i].dedup
+			e.MessageGroupId = &batch[i].group
+			e.MessageDeduplicationId = &batch[i].dedup
+		}
+		if batch[i].fair != "" {
+			e.MessageGroupId = &batch[i].fair
 		}
 		if batch[i].reason != "" {
 			e.MessageAttributes = map[string]types.MessageAttributeValue{
@@ -279,8 +321,8 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 	return entries
 }
 
-// remaining is what to send again. Of a FIFO queue's messages it is all from the first that failed on, but for those that
-// are refused: the others behind it are in already, and a repeat is swallowed, but then none of them has overtaken it for good.
+// remaining returns the entries to resend. On a FIFO queue that is everything from the first failure on, except refused
+// entries, so that order holds: SQS drops the duplicates of those it has already.
 func remaining(batch []entry, failed, refused []types.BatchResultErrorEntry) (rest []entry) {
 	if len(failed) == 0 {
 		return nil
@@ -305,11 +347,11 @@ func indices(entries []types.BatchResultErrorEntry) map[int]bool {
 	return at
 }
 
-// partialError: a batch of which some entries were not taken.
+// partialError reports a batch of which some entries were not taken.
 type partialError struct {
 	url, code, message string
 	failed             int
-	fault              bool // the sender's: the same entry will never be taken
+	fault              bool // the sender's fault: the same entry will never be taken
 	refused            []refusedEntry
 }
 
@@ -320,12 +362,12 @@ func (e *partialError) Error() string {
 // RetryableError is read by the SDK's classification.
 func (e *partialError) RetryableError() bool { return !e.fault }
 
-// notTaken: entries that may be taken another time.
+// notTaken returns the error for entries that may be taken another time.
 func notTaken(url string, failed []types.BatchResultErrorEntry) *partialError {
 	return &partialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
 }
 
-// entryError: entries that are about locks. One that is over does not come back.
+// entryError returns the error for entries that are about locks. A lock that is over does not come back.
 func entryError(url string, failed []types.BatchResultErrorEntry) error {
 	e := notTaken(url, failed)
 	for _, f := range failed {
@@ -365,14 +407,14 @@ func (p *Provider) deleteBatch(ctx context.Context, url string, records []provid
 	})
 }
 
-// AbandonRecords makes records visible again after a delay, rounded down to a second. Those whose lock is over are left alone:
-// they may be somebody else's.
+// AbandonRecords makes records visible again after a delay, rounded down to a second. It leaves alone those whose lock
+// is over, since another consumer may have them.
 func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
 	url, err := p.queueURL(queue)
 	if err != nil {
 		return err
 	}
-	held, _ := stillHeld(records, p.now())
+	held := stillHeld(records, p.now())
 	for i := range held {
 		held[i].EndHold()
 	}
@@ -418,7 +460,7 @@ func (p *Provider) queueURL(name string) (string, error) {
 	return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is unknown", name)})
 }
 
-// sqsText is JSON as SQS takes it: of the characters that JSON leaves as they are, SQS refuses U+FFFE and U+FFFF.
+// sqsText returns JSON as SQS takes it: of the characters that JSON leaves unescaped, SQS refuses U+FFFE and U+FFFF.
 func sqsText(doc []byte) string {
 	if bytes.Contains(doc, []byte("\uFFFE")) || bytes.Contains(doc, []byte("\uFFFF")) {
 		doc = bytes.ReplaceAll(doc, []byte("\uFFFE"), []byte(`\ufffe`))

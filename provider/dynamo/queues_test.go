@@ -19,9 +19,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// fakeQueues answers sends as answer says, and keeps them.
+// fakeQueues answers sends by answer, and keeps them.
 type fakeQueues struct {
-	queueAPI
+	QueueAPI
 
 	sent   []*sqs.SendMessageBatchInput
 	answer func(in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error)
@@ -189,7 +189,7 @@ func TestSQSText(t *testing.T) {
 	}
 }
 
-// A dead letter says what was wrong, in what SQS takes, and never grows over a message's limit.
+// A dead letter's error has only characters that SQS takes, and never makes the message exceed its limit.
 func TestADeadLetterHasItsReason(t *testing.T) {
 	t.Parallel()
 	long := errors.New("bad \x00\uFFFF" + strings.Repeat("日", 1000))
@@ -232,7 +232,7 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 				{Id: aws.String("1"), Code: aws.String("InternalError")},
 			}}, nil
 		}
-		p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+		p := senderTo(q)
 		refused, err := p.sendOutputs(t.Context(), &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}})
 		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.sent) != 2 {
 			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.sent))
@@ -240,8 +240,15 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 	})
 }
 
-// A role that is set wrong for an hour, a key that is disabled, a throttled queue: SQS calls them the sender's fault, and an activity
-// must not fail for them. What SQS says of the message itself, and nothing else, is for good.
+// senderTo returns a provider that sends work items to queues, and has the key of their tokens.
+func senderTo(q *fakeQueues) *Provider {
+	p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+	p.keys.known.Store(&knownKeys{tokens: provider.NewTokens("h", provider.NewTokenKey("1", make([]byte, secretBytes)))})
+	return p
+}
+
+// A misconfigured role, a disabled key, a throttled queue: SQS calls each of them the sender's fault, and an activity
+// must not fail for them. Only SQS's errors about the message itself are final.
 func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 	t.Parallel()
 	for code, forGood := range map[string]bool{
@@ -266,7 +273,7 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 					}
 					return out, nil
 				}}
-				p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+				p := senderTo(q)
 				out := &provider.Outputs{WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}}}
 				refused, err := p.sendOutputs(t.Context(), out)
 				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.sent) != 1) {
@@ -284,7 +291,7 @@ func TestR9OnlyWhatSQSSaysOfTheMessageItselfIsForGood(t *testing.T) {
 	}
 }
 
-// A group's messages keep their order when one of them fails for a moment: those behind it are sent behind it again.
+// A group's messages keep their order when one of them fails for a moment: those behind it are sent again behind it.
 func TestInOrderKeepsTheOrderOfAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,11 +16,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// strongTries: a strongly consistent query can still see half of a transaction, for moments; after so many the items are missing.
+// strongTries is how often a torn read is repeated. A strongly consistent query can see half of a transaction for a
+// moment; after so many tries the items are missing.
 const strongTries = 3
 
-// ReadOrchestration reads the execution that the item's messages name, which is the instance's current one nearly always, and
-// saves a look at the instance.
+// ReadOrchestration reads the execution that the item's messages name. That is nearly always the instance's current
+// one, and saves reading the instance.
 func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
 	named := ""
 	for i := range it.Messages {
@@ -37,29 +39,52 @@ func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.Orchestra
 	return p.readCurrent(ctx, it.InstanceID, in.ExecutionID, c)
 }
 
-// readCurrent reads an execution, or, where it has continued as another or never came to be, the instance's current one.
+// readCurrent reads an execution, or, where it has continued as another or was never created, the instance's current
+// one. A strongly consistent read finds an instance corrupt whose current execution is not there, or has continued as another.
 func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
-	for {
+	for try := 1; ; {
 		o, err := p.readExecution(ctx, instanceID, executionID, c)
 		lost := errors.Is(err, provider.ErrNotFound)
 		if !lost && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 			return o, err
 		}
-		in, err := p.readInstance(ctx, instanceID, provider.Strong)
+		it, err := p.getInstance(ctx, instanceID, provider.Strong)
 		if err != nil {
 			return nil, err
 		}
-		if in.ExecutionID == executionID {
+		current := getString(it, attrExecution)
+		switch {
+		case current != executionID:
+			executionID, try = current, 1
+		case isDeleting(it) || c != provider.Strong:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
+		case try == strongTries:
+			return nil, notWhole(instanceID, executionID, lost)
+		default:
+			try++
 		}
-		executionID = in.ExecutionID
 	}
+}
+
+// notWhole is the error for an instance whose item and history are not of one moment, as in a copy of the table that was made item by item: the
+// transaction which started it, or had it continue as new, is there in part.
+func notWhole(instanceID, executionID string, lost bool) error {
+	why := "has continued as another, which the instance does not name"
+	if lost {
+		why = "is the one that the instance names, and nothing of it is there"
+	}
+	return fmt.Errorf("dynamo: instance %q: execution %s: %w: it %s", instanceID, executionID, provider.ErrCorrupt, why)
 }
 
 // readExecution reads a history. An eventual read that finds it torn becomes a strong one.
 func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
+	return p.readExecutionWith(ctx, instanceID, executionID, c, nil)
+}
+
+// readExecutionWith is readExecution, and reads the keys of the execution's notes and cursors in the same query, with whose they are (R9).
+func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		segments, start, err := p.loadSegments(ctx, instanceID, executionID, c)
+		segments, start, err := p.loadSegments(ctx, instanceID, executionID, c, notes)
 		_, torn := errors.AsType[*tornError](err)
 		switch {
 		case torn && c == provider.Strong && try == strongTries:
@@ -80,17 +105,22 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 	}
 }
 
-// loadSegments reads the segments of an execution, a page after the other, and the item that it begins with. Of what is large it holds
-// but so much (provider.Loading). There are none where the execution was deleted.
-func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID string, c provider.Consistency) (segments []provider.Segment, start item, err error) {
+// loadSegments reads the segments of an execution page by page, and the item that it begins with. It holds a bounded
+// amount of large data (provider.Loading). It returns none where the execution was deleted. It adds to notes, unless that is nil.
+func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (segments []provider.Segment, start item, err error) {
 	in := segmentsQuery(p.hub.Table, executionID, c)
+	if notes != nil {
+		*notes = nil
+		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :notes")
+		in.ExpressionAttributeValues[":notes"] = str(skCursors + "~") // behind each of them
+	}
 	loading := provider.Loading{ExecutionID: executionID}
 	cut := cutter{}
 	for page, err := range p.query(ctx, instanceID, in) {
 		if err != nil {
 			return nil, nil, err
 		}
-		cut.add(page, in.ExclusiveStartKey == nil)
+		cut.add(withoutNotes(page, notes), in.ExclusiveStartKey == nil)
 		if start == nil && len(cut.items) > 0 {
 			start = header(cut.items[0])
 		}
@@ -109,7 +139,21 @@ func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID str
 	return segments, start, nil
 }
 
-// header is a segment's first item without its events.
+// withoutNotes moves what is no segment out of a page.
+func withoutNotes(page []item, notes *[]item) []item {
+	if notes == nil {
+		return page
+	}
+	return slices.DeleteFunc(page, func(it item) bool {
+		isNote := strings.HasPrefix(getString(it, attrSK), skCursors)
+		if isNote {
+			*notes = append(*notes, item{attrPK: it[attrPK], attrSK: it[attrSK], attrTakenBy: str(getString(it, attrTakenBy))})
+		}
+		return isNote
+	})
+}
+
+// header returns a segment's first item without its events.
 func header(it item) item {
 	h := maps.Clone(it)
 	delete(h, attrEvents)
@@ -130,13 +174,13 @@ func (p *Provider) queryAll(ctx context.Context, instanceID string, in *dynamodb
 
 func segmentsQuery(table, executionID string, c provider.Consistency) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &table, ConsistentRead: aws.Bool(bool(c)),
+		TableName: &table, ConsistentRead: aws.Bool(c == provider.Strong),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: item{":pk": str(executionPK(executionID)), ":sk": str(skSegments)},
+		ExpressionAttributeValues: item{valuePK: str(executionPK(executionID)), valueSK: str(skSegments)},
 	}
 }
 
-// query pages through a query: a page ends at 1 MB.
+// query yields the pages of a query: a page ends at 1 MB.
 func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.QueryInput) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		for {
@@ -148,7 +192,7 @@ func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.Qu
 	}
 }
 
-// queryPage reads one page, and makes in ask for the next: from no key, when there is none.
+// queryPage reads one page, and sets in's start key to that of the next page; to nil when there is none.
 func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]item, error) {
 	out, err := p.queryOnce(ctx, instanceID, in)
 	if err != nil {
@@ -157,7 +201,7 @@ func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamod
 	return out.Items, nil
 }
 
-// queryOnce is queryPage with all that the answer says.
+// queryOnce is queryPage, and returns the whole response.
 func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	var out *dynamodb.QueryOutput
 	err := call(ctx, "DynamoDB.Query", instanceID, func() (err error) {
@@ -173,8 +217,8 @@ func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamod
 	return out, nil
 }
 
-// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a segment. Documents are
-// read in the place of references as they are come to.
+// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a
+// segment. It reads documents when it reaches the references to them.
 func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
@@ -187,7 +231,7 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 					continue
 				}
 				e := s.Events[i]
-				err := p.show(ctx, instanceID, &e)
+				err := p.showDocuments(ctx, instanceID, &e)
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -196,13 +240,16 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// show puts documents in the place of references, in an event of its own: what was read must not grow by what was shown of it.
-func (p *Provider) show(ctx context.Context, instanceID string, e *history.Event) error {
-	e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
+// showDocuments replaces references by documents in an event of its own: what was read must not grow by what is shown
+// of it.
+func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
+	e.CarriedEvents = slices.Clone(e.CarriedEvents)
+	e.Inputs = slices.Clone(e.Inputs)
 	return provider.Show(ctx, p, instanceID, e)
 }
 
-// ListExecutions goes back from the current execution, each naming the one that it continues, to the oldest that is not erased.
+// ListExecutions goes back from the current execution, each of which names the one that it continues, to the oldest
+// that is not erased.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
@@ -223,11 +270,12 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 	}
 }
 
-// readStart reads an execution's first segment, and which execution came before.
+// readStart reads an execution's first segment, and returns which execution came before.
 func (p *Provider) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(0, 0)), str(segmentSK(0, 999))
+	in.ExpressionAttributeValues[":sk"] = str(segmentSK(0, 0))
+	in.ExpressionAttributeValues[":parts"] = str(segmentSK(0, 999))
 	items, err := p.queryAll(ctx, instanceID, in)
 	if err != nil {
 		return x, "", err
@@ -246,7 +294,7 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
 }
 
-// ReadEnd reads the last segment alone, backwards from the end.
+// ReadEnd reads only the last segment, backwards from the end.
 func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Event, error) {
 	for try := 1; ; try++ {
 		parts, err := p.lastParts(ctx, executionID)
@@ -269,7 +317,9 @@ func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Eve
 // lastParts reads the items of the last segment, in key order.
 func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
-	in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(1)
+	in.ScanIndexForward = aws.Bool(false)
+	in.Limit = aws.Int32(1)
+
 	var parts []item
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
@@ -297,6 +347,7 @@ func lastEvent(parts []item) (history.Event, error) {
 	if n := getNumber(parts[0], attrParts); n != int64(len(parts)) {
 		return history.Event{}, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(parts[0], attrSK), n, len(parts))}
 	}
+
 	s, err := decodeSegment(sequence, parts)
 	if err != nil {
 		return history.Event{}, err

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// fakeHistory answers queries with these items, but for the last one in so many queries.
+// fakeHistory answers queries with these items, and leaves out the last one for a number of queries.
 type fakeHistory struct {
-	tableAPI
+	TableAPI
 
 	items  []item
 	torn   int
@@ -47,7 +47,7 @@ func endedIn(t *testing.T) []item {
 	return items
 }
 
-// R8: a query can see half of a transaction, for moments. An eventual read that does becomes a strong one.
+// R8: a query can see half of a transaction for a moment. An eventual read that does becomes a strong one.
 func TestATornReadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,18 +9,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// When a status is tried again that could not be written: after half a minute, and twice as long after each further try.
+// The times after which writing a status is tried again: half a minute, and twice as long after each further try.
 const (
 	firstRefresh = 30 * time.Second
 	lastRefresh  = 15 * time.Minute
 )
 
-// required reports whether something depends on the status: an end, which frees the id and which the parent was told of before (R9);
-// and Blocked, by which the watch finds the instance (R18). Any other is for people to look at.
-func (u *projection) required() bool { return u.status.Terminal() || u.blocked != nil }
+// required reports whether something depends on the status: an end, which frees the id after the parent's outcome was
+// sent (R9), and Blocked, by which the watch finds the instance (R18). Any other status is only displayed.
+func (u *projection) required() bool { return u.status.Terminal() || u.blocked.Is }
 
-// publish writes what changed of the instance. What is only looked at it writes at best: where a table is throttled the messages of
-// the turn would come again, and the work that it has sent with them. A refresh writes it then.
+// publish writes what changed of the instance. A status that is only displayed is best effort: if it failed where a
+// table is throttled, the turn's messages would be delivered again, and its work sent again with them. A refresh writes
+// it later.
 func (p *Provider) publish(ctx context.Context, u *projection) error {
 	if !u.changed() {
 		return nil
@@ -30,13 +31,13 @@ func (p *Provider) publish(ctx context.Context, u *projection) error {
 		return err
 	}
 	asked := p.askRefresh(ctx, &provider.Message{InstanceID: u.instanceID, ExecutionID: u.executionID, Segment: u.sequence, TimerID: u.event})
-	p.log.WarnContext(ctx, "the status of an instance was not written: it is behind until it is refreshed", "instance", u.instanceID, "status", u.status,
+	p.log.WarnContext(ctx, "the status of an instance was not written: it is behind until it is refreshed", "instance", u.instanceID, "execution", u.executionID, "status", u.status,
 		"error", errors.Join(err, asked))
 	return nil
 }
 
-// askRefresh has an instance's status written later. It takes a timer, and the inbox only when that is due: no failure of it holds up
-// the messages of the instance.
+// askRefresh requests that an instance's status be written later. It uses a timer, and the inbox only when that is due,
+// so that no failure of the refresh holds up the instance's messages.
 func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error {
 	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, p.longestDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
@@ -46,8 +47,8 @@ func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error
 	return p.delayTimers(ctx, []provider.Timer{t})
 }
 
-// RefreshStatus writes what history says of the instance. Of the refreshes that an hour of failures has asked for one goes on: that
-// of the last turn which changed the status.
+// RefreshStatus writes what history says of the instance. Of the refreshes that an hour of failures has requested only
+// one continues: that of the last turn which changed the status.
 func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
 	last, err := p.refresh(ctx, wake)
 	if err == nil || !last || !wake.IsRefresh() {
@@ -56,7 +57,8 @@ func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) er
 	return errors.Join(err, p.askRefresh(ctx, wake))
 }
 
-// refresh tells whether no turn after that which asked for the refresh has changed the status, as far as is known.
+// refresh writes the status. last reports whether, as far as is known, no turn after the one that requested the refresh
+// has changed the status.
 func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
 	o, err := p.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
@@ -66,20 +68,22 @@ func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bo
 	case err != nil:
 		return !errors.Is(err, provider.ErrCorrupt), err
 	case wake.IsRefresh() && o.Head.ExecutionID != wake.ExecutionID || o.Head.Segment == 0:
-		return false, nil // what continued as new has written it in its commit
+		return false, nil // an execution that continued as new has written it in its commit
 	}
-	u := endOf(o)
+	u := projectionOfHistory(o)
 	if u.required() || o.Last().Kind == history.OrchestrationContinuedAsNew {
 		return false, nil
 	}
 	return !restated(o, wake.Segment), p.project(ctx, u)
 }
 
-// restated reports whether a turn after the segment has changed the status of the instance, or its custom status.
+// restated reports whether a turn after the segment has changed the instance's status, or its custom status.
 func restated(o *provider.Orchestration, after int64) bool {
-	for i := max(after+1, 1); i < int64(len(o.Segments)); i++ {
-		s := &o.Segments[i]
-		if provider.CustomStatusOf(s.Events) != nil || provider.IsCancelling(s.Events) || blockedBy(o.Segments[i-1]) != nil {
+	var state history.State
+	for i := range o.Segments {
+		before := state.Standing
+		state.Apply(o.Segments[i].Events...)
+		if int64(i) > max(after, 0) && state.Shows(&before) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -26,35 +28,39 @@ type retrying struct {
 	sends    []attempt
 }
 
-// attempt is one to send.
+// attempt is an attempt to send.
 type attempt struct {
 	activityID, segment int64
 	number              int
 	run                 string
 	at                  time.Time
 	again               bool
+	ended               string // how an earlier attempt ended that was given up
 }
 
-// RetryActivities advances the items of retries under the fence of a turn, and then sends what they say.
+// RetryActivities advances the items of retries under the fence of a turn, and then sends the attempts in them.
 func (p *Provider) RetryActivities(ctx context.Context, r *provider.Retries) (provider.Retried, error) {
 	c := &retrying{p: p, Retries: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
+
 	var out provider.Retried
 	for _, round := range c.rounds() {
 		if err := c.judge(ctx, round); err != nil {
 			return out, err
 		}
 	}
-	if err := c.lookAtDue(ctx); err != nil {
+	if err := c.addDue(ctx); err != nil {
 		return out, err
 	}
 	if err := c.verify(ctx); err != nil {
 		return out, err
 	}
+
 	refused, err := c.send(ctx)
 	return provider.Retried{Failed: c.verdicts, Refused: refused, Verified: c.verified}, err
 }
 
-// rounds are the failures by their indices, so that none has two of one activity: what the first says decides on the second.
+// rounds returns the failures, by their indices, in rounds that have at most one failure of each activity, because the
+// verdict on the first decides on the second.
 func (c *retrying) rounds() (rounds [][]int) {
 	seen := map[int64]int{}
 	for i := range c.Failed {
@@ -80,6 +86,7 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 			last = append(last, i)
 		}
 	}
+
 	for len(advance) > 0 {
 		n := min(len(advance), transactionItems-1)
 		if err := c.advance(ctx, advance[:n]); err != nil {
@@ -87,7 +94,8 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 		}
 		advance = advance[n:]
 	}
-	err := c.lookAtLast(ctx, last)
+
+	err := c.judgeLast(ctx, last)
 	for _, i := range round {
 		if c.verdicts[i] == provider.RetryOver {
 			c.over[c.Failed[i].ActivityID] = true
@@ -96,10 +104,10 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 	return err
 }
 
-// lookAtLast finds the verdicts on failures that no attempt follows. One counts if its attempt is the current one; the commit that
-// records it is the fence. One whose run has led to the current attempt all the same was told before, when it could: what it led to may not
-// have been sent.
-func (c *retrying) lookAtLast(ctx context.Context, last []int) error {
+// judgeLast finds the verdicts on failures that no attempt follows. One counts if its attempt is the current one; the
+// commit that records it is the fence. A failure whose run has led to the current attempt was reported before, when an
+// attempt could follow: that attempt may not have been sent.
+func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 	found := make([]provider.ActivityRetry, len(last))
 	looks := make([]func() error, len(last))
 	for n, i := range last {
@@ -111,19 +119,21 @@ func (c *retrying) lookAtLast(ctx context.Context, last []int) error {
 	if err := together(looks...); err != nil {
 		return err
 	}
+
 	for n, i := range last {
 		switch o, current := &c.Failed[i], &found[n]; {
 		case current.Attempt == 0 || current.Attempt == o.Attempt:
 			c.verdicts[i] = provider.RetryOver
 		case current.Attempt == o.Attempt+1 && current.Run == o.Run:
-			c.next(i, current.At, true)
+			c.next(i, current.At, true, current.Ended)
 		}
 	}
 	return nil
 }
 
-// advance makes the next attempts the current ones, of those failures whose attempts are, in one transaction that checks that no turn was
-// committed beyond the view. What is refused is told before, or not of the current attempt; then the rest is tried again.
+// advance makes the next attempts the current ones, for the failures of current attempts, in one transaction that
+// checks that no turn was committed beyond the view. A failure whose write is refused was reported before, or is not of
+// the current attempt; the others are then tried again.
 func (c *retrying) advance(ctx context.Context, batch []int) error {
 	for len(batch) > 0 {
 		writes := make([]types.TransactWriteItem, 1, len(batch)+1)
@@ -135,15 +145,17 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 			}
 			writes = append(writes, types.TransactWriteItem{Update: u})
 		}
+
 		err := c.p.transact(ctx, c.InstanceID, writes)
 		if err == nil {
 			for _, i := range batch {
-				c.next(i, *c.Failed[i].RetryAt, false)
+				c.next(i, *c.Failed[i].RetryAt, false, c.Failed[i].Ended)
 			}
 			c.verified = true
 			return nil
 		}
-		rest, known := c.without(batch, err)
+
+		rest, known := c.withoutRefused(batch, err)
 		if !known {
 			return c.conflict(err)
 		}
@@ -152,8 +164,9 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 	return nil
 }
 
-// without takes out of a batch what made its transaction fail, with a verdict on each. It does not know what to do where that is nothing.
-func (c *retrying) without(batch []int, failed error) (rest []int, known bool) {
+// withoutRefused removes from a batch the failures that made its transaction fail, and sets a verdict on each. known is
+// false where it finds none.
+func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known bool) {
 	if _, moved := refusedItem(failed, 0); moved || !conditionFailed(failed) {
 		return nil, false
 	}
@@ -166,38 +179,38 @@ func (c *retrying) without(batch []int, failed error) (rest []int, known bool) {
 		known = true
 		o := &c.Failed[i]
 		if getString(old, attrRun) != o.Run || int(getNumber(old, attrAttempt)) != o.Attempt+1 {
-			continue // not the current one
+			continue // not the current attempt
 		}
 		if r, err := decodeRetry(old); err == nil {
-			c.next(i, r.At, true)
+			c.next(i, r.At, true, r.Ended)
 		} else {
-			c.next(i, *o.RetryAt, true)
+			c.next(i, *o.RetryAt, true, o.Ended)
 		}
 	}
 	return rest, known
 }
 
-// next notes that the attempt after a failure is the current one, and to be sent.
-func (c *retrying) next(i int, at time.Time, again bool) {
+// next records that the attempt after a failure is the current one, and is to be sent.
+func (c *retrying) next(i int, at time.Time, again bool, ended string) {
 	o := &c.Failed[i]
 	c.verdicts[i] = provider.RetryNext
-	c.sends = append(c.sends, attempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again})
+	c.sends = append(c.sends, attempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again, ended: ended})
 }
 
-// fence is the condition that the view ends with the head: whoever has a stale one, or is late for an instance that is deleted,
-// changes nothing.
+// fence is the condition that the view ends with the head: a caller with a stale view, or one that is late for a
+// deleted instance, changes nothing.
 func (c *retrying) fence() *types.ConditionCheck {
 	return &types.ConditionCheck{
 		TableName:           &c.p.hub.Table,
 		Key:                 item{attrPK: str(executionPK(c.Head.ExecutionID)), attrSK: str(segmentSK(c.Head.Segment+1, 0))},
 		ConditionExpression: aws.String(notExists),
-		// What is there tells a refusal of this condition from any other.
+		// The item is not returned: this distinguishes a refusal of this condition from the others.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureNone,
 	}
 }
 
-// update makes the attempt after a failure the current one. Of an attempt beyond the first nothing may be there: a release before this
-// one had its workers send the next.
+// update makes the attempt after a failure the current one. For an attempt beyond the first there may be no item: in an
+// earlier release the workers sent the next attempt.
 func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 	why, err := encodeFailure(o.Error)
 	if err != nil {
@@ -211,19 +224,20 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 			"#attempt": attrAttempt, "#run": attrRun, "#at": attrAt, "#failedAt": attrFailedAt, "#error": attrError,
 		},
 		ExpressionAttributeValues: item{
-			":failed": num(int64(o.Attempt)), ":next": num(int64(o.Attempt) + 1), ":run": str(o.Run), ":error": str(why),
+			":failed": num(int64(o.Attempt)), ":next": num(int64(o.Attempt) + 1), valueRun: str(o.Run), ":error": str(why),
 			":due": str(formatTime(*o.RetryAt)), ":now": str(formatTime(c.p.now())),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if o.Ended != "" { // what has been given up may run for ever: a later attempt does not take that back
+	if o.Ended != "" { // code that was given up may run for ever: a later attempt does not change that
 		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
-		u.ExpressionAttributeNames["#ended"], u.ExpressionAttributeValues[":ended"] = attrEnded, str(o.Ended)
+		u.ExpressionAttributeNames["#ended"] = attrEnded
+		u.ExpressionAttributeValues[":ended"] = str(o.Ended)
 	}
 	return u, nil
 }
 
-// conflict is what a transaction failed with: of a condition, that the history has moved on.
+// conflict returns the error of a transaction: ErrConflict where a condition failed.
 func (c *retrying) conflict(err error) error {
 	if !conditionFailed(err) {
 		return err
@@ -231,8 +245,8 @@ func (c *retrying) conflict(err error) error {
 	return fmt.Errorf("dynamo: instance %q: retries at segment %d of execution %s: %w", c.InstanceID, c.Head.Segment, c.Head.ExecutionID, provider.ErrConflict)
 }
 
-// lookAtDue finds what of the due attempts is the current one.
-func (c *retrying) lookAtDue(ctx context.Context) error {
+// addDue finds which of the due attempts are current, and adds them to those to send.
+func (c *retrying) addDue(ctx context.Context) error {
 	found := make([]provider.ActivityRetry, len(c.Due))
 	looks := make([]func() error, len(c.Due))
 	for i := range c.Due {
@@ -247,13 +261,13 @@ func (c *retrying) lookAtDue(ctx context.Context) error {
 	for i := range c.Due {
 		due, current := &c.Due[i], &found[i]
 		if current.Attempt > 0 && (due.Attempt == 0 || due.Attempt == current.Attempt) {
-			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At})
+			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, ended: current.Ended})
 		}
 	}
 	return nil
 }
 
-// verify checks that the head is the head where no write has, and no commit will.
+// verify checks that the head is the head, where no write has done so and no commit will.
 func (c *retrying) verify(ctx context.Context) error {
 	needless := len(c.Due) == 0
 	for _, v := range c.verdicts {
@@ -273,10 +287,12 @@ func (c *retrying) verify(ctx context.Context) error {
 func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	var out provider.Outputs
 	var refused []provider.OutputFailure
+	ended := map[int64]string{}
+
 	for i := range c.sends {
 		a := &c.sends[i]
 		if a.again && c.p.sentRetries.has(c.sent(a)) {
-			continue // this process knows that it arrived
+			continue // this process has seen it arrive
 		}
 		if a.at.Sub(c.p.now()) > c.p.longestDelay {
 			out.Timers = append(out.Timers, provider.Timer{
@@ -285,6 +301,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			})
 			continue
 		}
+
 		w, err := c.p.scheduledActivity(ctx, c.InstanceID, c.Head.ExecutionID, a.segment, a.activityID)
 		switch {
 		case errors.Is(err, errStub):
@@ -295,10 +312,20 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		case err != nil:
 			return nil, err
 		}
-		w.Attempt, w.NotBefore, w.Again = a.number, &a.at, true
+
+		w.Attempt = a.number
+		w.NotBefore = &a.at
+		w.Again = true
 		out.WorkItems = append(out.WorkItems, w)
+		if w.WaitCancel {
+			ended[a.activityID] = cmp.Or(a.ended, history.EndReturned)
+		}
 	}
+
 	more, err := c.p.sendOutputs(ctx, &out)
+	for i := range more { // an attempt has run before the one that cannot be sent
+		more[i].Ended = ended[more[i].EventID]
+	}
 	if refused = append(refused, more...); err == nil && len(refused) == 0 {
 		for i := range c.sends {
 			c.p.sentRetries.add(c.sent(&c.sends[i]), struct{}{}, 1)
@@ -307,13 +334,13 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	return refused, err
 }
 
-// sent names an attempt that was sent for a failure.
+// sent returns a key for an attempt that was sent for a failure.
 func (c *retrying) sent(a *attempt) string {
 	return fmt.Sprintf("%s %d %d %s", c.Head.ExecutionID, a.activityID, a.number, a.run)
 }
 
-// sentRetries is how many attempts a process remembers that it has sent: a message that could not be deleted comes again within
-// minutes.
+// sentRetries is how many sent attempts a process remembers: a message that could not be deleted is delivered again
+// within minutes.
 const sentRetries = 4096
 
 // ReadRetry reads one item.

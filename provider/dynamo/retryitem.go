@@ -27,37 +27,22 @@ const (
 	attrEnded    = "ended"
 )
 
-// retryLimits cut the failure that a retry's item keeps: it is for people, and is written for each attempt.
+// These limits cut the failure in a retry's item, which is for display and is written for each attempt.
 const (
 	retryMessageBytes = 1 << 10
 	retryCauses       = 2
 )
 
-// retrySK sorts as the ids do.
-func retrySK(activityID int64) string { return fmt.Sprintf(skRetries+"%010d", activityID) }
+// retrySK returns a sort key that sorts as the ids do.
+func retrySK(activityID int64) string { return numberedSK(skRetries, activityID) }
 
 func retryKey(executionID string, activityID int64) item {
 	return item{attrPK: str(executionPK(executionID)), attrSK: str(retrySK(activityID))}
 }
 
-// cutFailure leaves of a failure what a retry's item keeps.
-func cutFailure(f *history.Failure, causes int) *history.Failure {
-	if f == nil {
-		return nil
-	}
-	c := &history.Failure{Type: f.Type, Message: f.Message, Reason: f.Reason, NonRetryable: f.NonRetryable}
-	if len(c.Message) > retryMessageBytes {
-		c.Message = strings.ToValidUTF8(c.Message[:retryMessageBytes], "") + "…"
-	}
-	if causes > 0 {
-		c.Cause = cutFailure(f.Cause, causes-1)
-	}
-	return c
-}
-
-// encodeFailure is a failure as an item holds it.
+// encodeFailure encodes a failure for an item.
 func encodeFailure(f *history.Failure) (string, error) {
-	doc, err := json.Marshal(cutFailure(f, retryCauses))
+	doc, err := json.Marshal(f.Cut(retryMessageBytes, retryCauses))
 	if err != nil {
 		return "", fmt.Errorf("dynamo: encode a failure: %w", err)
 	}
@@ -84,7 +69,7 @@ func (p *Provider) retriesOf(ctx context.Context, executionID string, activities
 	}
 }
 
-// lastActivity is the greatest id that keys take.
+// lastActivity is the greatest id that keys can hold.
 const lastActivity = 9_999_999_999
 
 // retriesBetween reads the items of an execution's activities from one id to another, page by page.
@@ -92,7 +77,8 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :last")
-		in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":last"] = str(retrySK(first)), str(retrySK(last))
+		in.ExpressionAttributeValues[":sk"] = str(retrySK(first))
+		in.ExpressionAttributeValues[":last"] = str(retrySK(last))
 		for page, err := range p.query(ctx, "", in) {
 			if err != nil {
 				yield(provider.ActivityRetry{}, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The item of a retry is written for each attempt, and says no more of the failure than people read.
+// The item of a retry is written for each attempt, so it holds no more of the failure than is displayed.
 func TestARetrysItemKeepsWhatPeopleRead(t *testing.T) {
 	t.Parallel()
 	deep := &history.Failure{Type: "Outer", Message: strings.Repeat("é", 4<<10), Cause: &history.Failure{

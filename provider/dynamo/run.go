@@ -18,36 +18,40 @@ const (
 	attrRunAttempt = "runAttempt"
 	attrRunUntil   = "runUntil"
 	attrRunOutcome = "runOutcome"
+	attrRunGivenUp = "runGivenUp" // never removed
 )
 
-// TakeRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the cancel record.
+// TakeRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the
+// cancel record.
 func (p *Provider) TakeRun(ctx context.Context, r provider.Run) (provider.Taken, error) {
 	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
 	if err != nil {
 		return provider.Taken{}, err
 	}
+
 	taken, before, err := p.foundRun(it, &r)
 	if err != nil || taken.Outcome != nil {
 		return taken, wrapRun(&r, err)
 	}
-	if taken.Before != nil && !p.goesOver(taken.Before, &r) {
+	if taken.Before != nil && !p.mayPass(taken.Before, &r) {
 		return provider.Taken{}, wrapRun(&r, err)
 	}
 	if taken.Held, err = p.writeRun(ctx, &r, before); err != nil || !taken.Held {
 		return provider.Taken{}, wrapRun(&r, err)
 	}
-	cancels, heard, err := p.ReadCancels(ctx, r.ExecutionID, r.Segment)
+
+	cancels, next, err := p.ReadCancels(ctx, r.ExecutionID, r.Segment)
 	if err != nil {
 		return taken, err
 	}
-	taken.Heard = heard
+	taken.CancelsFrom = next
 	if taken.Cancel = cancels.Of(r.ActivityID); len(it) == 0 && taken.Cancel.Deleted { // as putActivityRecord does
 		err = p.remove(ctx, "", r.ExecutionID, activitySK(r.ActivityID))
 	}
 	return taken, wrapRun(&r, err)
 }
 
-// foundRun is what an activity's item says: who has its run, and what was left of it.
+// foundRun decodes an activity's item: who has its run, and what was stored of it.
 func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, before *provider.Run, err error) {
 	taken.Left.ActivityID = r.ActivityID
 	if len(it) == 0 {
@@ -69,8 +73,8 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, bef
 	return taken, before, err
 }
 
-// goesOver reports whether a run goes from one delivery to another.
-func (p *Provider) goesOver(from, to *provider.Run) bool {
+// mayPass reports whether a run passes from one delivery to another.
+func (p *Provider) mayPass(from, to *provider.Run) bool {
 	return from.Attempt < to.Attempt || from.Attempt == to.Attempt && !from.Until.After(p.now())
 }
 
@@ -78,13 +82,15 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	in := p.runUpdate(r)
 	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl REMOVE #outcome")
 	in.ExpressionAttributeNames["#outcome"] = attrRunOutcome
-	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token") // the second: a response was lost
+	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token") // the second for a response that was lost
 	setRun(in, r)
 	if before != nil {
 		in.ConditionExpression = aws.String("#token IN (:before, :token)")
 		in.ExpressionAttributeValues[":before"] = str(before.Token)
 	}
-	in.ExpressionAttributeNames["#ttl"], in.ExpressionAttributeValues[":ttl"] = attrTTL, unix(p.now().Add(recordLife))
+	in.ExpressionAttributeNames["#ttl"] = attrTTL
+	in.ExpressionAttributeValues[":ttl"] = unix(p.now().Add(recordLife))
+
 	_, written, err = p.updateOld(ctx, in)
 	return written, err
 }
@@ -99,7 +105,9 @@ func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.Activ
 	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
 	in.UpdateExpression = aws.String("SET #outcome = :outcome")
 	in.ConditionExpression = aws.String("#token = :own")
-	in.ExpressionAttributeValues[":own"], in.ExpressionAttributeValues[":outcome"] = str(r.Token), str(string(doc))
+	in.ExpressionAttributeValues[":own"] = str(r.Token)
+	in.ExpressionAttributeValues[":outcome"] = str(string(doc))
+
 	_, written, err := p.updateOld(ctx, in)
 	if err == nil && !written {
 		err = provider.ErrLockLost
@@ -107,7 +115,7 @@ func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.Activ
 	return wrapRun(&r, err)
 }
 
-// LeaveRun puts another run in the place of one, or none.
+// LeaveRun replaces a run by another one, or by none.
 func (p *Provider) LeaveRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	in := p.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")
@@ -118,6 +126,12 @@ func (p *Provider) LeaveRun(ctx context.Context, r provider.Run, leave *provider
 		in.UpdateExpression = aws.String(setRunExpression)
 		setRun(in, leave)
 	}
+	if leave != nil && leave.GivenUp {
+		in.UpdateExpression = aws.String(setRunExpression + ", #givenUp = :givenUp")
+		in.ExpressionAttributeNames["#givenUp"] = attrRunGivenUp
+		in.ExpressionAttributeValues[":givenUp"] = num(1)
+	}
+
 	_, _, err := p.updateOld(ctx, in)
 	return wrapRun(&r, err)
 }
@@ -136,13 +150,16 @@ const setRunExpression = "SET #token = :token, #attempt = :attempt, #until = :un
 
 func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 	v := in.ExpressionAttributeValues
-	v[":token"], v[":attempt"], v[":until"] = str(r.Token), num(int64(r.Attempt)), str(formatTime(r.Until))
+	v[":token"] = str(r.Token)
+	v[":attempt"] = num(int64(r.Attempt))
+	v[":until"] = str(formatTime(r.Until))
 }
 
-// decodeRun is the run that an activity's item holds; nil where it holds none.
+// decodeRun returns the run in an activity's item; nil where it has none.
 func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
 		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(getNumber(it, attrRunAttempt)), Token: getString(it, attrRunToken),
+		GivenUp: getNumber(it, attrRunGivenUp) != 0,
 	}
 	if r.Token == "" {
 		return nil, nil //nolint:nilnil // none is no error

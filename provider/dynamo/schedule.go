@@ -13,37 +13,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 )
 
-// What Hub.Timers says of timers that are further away than a queue can delay.
+// The values of Hub.Timers: how timers are held that are further away than a queue can delay.
 const (
-	TimersSchedules = "schedules" // a one-time EventBridge schedule brings them back
+	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them back
 	TimersHops      = "hops"      // they are sent again with the longest delay until they are due
 )
 
 // Timing of timers, and what bounds it.
 const (
-	maxDelay = 900 * time.Second // the longest an SQS message can be delayed (a quota)
-	// scheduleLead is how long before its timer is due a schedule fires. Scheduler may be a minute late, and the queue
-	// waits out what is left.
-	scheduleLead = 2 * time.Minute
-	// scheduleUnit is what the time of a schedule is rounded down to.
+	maxDelay = dynamoknobs.LongestDelay // the longest that an SQS message can be delayed (a quota)
+	// scheduleUnit is the unit to which the time of a schedule is rounded down.
 	scheduleUnit = time.Second
 )
 
-// What a schedule does when the queue cannot be reached: it goes on trying for as long as Scheduler lets it, and then
-// leaves the timer in the dead letters.
+// The limits of a schedule when the queue cannot be reached: it tries for as long as Scheduler permits, and then leaves
+// the timer in the dead letters.
 const (
 	scheduleRetryAge = 24 * time.Hour
 	scheduleRetries  = 185
 )
 
-// scheduleTime is how an at expression writes a time.
+// scheduleTime is the format of a time in an at expression.
 const scheduleTime = "2006-01-02T15:04:05"
 
-// checkTiming refuses what would make timers hop for ever, or a schedule's message ask for the schedule that it came from:
-// its name is still taken then, and the timer would be lost.
+// checkTiming refuses settings by which timers would hop for ever, or by which a schedule's message would ask for the
+// schedule that it came from: the name would still be taken, and the timer would be lost.
 func (p *Provider) checkTiming() error {
 	switch {
 	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
@@ -58,7 +57,8 @@ func (p *Provider) checkTiming() error {
 	return nil
 }
 
-// needsSchedule: a queue's delay reaches as far as it can for nothing but its message; a schedule costs more.
+// needsSchedule reports whether a timer needs a schedule. Within its reach a queue's delay costs nothing but its
+// message; a schedule costs more.
 func (p *Provider) needsSchedule(t *provider.Timer) bool {
 	return p.hub.Timers == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
 }
@@ -70,8 +70,10 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	if err := p.canSchedule(); err != nil {
 		return fmt.Errorf("dynamo: hub %q: timers need schedules: %w", p.hub.Name, err)
 	}
+
 	var creations []func() error
-	byExecution, made := map[string][]provider.Timer{}, map[string]bool{}
+	byExecution := map[string][]provider.Timer{}
+	made := map[string]bool{}
 	for i := range timers {
 		if name := scheduleName(&timers[i]); !made[name] { // a queue may deliver a timer twice
 			made[name] = true
@@ -79,9 +81,11 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 			byExecution[timers[i].ExecutionID] = append(byExecution[timers[i].ExecutionID], timers[i])
 		}
 	}
+
 	if err := together(creations...); err != nil {
 		return err
 	}
+
 	var looks []func() error
 	for _, executionID := range slices.Sorted(maps.Keys(byExecution)) {
 		looks = append(looks, func() error { return p.lookAgain(ctx, byExecution[executionID]) })
@@ -89,7 +93,8 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	return together(looks...)
 }
 
-// canSchedule names what a hub lacks that was found without, by those who have no timers to hold.
+// canSchedule returns an error for what the hub lacks to make schedules; New does not require it of processes that hold
+// no timers.
 func (p *Provider) canSchedule() error {
 	client := ""
 	if p.schedules != nil {
@@ -102,21 +107,49 @@ func (p *Provider) canSchedule() error {
 	)
 }
 
-// createSchedule makes a schedule that sends the timer to its queue. Its name is the timer's own, so that a repeat finds it
-// there and is done (R1).
+// scheduleReplacer is a call of *scheduler.Client; a stand-in may have it.
+type scheduleReplacer interface {
+	UpdateSchedule(ctx context.Context, in *scheduler.UpdateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
+}
+
+// replaceTries is how often a schedule is created that is there, and is gone when it is to be replaced.
+const replaceTries = 3
+
+// createSchedule makes a schedule that sends the timer to its queue. Its name is unique to the timer, so that a repeat
+// finds it (R1), and replaces it by the same. One of before a restore, or of a hub with other queues, has the name as
+// well, and another time or target. Replacing is one call, in which the timer is never without a schedule, and comes long
+// before the schedule's time (checkTiming).
 func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error {
 	in, err := p.scheduleOf(t)
 	if err != nil {
 		return err
 	}
-	return call(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
-		again := *in // the SDK writes its token into the input
-		_, err := p.schedules.CreateSchedule(ctx, &again)
-		if _, exists := errors.AsType[*types.ConflictException](err); exists {
-			return nil
+	for range replaceTries {
+		exists := false
+		err = call(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
+			again := *in // the SDK writes its token into the input
+			_, err := p.schedules.CreateSchedule(ctx, &again)
+			_, exists = errors.AsType[*types.ConflictException](err)
+			if exists {
+				return nil
+			}
+			return err
+		})
+		replacer, can := p.schedules.(scheduleReplacer)
+		if err != nil || !exists || !can {
+			return err
 		}
-		return err
-	})
+
+		err = call(ctx, "Scheduler.UpdateSchedule", t.InstanceID, func() error {
+			again := scheduler.UpdateScheduleInput(*in)
+			_, err := replacer.UpdateSchedule(ctx, &again)
+			return err
+		})
+		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); !gone {
+			return err
+		}
+	}
+	return err
 }
 
 func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
@@ -144,8 +177,8 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 	}, nil
 }
 
-// scheduleName is the timer's alone: an execution's event ids are its own. An activity has one for its schedule-to-close time, and one
-// for each attempt that waits.
+// scheduleName returns the name of a timer's schedule, which is unique since event ids are unique in an execution. An
+// activity has one name for its schedule-to-close time, and one for each attempt that waits.
 func scheduleName(t *provider.Timer) string {
 	if t.Attempt > 0 {
 		return digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))
@@ -153,31 +186,35 @@ func scheduleName(t *provider.Timer) string {
 	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
 
-// What a turn gives to the schedules of the timers that it has cancelled.
+// The limits of what a turn spends on the schedules of the timers that it has cancelled.
 const (
-	mostDropped = 2000            // of them
+	mostDropped = 2000            // schedules
 	dropTime    = 2 * time.Second // or a quarter of what the invocation has left, if that is less
 )
 
-// dropSchedules deletes those of cancelled timers that may have one, and of the attempts that activities which are given up wait for, at
-// best: after the commit, so that a timer is never lost that was not cancelled, and after all else that the turn causes, for which others
-// wait (R15). What is left fires, and the turn drops it.
-func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []provider.TimerSpan) {
+// dropSchedules deletes, with best effort, the schedules that cancelled timers may have, and those of the attempts that
+// given-up activities wait for. It does so after the commit, so that a timer that was not cancelled is never lost, and
+// after everything else that the turn causes, since other instances wait for that (R15). A schedule that is left fires,
+// and its turn drops the message.
+func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []history.Open) {
 	var held []provider.Timer
 	retried := map[int64]bool{}
-	for _, span := range cancelled {
-		if p.mayHaveSchedule(span) {
-			held = append(held, provider.Timer{ExecutionID: executionID, TimerID: span.TimerID})
+	for i := range cancelled {
+		o := &cancelled[i]
+		if p.mayHaveSchedule(o) {
+			held = append(held, provider.Timer{ExecutionID: executionID, TimerID: o.ID})
 		}
-		if p.mayWaitByTimer(span) {
-			retried[span.TimerID] = span.Waits
+		if p.mayWaitByTimer(o) {
+			retried[o.ID] = o.Waits
 		}
 	}
 	if len(held)+len(retried) == 0 {
 		return
 	}
+
 	ctx, stop := p.timeToDrop(ctx)
 	defer stop()
+
 	waiting, err := p.waitingRetries(ctx, executionID, retried)
 	held = append(held, waiting...)
 	failed := p.deleteSchedules(ctx, held[:min(len(held), mostDropped)])
@@ -188,7 +225,7 @@ func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancel
 	}
 }
 
-// timeToDrop bounds what a turn gives to schedules.
+// timeToDrop bounds the time that a turn spends on schedules.
 func (p *Provider) timeToDrop(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := dropTime
 	if end, ok := ctx.Deadline(); ok {
@@ -197,7 +234,8 @@ func (p *Provider) timeToDrop(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, limit)
 }
 
-// deleteSchedules deletes those of timers, for as long as there is time, and returns an error for each that may be left.
+// deleteSchedules deletes the schedules of timers, for as long as there is time, and returns an error for each that may
+// be left.
 func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer) (failed []error) {
 	errs := make([]error, len(timers))
 	deletions := make([]func() error, len(timers))
@@ -209,19 +247,20 @@ func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer)
 			return nil
 		}
 	}
-	_ = together(deletions...) // errs tells
+	_ = together(deletions...) // errs has the errors
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// waitingRetries are the timers of the attempts that activities wait for, of those that may have a schedule: which attempt an activity is
-// at the item says that is written for each.
-// What is waited for and may have begun leads to who tells its end (tellEnds).
+// waitingRetries returns the timers of the attempts that activities wait for, where these may have a schedule. The
+// current attempt is in the retry's item. An attempt that is waited for and may have begun is left out: its timer leads
+// to the worker that reports its end (sendEnds).
 func (p *Provider) waitingRetries(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
 	for r, err := range p.retriesOf(ctx, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}
-		if waits := activities[r.ActivityID]; p.mayHaveSchedule(provider.TimerSpan{CreatedAt: r.FailedAt, FireAt: r.At}) && (!waits || !p.mayHaveBegun(r.At)) {
+		attempt := history.Open{ScheduledAt: r.FailedAt, FireAt: r.At}
+		if waits := activities[r.ActivityID]; p.mayHaveSchedule(&attempt) && (!waits || !p.mayHaveBegun(r.At)) {
 			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
 		}
 		if len(waiting) > mostDropped {
@@ -231,11 +270,11 @@ func (p *Provider) waitingRetries(ctx context.Context, executionID string, activ
 	return waiting, nil
 }
 
-// lookAgain deletes the schedules of an execution's timers that nobody waits for any more, since they were cancelled, or it ended,
-// while their messages were in the queue (R15). A turn that commits before this look, at whatever moment, is seen by it; one that
-// commits after it deletes the schedule itself, which is there by then; and a function that dies before the look has its records
-// delivered again. It costs one strongly consistent query for a batch's timers of an execution, of what that has committed since it
-// sent them: a quarter of an hour's segments.
+// lookAgain deletes the schedules of an execution's timers whose wait has ended, because they were cancelled or the
+// execution ended while their messages were in the queue (R15). This check sees every turn that commits before it; a
+// turn that commits after it deletes the schedule itself, which exists by then; and the records of a function that dies
+// before the check are delivered again. It costs one strongly consistent query for a batch's timers of an execution,
+// over what the execution has committed since it sent them: a quarter of an hour's segments.
 func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error {
 	waits, err := p.waitedFor(ctx, timers)
 	if err != nil {
@@ -243,14 +282,15 @@ func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error
 	}
 	var deletions []func() error
 	for i := range timers {
-		if _, waited := waits[timers[i].TimerID]; !waited {
+		if _, waited := waits.Open(timers[i].TimerID); !waited {
 			deletions = append(deletions, func() error { return p.giveUpSchedule(ctx, &timers[i]) })
 		}
 	}
 	return together(deletions...)
 }
 
-// giveUpSchedule deletes a schedule that was just made for nobody. One that may not be deleted fires for nothing.
+// giveUpSchedule deletes a schedule that was just made and turned out to be unneeded. One that may not be deleted fires
+// without effect.
 func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error {
 	err := p.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
@@ -260,31 +300,26 @@ func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error 
 	return err
 }
 
-// clockSkew is what the clocks of two functions may differ by.
+// clockSkew is how much the clocks of two functions may differ.
 const clockSkew = 2 * time.Second
 
-// mayHaveSchedule: a timer waits out the longest delay in the queue before it gets a schedule, which is gone when it has fired.
-func (p *Provider) mayHaveSchedule(span provider.TimerSpan) bool {
-	return p.mayBeOutside(span.CreatedAt) && span.FireAt.Sub(span.CreatedAt) > 2*p.longestDelay-clockSkew && span.FireAt.After(p.now())
+// mayHaveSchedule reports whether a timer may have a schedule. It gets one only after the longest delay in the queue,
+// and the schedule is gone when it has fired.
+func (p *Provider) mayHaveSchedule(o *history.Open) bool {
+	return p.mayBeOutside(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*p.longestDelay-clockSkew && o.FireAt.After(p.now())
 }
 
-// mayWaitByTimer: an attempt of the activity may wait for one, with a schedule.
-func (p *Provider) mayWaitByTimer(span provider.TimerSpan) bool {
-	return span.Retries && p.mayBeOutside(span.CreatedAt)
+// mayWaitByTimer reports whether an attempt of the activity may wait for a timer with a schedule.
+func (p *Provider) mayWaitByTimer(o *history.Open) bool {
+	return o.Retries && p.mayBeOutside(o.ScheduledAt)
 }
 
-// mayBeOutside reports whether what was sent at a time may be out of the timers queue by now.
+// mayBeOutside reports whether a timer that was sent at a time may have left the timers queue by now.
 func (p *Provider) mayBeOutside(sentAt time.Time) bool {
 	return p.hub.Timers == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
 }
 
 func (p *Provider) deleteScheduleOf(ctx context.Context, t *provider.Timer) error {
 	name := scheduleName(t)
-	return call(ctx, "Scheduler.DeleteSchedule", "", func() error {
-		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: &name, GroupName: &p.hub.ScheduleGroup})
-		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
-			return nil
-		}
-		return err
-	})
+	return p.deleteNamed(ctx, &name)
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 )
 
-// fakeSchedules answers creations as answer says, and keeps them.
+// fakeSchedules answers creations by answer, and keeps them.
 type fakeSchedules struct {
 	created []*scheduler.CreateScheduleInput
 	answer  func(n int) error
@@ -49,8 +51,8 @@ func (s *fakeSchedules) CreateSchedule(_ context.Context, in *scheduler.CreateSc
 	return &scheduler.CreateScheduleOutput{}, nil
 }
 
-// emptyTable has no history, which says nothing of a timer.
-type emptyTable struct{ tableAPI }
+// emptyTable has no history, which decides nothing about a timer.
+type emptyTable struct{ TableAPI }
 
 func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	return &dynamodb.QueryOutput{}, nil
@@ -116,7 +118,7 @@ func TestWhatAScheduleIs(t *testing.T) {
 	}
 }
 
-// Scheduler replaces its own keywords in an input. A user's instance id is not to be one of them.
+// Scheduler replaces its own keywords in an input. A user's instance id must not be taken for one.
 func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	p, _, s := holder(t, scheduling())
@@ -132,7 +134,7 @@ func TestAScheduleBringsBackWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// R1: a timer's schedule has a name that is the timer's, whatever its ids are made of, and no other's.
+// R1: a timer's schedule has a name that is unique to the timer, whatever its ids contain.
 func TestR1NamesOfSchedules(t *testing.T) {
 	t.Parallel()
 	allowed := regexp.MustCompile(`^[0-9a-zA-Z-_.]{1,64}$`)
@@ -150,14 +152,14 @@ func TestR1NamesOfSchedules(t *testing.T) {
 	}
 }
 
-// What a queue's delay reaches never costs a schedule; nor does anything on a hub without them.
+// A timer within the reach of a queue's delay never costs a schedule, and no timer does on a hub without schedules.
 func TestWhichTimersNeedASchedule(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
 	hops.Timers = TimersHops
 	unsaid := hops
 	unsaid.Timers = ""
-	short := []Option{WithLongestDelay(2 * time.Second), WithScheduleLead(time.Second)}
+	short := []Option{dynamoknobs.WithLongestDelay(2 * time.Second), dynamoknobs.WithScheduleLead(time.Second)}
 	for name, c := range map[string]struct {
 		hub     Hub
 		opts    []Option
@@ -198,8 +200,8 @@ func TestWhichTimersNeedASchedule(t *testing.T) {
 	}
 }
 
-// A turn sends a message, however long the timer: most long timers are over before their first quarter of an hour is. So does
-// a client that starts with a delay, whose role knows no schedules.
+// A turn sends a message, however long the timer: most long timers are over before their first quarter of an hour. So
+// does a client that starts with a delay, whose role has no right to make schedules.
 func TestATurnCreatesNoSchedule(t *testing.T) {
 	t.Parallel()
 	p, q, s := holder(t, scheduling())
@@ -234,8 +236,8 @@ func TestThrottledSchedulesAreCreatedAgain(t *testing.T) {
 	})
 }
 
-// What Scheduler refuses is told, by the name of the call and the instance, and whether it may yet succeed. No message takes
-// the place of a schedule that was not made.
+// An error of Scheduler names the call and the instance, and whether a repetition may succeed. No message replaces a
+// schedule that was not made.
 func TestASchedulesRefusalIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -266,7 +268,7 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 	}
 }
 
-// A hub that was found by somebody who holds no timers may lack what schedules need.
+// A hub that was opened by a process without timers may lack what schedules need.
 func TestWhatSchedulesLackIsNamed(t *testing.T) {
 	t.Parallel()
 	for field, spoil := range map[string]func(*Hub, *Clients){
@@ -303,7 +305,7 @@ func TestTimingsThatCannotWork(t *testing.T) {
 		longest, lead time.Duration
 		field         string // "" when all is well
 	}{
-		"defaults":                   {scheduling(), maxDelay, scheduleLead, ""},
+		"defaults":                   {scheduling(), maxDelay, dynamoknobs.ScheduleLead, ""},
 		"short":                      {scheduling(), 2 * time.Second, time.Second, ""},
 		"no lead":                    {scheduling(), time.Second, 0, ""},
 		"no delay":                   {scheduling(), 0, 0, "longestDelay"},
@@ -311,10 +313,10 @@ func TestTimingsThatCannotWork(t *testing.T) {
 		"negative lead":              {scheduling(), maxDelay, -1, "scheduleLead"},
 		"lead as long as the delay":  {scheduling(), 2 * time.Second, 2 * time.Second, "scheduleLead"},
 		"lead and a second, rounded": {scheduling(), 2 * time.Second, time.Second + 1, "scheduleLead"},
-		"hops need no lead":          {hops, 2 * time.Second, scheduleLead, ""},
-		"neither schedules nor hops": {unknown, maxDelay, scheduleLead, "timers"},
+		"hops need no lead":          {hops, 2 * time.Second, dynamoknobs.ScheduleLead, ""},
+		"neither schedules nor hops": {unknown, maxDelay, dynamoknobs.ScheduleLead, "timers"},
 	} {
-		_, err := New(c.hub, Clients{}, WithLongestDelay(c.longest), WithScheduleLead(c.lead))
+		_, err := New(c.hub, Clients{}, dynamoknobs.WithLongestDelay(c.longest), dynamoknobs.WithScheduleLead(c.lead))
 		e, ok := errors.AsType[*provider.FieldError](err)
 		if ok != (c.field != "") || ok && e.Field != c.field {
 			t.Errorf("%s: %v", name, err)
@@ -322,7 +324,7 @@ func TestTimingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Only what may be there is deleted: the timer was long, has waited out the queue's delay, and is not due.
+// Only a schedule that may exist is deleted: its timer was long, has waited out the queue's delay, and is not due.
 func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -343,14 +345,15 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 		}
 		p, _, s := holder(t, hub)
 		created := noon.Add(-c.age)
-		p.dropSchedules(t.Context(), "01ARZ3", []provider.TimerSpan{{TimerID: 7, CreatedAt: created, FireAt: created.Add(c.length)}})
+		p.dropSchedules(t.Context(), "01ARZ3", []history.Open{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
 		if len(s.deleted) != c.deleted {
 			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
 		}
 	}
 }
 
-// It has the name that it was created by; gone is as good; what cannot be deleted is told, and fails no turn.
+// It is deleted by the name it was created with; one that is gone counts as deleted; one that cannot be deleted is
+// logged, and fails no turn.
 func TestHowAScheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
@@ -375,7 +378,7 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s.deletion = c.answer
 		timer := timerIn(time.Hour)
-		p.dropSchedules(t.Context(), timer.ExecutionID, []provider.TimerSpan{{TimerID: timer.TimerID, CreatedAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
+		p.dropSchedules(t.Context(), timer.ExecutionID, []history.Open{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
 		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}

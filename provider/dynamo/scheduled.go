@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scheduledBytes bounds what a process keeps of segments that scheduled activities which are tried again: ten thousand activities of
-// one segment may fail in an hour.
+// scheduledBytes bounds the cache of segments that scheduled activities which are tried again: ten thousand activities
+// of one segment may fail in an hour.
 const scheduledBytes = 16 << 20
 
-// scheduledActivity is the work item of an activity's first attempt, read off the segment that scheduled it. ErrNotFound when that
-// schedules no such activity, errStub when it was deleted.
+// scheduledActivity returns the work item of an activity's first attempt, read from the segment that scheduled it. It
+// returns ErrNotFound when the segment schedules no such activity, and errStub when the segment was deleted.
 func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
-	// A segment never changes. A first look may be too early to see it.
+	// A segment never changes, but an eventual read may be too early to see it.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, c)
 		if _, torn := errors.AsType[*tornError](err); torn && c == provider.Eventual {
@@ -35,7 +35,7 @@ func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionI
 	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
 }
 
-// scheduledBy are the work items of a segment, by the ids of their activities.
+// scheduledBy returns the work items of a segment by the ids of their activities.
 func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
 	if items, ok := p.scheduled.get(key); ok {
@@ -43,20 +43,24 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	}
 	in := segmentsQuery(p.hub.Table, executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 0)), str(segmentSK(sequence, 999))
+	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":parts"] = str(segmentSK(sequence, 999))
 	parts, err := p.queryAll(ctx, instanceID, in)
 	if err != nil {
 		return nil, err
 	}
+
 	var scheduling *provider.Segment
 	cut := cutter{items: parts, due: sequence, last: true}
 	err = cut.decode(nil, func(s provider.Segment) bool { scheduling = &s; return false })
 	if err != nil || scheduling == nil {
 		return nil, err
 	}
+
 	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
 	out := provider.OutputsOf(origin, *scheduling, nil)
-	items, bytes := map[int64]provider.WorkItem{}, 0
+	items := map[int64]provider.WorkItem{}
+	bytes := 0
 	for _, w := range out.WorkItems {
 		items[w.ActivityID] = w
 		bytes += len(w.Input) + workItemBytes
@@ -65,5 +69,5 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	return items, nil
 }
 
-// workItemBytes is roughly what a work item takes beside its input.
+// workItemBytes is the approximate size of a work item without its input.
 const workItemBytes = 512

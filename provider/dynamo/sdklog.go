@@ -7,9 +7,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// SDKLogger has the AWS SDK log to l, at debug level, whatever it thinks of it: what matters it returns as an error, and what it warns
-// of besides, as of a connection that the other side has closed early, needs nobody. Left alone it writes lines of its own to standard
-// error. It is for aws.Config.Logger, and safe for concurrent use where l is.
+// SDKLogger makes the AWS SDK log to l, always at debug level: the SDK returns what matters as an error, and its other
+// warnings, such as of a connection that the other side has closed early, require no action. Without a logger it writes
+// its own lines to standard error. SDKLogger is for aws.Config.Logger, and safe for concurrent use where l is.
 func SDKLogger(l *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(c logging.Classification, format string, v ...any) {
 		l.Debug("the AWS SDK says: "+fmt.Sprintf(format, v...), "classification", string(c))

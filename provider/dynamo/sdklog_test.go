@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// What the SDK warns of is in the log of whoever looks closely, and nowhere else.
+// Warnings of the SDK are in the log at debug level, and nowhere else.
 func TestTheSDKLogsWithTheProvider(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{slog.LevelDebug: `level=DEBUG msg="the AWS SDK says: no checksum of 7" classification=WARN`, slog.LevelInfo: ""} {

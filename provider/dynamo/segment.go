@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What a segment's items hold: a header on every first part, and the events as JSON (attrEvents) or compressed (attrZstd).
+// Attributes of a segment's items: a header on every first part, and the events as JSON (attrEvents) or compressed
+// (attrZstd).
 const (
 	attrNonce  = "nonce"
 	attrParts  = "parts"
@@ -20,30 +21,31 @@ const (
 	attrEvents = "events"
 	attrZstd   = "zstd"
 
-	// Of an execution's first segment: whose it is, the execution that it continues, and the oldest one that it refers to documents of:
-	// neither that nor any since may be erased before this one.
+	// These are on an execution's first segment: the instance it belongs to, the execution that it continues, and the
+	// oldest execution whose documents it refers to. Neither that one nor any later one may be erased before this
+	// execution.
 	attrInstance = "instance"
 	attrPrevious = "previous"
 	attrRefs     = "refs"
-	// attrNext, of the stub of a past execution's start, is the execution that continues it.
+	// attrNext, on the stub of a past execution's start, is the execution that continues it.
 	attrNext = "next"
 
-	// attrStub is when the segment was deleted: an item with it holds nothing but its place (R17).
+	// attrStub is when the segment was deleted: an item with it only occupies its place (R17).
 	attrStub = "stub"
 )
 
 const (
-	// jsonLimit: up to here a segment stays readable in the console, above it zstd saves write units.
+	// jsonLimit is the size up to which a segment stays readable in the console; above it zstd saves write units.
 	jsonLimit = 4 << 10
 	// partLimit leaves room for key and header in an item of 400 KB (a DynamoDB quota).
 	partLimit = 350 << 10
 	// turnLimit leaves room for the other items in a transaction of 4 MB (a DynamoDB quota).
 	turnLimit = 3 << 20
-	// decodeLimit bounds what a compressed segment may unfold to.
+	// decodeLimit bounds the decompressed size of a segment.
 	decodeLimit = 256 << 20
 )
 
-// Both are safe for concurrent use in their …All forms, and costly to make.
+// Both are safe for concurrent use in their …All forms, and expensive to create.
 var (
 	compressor   = ready(must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(decodeLimit), zstd.WithDecoderConcurrency(0)))
@@ -51,13 +53,13 @@ var (
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // options that are constants
+		panic(err) // cannot happen: the options are constants
 	}
 	return v
 }
 
-// ready makes the encoder create its channel now: one that is created on first use in a testing/synctest bubble panics in the
-// next bubble.
+// ready makes the encoder create its channel now: a channel that is created on first use in a testing/synctest bubble
+// panics in the next bubble.
 func ready(e *zstd.Encoder) *zstd.Encoder {
 	e.EncodeAll(nil, nil)
 	return e
@@ -84,7 +86,7 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 	return split(first, executionID, s.Sequence, packed), nil
 }
 
-// pack compresses, and refuses what would not be written or could not be read again.
+// pack compresses a document, and refuses one that could not be written or read again.
 func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule less at once"
 	if len(doc) > decodeLimit {
@@ -110,12 +112,12 @@ func split(first item, executionID string, sequence int64, packed []byte) []item
 	return items
 }
 
-// tornError: the items read are not a whole history. Another read may find it whole (R8).
+// tornError reports that the items read are not a whole history. Another read may find it whole (R8).
 type tornError struct{ what string }
 
 func (e *tornError) Error() string { return e.what }
 
-// decodeSegments reads the items of an execution, in key order, and checks that segments and parts have no gap (R8).
+// decodeSegments decodes the items of an execution, in key order, and checks that segments and parts have no gap (R8).
 func decodeSegments(items []item) (segments []provider.Segment, err error) {
 	c := cutter{items: items, last: true}
 	err = c.decode(nil, func(s provider.Segment) bool {
@@ -125,21 +127,22 @@ func decodeSegments(items []item) (segments []provider.Segment, err error) {
 	return segments, err
 }
 
-// cutter goes through the items of an execution, in key order, segment by segment: they come page by page, and a page may end within a
-// segment. That segments and parts have no gap is checked here, for whoever reads a history (R8).
+// cutter splits the items of an execution, in key order, into segments: the items come page by page, and a page may end
+// within a segment. It checks for every reader of a history that segments and parts have no gap (R8).
 type cutter struct {
-	items []item // as read, from the segment that is due on
+	items []item // the items that were read, from the segment that is due on
 	due   int64
 	last  bool // there is no further page
 }
 
-// add takes in a page.
+// add appends a page.
 func (c *cutter) add(page []item, last bool) {
-	c.items, c.last = append(c.items, page...), last
+	c.items = append(c.items, page...)
+	c.last = last
 }
 
-// cut takes off the items of the segment that is due. There are none when all is taken, or the next page has more of them. errStub: it was
-// deleted.
+// cut removes and returns the items of the segment that is due. It returns none when no items are left, or when the
+// next page has more of them; errStub where the segment was deleted.
 func (c *cutter) cut() (parts []item, err error) {
 	if len(c.items) == 0 {
 		return nil, nil
@@ -160,12 +163,15 @@ func (c *cutter) cut() (parts []item, err error) {
 	case n < 1 || n > len(c.items):
 		return nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, n, len(c.items))}
 	}
-	parts, c.items = c.items[:n], c.items[n:]
+
+	parts = c.items[:n]
+	c.items = c.items[n:]
 	c.due++
 	return parts, nil
 }
 
-// decode yields the segments that are there with all their parts and whose documents are wanted (nil: all), until yield has had enough.
+// decode yields the segments that have all their parts and whose documents are wanted (nil: all), until yield returns
+// false.
 func (c *cutter) decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
 	for {
 		sequence := c.due

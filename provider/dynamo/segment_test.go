@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// segmentOf has one event whose value is a string of so many bytes that do not compress, or that compress to nothing.
+// segmentOf returns a segment of one event whose value is a string of the given size that does not compress, or
+// compresses to nothing.
 func segmentOf(sequence int64, size int, compressible bool) provider.Segment {
 	doc := bytes.Repeat([]byte("x"), size)
 	if !compressible {
@@ -91,7 +92,7 @@ func TestTheFirstPartHasTheHeader(t *testing.T) {
 	}
 }
 
-// What could be written and never be read again must not be written.
+// A segment that could be written but not read must not be written.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := encodeSegment("X", "nonce", segmentOf(1, turnLimit+64<<10, false)); !errors.Is(err, provider.ErrTooLarge) {
@@ -117,7 +118,7 @@ func someItems(tb testing.TB) []item {
 	return items
 }
 
-// R8: contiguity and part counts are always checked. Torn is another read, corrupt is not.
+// R8: contiguity and part counts are always checked. A torn history is read again, a corrupt one is not.
 func TestReadsThatAreNotWhole(t *testing.T) {
 	t.Parallel()
 	whole := someItems(t)
@@ -184,7 +185,7 @@ func TestLastEventOfPartsThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSegments: whatever lies in the table, decoding ends with segments without a gap or with an error.
+// FuzzDecodeSegments: whatever is in the table, decoding ends with segments without a gap or with an error.
 func FuzzDecodeSegments(f *testing.F) {
 	f.Add("h#0000000000", int64(1), `[{"id":1,"kind":"TurnStarted","time":"2026-01-01T00:00:00Z"}]`, []byte(nil), "h#0000000001", int64(1), []byte(nil))
 	whole := someItems(f)

@@ -1,40 +1,50 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// A dispatch that is repeated, and one that fails half way, note what SQS has taken, and whoever repeats it again leaves that out: in an
-// hour in which half of all calls fail each output would be sent with every delivery of its trigger. A dispatch that succeeds at once,
-// as nearly all do, neither reads nor writes any of it.
+// A repeated dispatch, and one that fails half way, notes what SQS has taken, and the next repetition leaves that out:
+// otherwise, in an hour in which half of all calls fail, each output would be sent with every delivery of its trigger.
+// A dispatch that succeeds at once, as nearly all do, neither reads nor writes any note.
 
 // Attributes of a note: the packed ids of the events whose timers, or whose other outputs, are taken.
 const (
 	attrTakenTimers = "timers"
 	attrTaken       = "taken"
-	// noteSuffix tells a note from the cursor of a large segment, which may be there beside it.
+	// attrTakenBy is the run of the reconciliation that has written a note or a cursor; a dispatch has none.
+	attrTakenBy = "takenBy"
+	// noteSuffix distinguishes a note from the cursor of a large segment, which may stand beside it.
 	noteSuffix = "#taken"
-	// noteBytes bounds what a note holds of either. With more nothing is noted, and some is sent again.
+	// noteBytes bounds the size of each of these attributes. With more nothing is noted, and some outputs are sent
+	// again.
 	noteBytes = 150 << 10
 )
 
-// takenOutputs is what is known to be taken of an execution's outputs. An event causes two at the most: a timer, and something else.
+// takenOutputs is the part of an execution's outputs that is known to be taken. An event causes at most two: a timer,
+// and another output.
 type takenOutputs struct {
 	instanceID, executionID string
-	// from is the first segment that is sent, and head the last there is: whoever repeats this later, from whatever message, comes by it.
+	// from is the first segment that is sent, and head the last segment there is: every later repetition, whatever
+	// message leads to it, includes head.
 	from, head     int64
-	known          bool // what was noted before is read, or there is nothing
+	known          bool   // earlier notes were read, or there are none
+	run            string // of the reconciliation that has written the note that is there, or that writes it
 	timers, others provider.IDSet
 	unnoted        bool
+	// seen is what the note of head holds, as far as it is known: its attributes of ids.
+	seen item
 }
 
 // has reports whether an entry for a queue is taken.
@@ -45,7 +55,7 @@ func (t *takenOutputs) has(timers bool, e *entry) bool {
 	return e.known && t.others.Has(e.id)
 }
 
-// add takes over what became of a batch.
+// add records the entries of a batch that were taken.
 func (t *takenOutputs) add(timers bool, sent []entry) {
 	set := &t.others
 	if timers {
@@ -59,8 +69,8 @@ func (t *takenOutputs) add(timers bool, sent []entry) {
 	}
 }
 
-// offer sends what is not taken, and remembers what is now, if it is asked to or not all of it is. What SQS will never take is returned
-// apart.
+// offer sends what is not taken yet. It records what is taken now if remember is set, or if sending failed in part. It
+// returns separately what SQS will never take.
 func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (never []refusedEntry, err error) {
 	t := &b.taken
 	if err := b.leaveOut(ctx, queues); err != nil {
@@ -75,7 +85,7 @@ func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (nev
 	return sent.refused, err
 }
 
-// leaveOut leaves out what is taken, of what may have been sent before.
+// leaveOut removes the entries that are taken, where they may have been sent before.
 func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 	t := &b.taken
 	if !b.again || t.executionID == "" || len(queues) == 0 {
@@ -98,15 +108,22 @@ func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 	in := segmentsQuery(p.hub.Table, t.executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :from AND :sk")
-	in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":sk"] = str(cursorSK(t.from)), str(cursorSK(t.head)+noteSuffix)
+	in.ExpressionAttributeValues[":from"] = str(cursorSK(t.from))
+	in.ExpressionAttributeValues[":sk"] = str(cursorSK(t.head) + noteSuffix)
+
 	notes, err := p.queryAll(ctx, t.instanceID, in)
 	for _, note := range notes {
-		t.others, t.timers = p.addRuns(ctx, t.others, note, attrTaken), p.addRuns(ctx, t.timers, note, attrTakenTimers)
+		t.others = p.addRuns(ctx, t.others, note, attrTaken)
+		t.timers = p.addRuns(ctx, t.timers, note, attrTakenTimers)
+		if getString(note, attrSK) == cursorSK(t.head)+noteSuffix {
+			t.run = max(t.run, getString(note, attrTakenBy))
+			t.seen = idsOf(note)
+		}
 	}
 	return err
 }
 
-// addRuns adds the ids that an attribute of a note holds.
+// addRuns adds the ids in an attribute of a note.
 func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, name string) provider.IDSet {
 	var runs []history.Range
 	if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
@@ -118,35 +135,108 @@ func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, n
 	return set
 }
 
-// note writes down what is taken, also where the context of the sends has ended.
-func (b *outbox) note(ctx context.Context) {
+// noRun sorts before the names of reconciliations, which are times.
+const noRun = "0"
+
+// writtenByNoLater is the condition that an item is of no reconciliation behind :run.
+const writtenByNoLater = "(attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " <= " + valueRun + ")"
+
+// valueRun stands for the run of a reconciliation.
+const valueRun = ":run"
+
+// noteTries is how often a note is written that others write at the same time.
+const noteTries = 4
+
+// writeNote stores what is taken, also where the context of the sends has ended. A dispatch keeps the name of the reconciliation
+// whose note it has read and adds to. What others have added to it since is kept. Where another reconciliation has written a note since, a later
+// one if this is one, that note stays, and some outputs may be sent again: were it replaced, its writer would take it for one of before, and send
+// all of them again.
+func (b *outbox) writeNote(ctx context.Context) {
 	t := &b.taken
 	if !t.unnoted {
 		return
 	}
 	t.unnoted = false
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer stop()
+
+	for range noteTries {
+		in := b.noteOf(t)
+		if in == nil {
+			return
+		}
+		err := call(ctx, "DynamoDB.PutItem", t.instanceID, func() error {
+			_, err := b.p.table.PutItem(ctx, in)
+			return err
+		})
+		old, others := refusedItem(err, 0)
+		switch {
+		case err == nil:
+			t.seen = idsOf(in.Item)
+			return
+		case !others:
+			b.p.log.WarnContext(ctx, "what is taken of a turn's outputs was not written down: some of it may be sent again", "instance", t.instanceID, "error", err)
+			return
+		case t.run == "" || getString(old, attrTakenBy) != t.run:
+			return
+		}
+		t.others = b.p.addRuns(ctx, t.others, old, attrTaken)
+		t.timers = b.p.addRuns(ctx, t.timers, old, attrTakenTimers)
+		t.seen = idsOf(old)
+	}
+}
+
+// noteOf returns the write of a note; nil where that is too large.
+func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
 	it := item{
 		attrPK: str(executionPK(t.executionID)), attrSK: str(cursorSK(t.head) + noteSuffix), attrTTL: unix(b.p.now().Add(cursorLife)),
+	}
+	in := &dynamodb.PutItemInput{
+		TableName: &b.p.hub.Table, Item: it, ConditionExpression: aws.String(writtenByNoLater),
+		ExpressionAttributeValues:           item{valueRun: str(cmp.Or(t.run, noRun))},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if t.run != "" {
+		it[attrTakenBy] = str(t.run)
+		in.ConditionExpression = aws.String("attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " < " + valueRun + " OR " +
+			attrTakenBy + " = " + valueRun + unchanged(t.seen, in.ExpressionAttributeValues))
 	}
 	for name, set := range map[string]provider.IDSet{attrTaken: t.others, attrTakenTimers: t.timers} {
 		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers: cannot fail
 		if len(doc) > noteBytes {
-			return
+			return nil
 		}
 		if len(set) > 0 {
 			it[name] = str(string(doc))
 		}
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
-	defer stop()
-	err := call(ctx, "DynamoDB.PutItem", t.instanceID, func() error {
-		_, err := b.p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &b.p.hub.Table, Item: it})
-		return err
-	})
-	if err != nil {
-		b.p.log.WarnContext(ctx, "what is taken of a turn's outputs was not written down: some of it may be sent again", "instance", t.instanceID, "error", err)
-	}
+	return in
 }
 
-// cursorSK is where it stands how far a segment is sent.
-func cursorSK(sequence int64) string { return fmt.Sprintf("%s%010d", skCursors, sequence) }
+// unchanged is the condition that a note holds the ids that it held when it was seen.
+func unchanged(seen, values item) string {
+	var condition strings.Builder
+	for _, name := range []string{attrTaken, attrTakenTimers} {
+		if seen[name] == nil {
+			condition.WriteString(" AND attribute_not_exists(" + name + ")")
+			continue
+		}
+		values[":"+name] = seen[name]
+		condition.WriteString(" AND " + name + " = :" + name)
+	}
+	return condition.String()
+}
+
+// idsOf returns the attributes of a note that have ids.
+func idsOf(note item) item {
+	ids := item{}
+	for _, name := range []string{attrTaken, attrTakenTimers} {
+		if note[name] != nil {
+			ids[name] = note[name]
+		}
+	}
+	return ids
+}
+
+// cursorSK returns the sort key of a segment's cursor.
+func cursorSK(sequence int64) string { return numberedSK(skCursors, sequence) }

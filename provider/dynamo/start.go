@@ -14,36 +14,61 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrchestration creates the instance item and h#0 in one transaction, then sends wake (R11). The wake may be lost with
-// its sender: the watch finds the instance still pending. A start that is to wait sends its timer first, so that no start is
-// without one; a timer without its start is nobody's.
+// StartOrchestration creates the instance item and h#0 in one transaction, then sends wake (R11). If the wake is lost
+// with its sender, the watch finds the instance still pending. A delayed start sends its timer first, so that no such
+// start is without one; a timer without its start has no effect.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
-	if err := p.builds.known(ctx, p, s.Name, s.Version); err != nil {
-		p.poke(ctx)
-		return provider.Instance{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
-	}
-	in := p.newInstance(s.InstanceID, s.StartID)
-	in.Name, in.Version, in.StartAt, in.Tags, in.RequestedBy = s.Name, s.Version, s.StartAt, s.Tags, history.Requester(s.RequestedBy)
-	delayed := s.StartAt.After(in.CreatedAt)
-	if delayed {
-		if err := p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: s.StartAt}}); err != nil {
-			return provider.Instance{}, err
-		}
-	}
-	found, _, err := p.create(ctx, in, s.Input, provider.Position{})
+	b, err := p.conceive(ctx, &s)
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	if delayed && p.now().Before(s.StartAt) {
-		return found, nil
-	} // else the timer may have fired already, and have found no instance: a wake does what it should have done
-	wake := provider.Message{Kind: provider.MessageWake, InstanceID: found.InstanceID, ExecutionID: found.ExecutionID}
-	return found, p.EnqueueForOrchestrator(ctx, wake)
+	if err := p.delayFirstTurn(ctx, &b.Instance); err != nil {
+		return provider.Instance{}, err
+	}
+
+	found, _, err := p.create(ctx, b)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return found, p.beginNow(ctx, &found)
 }
 
-// newInstance is one that begins now.
+// conceive returns what a client's start is to create.
+func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, error) {
+	if err := p.builds.known(ctx, p, s.Name, s.Version); err != nil {
+		p.poke(ctx)
+		return birth{}, fmt.Errorf("dynamo: instance %q: %w", s.InstanceID, err)
+	}
+
+	in := p.newInstance(s.InstanceID, s.StartID)
+	in.Name = s.Name
+	in.Version = s.Version
+	in.StartAt = s.StartAt
+	in.Tags = s.Tags
+	in.RequestedBy = history.Requester(s.RequestedBy)
+	return birth{Instance: in, input: s.Input, trace: s.TraceParent}, nil
+}
+
+// delayFirstTurn sends the timer of a delayed start.
+func (p *Provider) delayFirstTurn(ctx context.Context, in *provider.Instance) error {
+	if !in.StartAt.After(in.CreatedAt) {
+		return nil
+	}
+	return p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: in.StartAt}})
+}
+
+// beginNow wakes an instance that a start has created, unless it is to begin later. The timer of a delayed one may have fired already, before the
+// instance existed: the wake makes up for it.
+func (p *Provider) beginNow(ctx context.Context, in *provider.Instance) error {
+	if p.now().Before(in.StartAt) {
+		return nil
+	}
+	return p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
+}
+
+// newInstance returns an instance that begins now.
 func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
-	now := p.now().UTC().Truncate(time.Millisecond) // as exact as it is stored
+	now := p.now().UTC().Truncate(time.Millisecond) // the precision in which it is stored
 	return provider.Instance{
 		InstanceID: instanceID, ExecutionID: provider.NewExecutionID(now, instanceID, startID), ExecutionNumber: 1,
 		Status: provider.StatusPending, StartID: startID, CreatedAt: now, UpdatedAt: now,
@@ -53,17 +78,22 @@ func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
 // CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := p.newInstance(m.InstanceID, m.StartID)
-	in.Name, in.Version, in.Parent, in.Tags = m.Name, m.Version, m.Parent, m.Tags
+	in.Name = m.Name
+	in.Version = m.Version
+	in.Parent = m.Parent
+	in.Tags = m.Tags
 	if m.StartAt != nil {
 		in.StartAt = *m.StartAt
 	}
-	found, started, err := p.create(ctx, in, m.Input, m.Position)
+
+	found, started, err := p.create(ctx, birth{Instance: in, input: m.Input, consumed: m.Position, trace: m.TraceParent})
 	if err != nil {
 		return nil, err
 	}
 	if started == nil {
 		return p.createdBefore(ctx, &found)
 	}
+
 	o := &provider.Orchestration{
 		InstanceID: in.InstanceID, Verified: true, Segments: []provider.Segment{*started},
 		Head: provider.Head{ExecutionID: in.ExecutionID, Watermark: started.Watermark},
@@ -73,7 +103,8 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	return o, err
 }
 
-// createdBefore reads what the same start has created. Whoever did so may have died before it sent the timer.
+// createdBefore reads what the same start has created. It sends its outputs again, because the process that created it
+// may have died before it sent the timer.
 func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
 	o, err := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
@@ -84,28 +115,46 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 	return o, err
 }
 
-// create writes both items, and returns the first segment. If this very start created the instance before, it returns that
-// instance, and no segment.
-func (p *Provider) create(ctx context.Context, in provider.Instance, input history.Payload, consumed provider.Position) (provider.Instance, *provider.Segment, error) {
+// birth is an instance that is to be created, and what its history begins with.
+type birth struct {
+	provider.Instance
+
+	input    history.Payload
+	consumed provider.Position // the message that asks for it
+	trace    history.TraceParent
+}
+
+// segment returns the first segment of the history.
+func (b *birth) segment() provider.Segment {
+	return provider.Segment{Watermark: b.consumed, Events: []history.Event{{
+		ID: 1, Kind: history.OrchestrationStarted, Time: b.CreatedAt, Name: b.Name, Version: b.Version, Input: b.input,
+		StartID: b.StartID, Number: b.ExecutionNumber, Tags: b.Tags, Parent: b.Parent, StartAt: timeOrNil(b.StartAt), RequestedBy: b.RequestedBy,
+		TraceParent: b.trace,
+	}}}
+}
+
+// create writes both items, and returns the first segment. If the same start created the instance before, it returns
+// that instance and no segment.
+func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *provider.Segment, error) {
+	in := b.Instance
 	it, err := instanceItem(in)
 	if err != nil {
 		return in, nil, err
 	}
-	first := provider.Segment{Watermark: consumed, Events: []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: in.Name, Version: in.Version, Input: input,
-		StartID: in.StartID, Number: in.ExecutionNumber, Tags: in.Tags, Parent: in.Parent, StartAt: timeOrNil(in.StartAt), RequestedBy: in.RequestedBy,
-	}}}
+	first := b.segment()
 	put := &types.Put{TableName: &p.hub.Table, Item: it}
 	create(put)
+
 	for {
-		parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
+		writes, err := p.birthWrites(put, &in, first)
 		if err != nil {
-			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+			return in, nil, err
 		}
-		err = p.transact(ctx, in.InstanceID, append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...))
+		err = p.transact(ctx, in.InstanceID, writes)
 		if err == nil {
 			return in, &first, nil
 		}
+
 		old, refused := refusedItem(err, 0)
 		switch {
 		case !refused:
@@ -115,14 +164,24 @@ func (p *Provider) create(ctx context.Context, in provider.Instance, input histo
 			return in, nil, err
 		case isTombstone(old) && !mayNeverStart(old, in.StartID):
 			succeedTombstone(put, old)
-			first.Watermark = later(consumed, watermarkOf(old))
+			first.Watermark = later(b.consumed, watermarkOf(old))
 		default:
 			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
 		}
 	}
 }
 
-// later is how far the inbox is consumed at a start: by the last life of the id, or by the message that starts the next (R3).
+// birthWrites returns the writes that create an instance: of its item, which comes first, and of its first segment.
+func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first provider.Segment) ([]types.TransactWriteItem, error) {
+	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
+	}
+	return append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...), nil
+}
+
+// later returns how far the inbox is consumed at a start: by the last life of the id, or by the message that starts the
+// next (R3).
 func later(own, before provider.Position) provider.Position {
 	if own == (provider.Position{}) || before.Covers(own) {
 		return before
@@ -137,7 +196,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// encodeStart makes the items of an execution's first segment, which say whose it is, and what it continues.
+// encodeStart makes the items of an execution's first segment, with the instance it belongs to and the execution that
+// it continues.
 func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]item, error) {
 	parts, err := encodeSegment(executionID, rand.Text(), s)
 	if err != nil {
@@ -153,49 +213,61 @@ func encodeStart(instanceID, executionID, previous string, s provider.Segment) (
 	return parts, nil
 }
 
-// pastStarts bounds how many refused starts an instance remembers, and how many starts of deleted lives its id: an item must not
-// grow for ever.
+// pastStarts bounds how many refused starts an instance stores, and how many starts of deleted lives its id stores: an
+// item must not grow for ever.
 const pastStarts = 256
 
-// RefuseStart adds the start to the past ones of the instance, then answers whoever waits. The answer comes last: once it is
-// out, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered by the deletion.
+// RefuseStart adds the start to the past ones of the instance, then answers a waiting parent. The answer comes last:
+// once it is sent, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered
+// by the deletion.
 func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) error {
-	in := p.remember(m)
+	in := p.rememberStart(&m.Message)
+	in.ReturnValues = types.ReturnValueAllOld
 	in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(" + attrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
 	in.ExpressionAttributeValues[":id"] = str(m.StartID)
+	var there item
 	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, func() error {
-		_, err := p.table.UpdateItem(ctx, in)
+		out, err := p.table.UpdateItem(ctx, in)
+		if err == nil {
+			there = out.Attributes
+		}
 		return err
 	})
 	if old, refused := refusedItem(err, 0); refused {
 		if isDeleting(old) && getString(old, attrStartID) == m.StartID {
 			return nil
 		}
-		p.forgets(ctx, m, old)
-		err = nil
+		p.warnForgotten(ctx, &m.Message, old)
+		there, err = old, nil
 	}
 	if err != nil || m.Parent == nil {
 		return err
 	}
+
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
 		Type: history.TypeAlreadyExists, NonRetryable: true, Message: fmt.Sprintf("instance %q: %v", m.InstanceID, provider.ErrAlreadyExists),
 	}
+	if wasALife(there, m.StartID) { // it has run, and the answer is needed where its outcome was lost
+		answer.Error = lostOutcome(there, m.InstanceID, m.StartID)
+	}
 	return p.EnqueueForOrchestrator(ctx, answer)
 }
 
-// hasRoom is the condition that an instance can remember one more start.
+// hasRoom is the condition that an instance can store one more start.
 const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
 
-// forgets warns of a start that an instance has no room for: a function that was frozen before it could make it may still do so.
-func (p *Provider) forgets(ctx context.Context, m *provider.InboxMessage, it item) {
+// warnForgotten warns of a start that an instance has no room to store: a function that was frozen before it could
+// create the instance may still do so.
+func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it item) {
 	if !mayNeverStart(it, m.StartID) {
 		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
 	}
 }
 
-// remember adds a start to the past ones of its instance, on a condition that is for the caller to set, hasRoom in it.
-func (p *Provider) remember(m *provider.InboxMessage) *dynamodb.UpdateItemInput {
+// rememberStart returns the update that adds a start to the past ones of its instance. The caller sets the condition,
+// which includes hasRoom.
+func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(m.InstanceID),
 		UpdateExpression:                    aws.String("ADD #past :start, #refused :one"),
@@ -205,13 +277,13 @@ func (p *Provider) remember(m *provider.InboxMessage) *dynamodb.UpdateItemInput 
 	}
 }
 
-// poke wakes no instance, but a function: one that was just deployed reports what it knows when it first runs. So a name
-// that was refused for being newer than all reports is known moments later.
+// poke sends a wake that is for no instance but makes a function run: one that was just deployed reports its build when
+// it first runs, and one that is warm does so anew. A name that was refused because it is newer than all reports is therefore known moments later.
 func (p *Provider) poke(ctx context.Context) {
 	if !p.builds.mayPoke(p.now()) {
 		return
 	}
-	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: "perdure:report-build"}); err != nil {
+	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild}); err != nil {
 		p.log.WarnContext(ctx, "the orchestrator could not be asked to report its build", "error", err)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// streamSegments goes through the segments of an execution, strongly consistent, and holds no more than a page and a segment of them.
-// It ends with the first error. What it finds torn it reads again from there: that may be a transaction that was seen by half.
+// streamSegments yields the segments of an execution, strongly consistent, and holds no more than a page and a segment
+// of them. It ends with the first error. It reads again from where it finds a torn segment, which may be a transaction
+// of which half was visible.
 func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
 	return p.streamFrom(ctx, segmentStream{provider: p, instanceID: instanceID, executionID: executionID})
 }
@@ -33,7 +34,7 @@ func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[pr
 				continue
 			case torn:
 				err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
-			case err == nil: // there is nothing
+			case err == nil: // there are no segments
 				err = provider.ErrNotFound
 			}
 			yield(provider.Segment{}, fmt.Errorf("dynamo: instance %q: execution %s: %w", s.instanceID, s.executionID, err))
@@ -47,8 +48,8 @@ type segmentStream struct {
 	provider                *Provider
 	instanceID, executionID string
 	next                    int64        // the segment that is due
-	stopped                 bool         // nobody wants more
-	large                   func() error // is called once, before the second page; may be nil
+	stopped                 bool         // the caller wants no more
+	large                   func() error // called once, before the second page; may be nil
 }
 
 // read yields the segments from the next one on.
@@ -87,7 +88,7 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 	return nil
 }
 
-// isAnothers reports whether an execution that begins with these items is another instance's.
+// isAnothers reports whether an execution that begins with these items belongs to another instance.
 func (s *segmentStream) isAnothers(items []item) bool {
 	return len(items) > 0 && getString(items[0], attrSK) == segmentSK(0, 0) && !isStub(items[0]) && getString(items[0], attrInstance) != s.instanceID
 }

@@ -24,8 +24,8 @@ func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.Loc
 	return timers, unreadable
 }
 
-// HoldTimers sends timers to the timers queue with the delay they have left. For those that a delay cannot hold it creates
-// schedules, unless the hub's timers hop.
+// HoldTimers sends timers to the timers queue with the delay they have left. It creates schedules for those that a
+// delay cannot hold, unless the hub's timers hop.
 func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
 	var far, near []provider.Timer
 	for i := range timers {
@@ -35,7 +35,7 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 			near = append(near, timers[i])
 		}
 	}
-	// The schedules go first: they can be created again when something fails, while each message that is sent stays.
+	// The schedules go first: they can be created again when something fails, while a message that was sent stays.
 	if err := p.scheduleTimers(ctx, far); err != nil {
 		return err
 	}
@@ -64,14 +64,15 @@ func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
-		e.known, e.delay = true, p.delayUntil(timers[i].FireAt)
+		e.known = true
+		e.delay = p.delayUntil(timers[i].FireAt)
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-// delayUntil is rounded down: who receives the message waits out the rest of the second, so that a timer is exact and not a
-// second late.
+// delayUntil returns the delay of a message, rounded down: the receiver waits out the rest of the second, so that a
+// timer is exact and not a second late.
 func (p *Provider) delayUntil(at time.Time) int32 {
 	return int32(min(max(at.Sub(p.now()), 0), p.longestDelay) / time.Second)
 }

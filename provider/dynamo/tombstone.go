@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// tombstoneLife is beyond what a message can live: 14 days in its queue, and as long in the dead letters (R17).
+// tombstoneLife is longer than a message can live: 14 days in its queue, and as long in the dead letters (R17).
 const tombstoneLife = 30 * 24 * time.Hour
 
 func isTombstone(it item) bool {
@@ -26,13 +26,18 @@ func mayNeverStart(it item, startID string) bool {
 	if past, ok := it[attrPast].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
 		return true
 	}
+	return wasALife(it, startID)
+}
+
+// wasALife reports whether a start made a life of the id that is deleted.
+func wasALife(it item, startID string) bool {
 	return slices.ContainsFunc(livesOf(it), func(v types.AttributeValue) bool {
 		life, ok := v.(*types.AttributeValueMemberS)
 		return ok && life.Value == startID
 	})
 }
 
-// livesOf are the starts of the lives of an id that are deleted, the latest last.
+// livesOf returns the starts of the deleted lives of an id, the latest last.
 func livesOf(it item) []types.AttributeValue {
 	if lives, ok := it[attrLives].(*types.AttributeValueMemberL); ok {
 		return slices.Clone(lives.Value)
@@ -40,8 +45,8 @@ func livesOf(it item) []types.AttributeValue {
 	return nil
 }
 
-// succeedTombstone lets an instance take a tombstone's place, on the condition that it is still the one that was seen. It
-// keeps the starts that may never happen.
+// succeedTombstone makes an instance replace a tombstone, on the condition that it is still the one that was read. The
+// instance keeps the starts that may never happen.
 func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
 	put.Item[attrRefused] = refused
@@ -55,36 +60,46 @@ func succeedTombstone(put *types.Put, old item) {
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
-// RefuseCancel writes a tombstone for the start, and answers then: once the parent has been told, the child may never begin. An
-// instance that is being deleted remembers the start for its tombstone. It remembers pastStarts, as of refused starts.
+// RefuseCancel writes a tombstone for the start, and answers then: once the parent has its answer, the child may never
+// begin. An instance that is being deleted stores the start for its tombstone. As with refused starts, at most
+// pastStarts are stored.
 func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) error {
+	if err := p.neverStart(ctx, &m.Message); err != nil {
+		return err
+	}
+	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.CutCancelMessage(m.Text)}
+	return p.EnqueueForOrchestrator(ctx, answer)
+}
+
+// neverStart writes down, where no instance is, that a start may never happen. It returns ErrConflict where one is.
+func (p *Provider) neverStart(ctx context.Context, m *provider.Message) error {
 	now := p.now()
-	in := p.remember(m)
+	in := p.rememberStart(m)
 	in.UpdateExpression = aws.String("SET #deleted = if_not_exists(#deleted, :now), #ttl = :ttl " + *in.UpdateExpression)
 	in.ConditionExpression = aws.String(hasRoom + " AND (attribute_not_exists(" + attrPK + ") OR attribute_exists(#deleted))")
-	in.ExpressionAttributeNames["#deleted"], in.ExpressionAttributeNames["#ttl"] = attrDeleted, attrTTL
-	in.ExpressionAttributeValues[":now"], in.ExpressionAttributeValues[":ttl"] = str(formatTime(now)), unix(now.Add(tombstoneLife))
+	in.ExpressionAttributeNames["#deleted"] = attrDeleted
+	in.ExpressionAttributeNames["#ttl"] = attrTTL
+	in.ExpressionAttributeValues[":now"] = str(formatTime(now))
+	in.ExpressionAttributeValues[":ttl"] = unix(now.Add(tombstoneLife))
+
 	update := func() error {
 		_, err := p.table.UpdateItem(ctx, in)
 		return err
 	}
 	err := call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
 	if old, there := refusedItem(err, 0); there && isDeleting(old) {
-		in = p.remember(m)
+		in = p.rememberStart(m)
 		in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(deleting)")
 		err = call(ctx, "DynamoDB.UpdateItem", m.InstanceID, update)
 	}
+
 	switch old, there := refusedItem(err, 0); {
 	case there && (isTombstone(old) || isDeleting(old)) && (mayNeverStart(old, m.StartID) || getNumber(old, attrRefused) >= pastStarts):
-		p.forgets(ctx, m, old)
+		p.warnForgotten(ctx, m, old)
 		err = nil
 	case there:
 		return fmt.Errorf("dynamo: instance %q: %w", m.InstanceID, provider.ErrConflict)
 	}
-	if err != nil {
-		return err
-	}
-	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.CutCancelMessage(m.Text)}
-	return p.EnqueueForOrchestrator(ctx, answer)
+	return err
 }

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// trimAtOnce is how many past executions are looked at before the first of them is erased.
+	// trimAtOnce is how many past executions are read before the first of them is erased.
 	trimAtOnce = 100
-	// seekAtOnce is after how many executions a search for the oldest one notes how far it has come.
+	// seekAtOnce is the number of executions after which a search for the oldest one stores its position.
 	seekAtOnce = 200
 )
 
-// trim erases past executions that ended long enough ago, the oldest first: so what is left is a chain without a gap, at any
-// moment. The instance says which is the oldest, and each execution's end which comes next.
+// trim erases past executions that ended long enough ago, the oldest first, so that the rest is a chain without a gap
+// at any moment. The instance names the oldest, and each execution's end the next.
 func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -31,6 +31,7 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 	if keep <= 0 {
 		return 0, p.dueNoMore(ctx, it)
 	}
+
 	before := p.now().Add(-pastRetention(keep))
 	oldest := getString(it, attrOldest)
 	if oldest == "" {
@@ -38,14 +39,16 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 			return 0, err
 		}
 	}
+
 	for {
-		links, err := p.ended(ctx, &in, oldest, before)
+		links, err := p.endedLinks(ctx, &in, oldest, before)
 		if errors.Is(err, errLost) {
 			return erased, p.forgetOldest(ctx, &in, oldest)
 		}
 		if err != nil {
 			return erased, err
 		}
+
 		some := unreferenced(links)
 		for _, l := range some {
 			if _, err := p.erase(ctx, in.InstanceID, l.id, l.next); err != nil {
@@ -54,6 +57,7 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 			oldest = l.next
 			erased++
 		}
+
 		if len(some) < trimAtOnce {
 			return erased, p.dueNext(ctx, it, &in, oldest, links[len(some)])
 		}
@@ -63,29 +67,31 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 	}
 }
 
-// link is a past execution: which one continues it, and the oldest one that it refers to. The current execution has no next.
+// link is a past execution: the one that continues it, and the oldest one that it refers to. The current execution has
+// no next.
 type link struct{ id, next, refs string }
 
-// ended reads on from an execution, to the first that is to be kept, or has not ended, or is one too many. It comes last.
-func (p *Provider) ended(ctx context.Context, in *provider.Instance, from string, before time.Time) (links []link, err error) {
+// endedLinks reads on from an execution to the first one that is to be kept, that has not ended, or that exceeds the
+// number read at once. That one comes last.
+func (p *Provider) endedLinks(ctx context.Context, in *provider.Instance, from string, before time.Time) (links []link, err error) {
 	for at := from; ; {
-		l, err := p.link(ctx, in, at)
+		l, err := p.readLink(ctx, in, at)
 		if err != nil {
 			return nil, err
 		}
 		links = append(links, l)
-		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.BegunAt(l.next), before) { // it ended when the next began
+		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.BegunAt(l.next), before) { // an execution ended when the next one began
 			return links, nil
 		}
 		at = l.next
 	}
 }
 
-// isBefore reports whether one time is before another; one that is not known is not.
+// isBefore reports whether one time is before another; an unknown time is not.
 func isBefore(one, other time.Time) bool { return !one.IsZero() && one.Before(other) }
 
-// unreferenced are those of the links before the last that nothing refers to which is kept. References only grow younger along
-// the chain.
+// unreferenced returns the links, before the last, to which no kept execution refers. References only become more
+// recent along the chain.
 func unreferenced(links []link) []link {
 	kept := len(links) - 1
 	refs := links[kept].refs
@@ -98,11 +104,12 @@ func unreferenced(links []link) []link {
 	return links[:kept]
 }
 
-// errLost: there is no such execution any more, nor a stub of it.
+// errLost reports that there is neither such an execution any more nor a stub of it.
 var errLost = errors.New("dynamo: the oldest execution is not there")
 
-// link reads an execution's start and end. One that is erased in part has a stub for its start, which says what comes next.
-func (p *Provider) link(ctx context.Context, in *provider.Instance, id string) (link, error) {
+// readLink reads an execution's start and end. One that is partly erased has a stub for its start, which names the
+// next.
+func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id string) (link, error) {
 	l := link{id: id}
 	start, err := p.getExecutionItem(ctx, id, segmentSK(0, 0))
 	switch {
@@ -120,6 +127,7 @@ func (p *Provider) link(ctx context.Context, in *provider.Instance, id string) (
 	if id == in.ExecutionID {
 		return l, nil
 	}
+
 	end, err := p.ReadEnd(ctx, id)
 	if err != nil {
 		return l, err
@@ -131,7 +139,7 @@ func (p *Provider) link(ctx context.Context, in *provider.Instance, id string) (
 	return l, nil
 }
 
-// seekOldest goes back from the current execution, or from where an earlier search has come to.
+// seekOldest goes back from the current execution, or from where an earlier search has stopped.
 func (p *Provider) seekOldest(ctx context.Context, in *provider.Instance, from string) (string, error) {
 	at := from
 	if at == "" {
@@ -165,13 +173,13 @@ func (p *Provider) noteOldest(ctx context.Context, in *provider.Instance, oldest
 	return p.noteTrim(ctx, in, "SET oldest = :oldest REMOVE seeking", item{":oldest": str(oldest)})
 }
 
-// forgetOldest has the oldest execution searched for from the current one: the next look at this instance begins with that.
+// forgetOldest makes the next call for this instance search for the oldest execution from the current one.
 func (p *Provider) forgetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
 	p.log.WarnContext(ctx, "the oldest execution of an instance is not there: searching for it anew", "instance", in.InstanceID, "execution", oldest)
 	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", item{})
 }
 
-// noteTrim notes how far a trim has come, on the life that was read, unless it is being deleted.
+// noteTrim stores how far a trim has come, in the life that was read, unless it is being deleted.
 func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update string, values item) error {
 	values[":start"] = str(in.StartID)
 	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
@@ -184,22 +192,22 @@ func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update s
 	return err
 }
 
-// dueNext says when a past execution is due next: the first that is kept ended, or may end now at the earliest. An end that the
-// instance has come to meanwhile has said by itself when it is due.
+// dueNext stores when a past execution is due next: the first one that is kept has ended, or may end now at the
+// earliest. If the instance has ended meanwhile, its end has stored its own due date.
 func (p *Provider) dueNext(ctx context.Context, it item, in *provider.Instance, oldest string, kept link) error {
 	ends := p.now()
 	if kept.next != "" {
-		ends = provider.BegunAt(kept.next) // the zero time where that is not known: tomorrow again
+		ends = provider.BegunAt(kept.next) // the zero time where that is not known: due again tomorrow
 	}
 	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
-	due := p.now().Add(time.Second) // what is due already, and referred to, is looked at tomorrow
+	due := p.now().Add(time.Second) // what is due already, and referred to, is looked at again tomorrow
 	if at := ends.Add(pastRetention(keep)); at.After(due) {
 		due = at
 	}
 	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", item{":again": str(dueKey(in.InstanceID, due)), ":oldest": str(oldest)})
 }
 
-// dueNoMore takes an instance out of the index: its code keeps what is past for ever now.
+// dueNoMore removes an instance from the index: its code now keeps past executions for ever.
 func (p *Provider) dueNoMore(ctx context.Context, it item) error {
 	return p.setDue(ctx, it, "REMOVE due", item{})
 }

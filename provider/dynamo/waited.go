@@ -13,18 +13,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errStub: the instance was deleted (R17).
+// errStub reports that the instance was deleted (R17).
 var errStub = errors.New("the segment is a stub")
 
-// waitedFor looks at history, strongly consistent, from the segment on that sent the first of an execution's timers, and returns
-// those that are waited for. What is not there, or cannot be read, says nothing: a timer may be of a start whose transaction is
-// still to come (R11).
-func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (waits provider.TimerSpans, err error) {
-	waits = provider.TimerSpans{}
+// waitedFor reads history, strongly consistent, from the segment on that sent the first of an execution's timers, and
+// returns a state in which the timers are open that are waited for. A history that is missing, or cannot be read,
+// leaves them open: a timer may belong to a start whose transaction is still to come (R11).
+func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*history.State, error) {
+	waits := history.NewState(history.KeepTimers)
 	first := timers[0].Segment
 	for i := range timers {
 		id := timers[i].TimerID
-		waits[id] = provider.TimerSpan{TimerID: id, FireAt: timers[i].FireAt, Waits: timers[i].WaitCancel || waits[id].Waits} // an attempt's has the same id
+		before, _ := waits.Open(id) // an attempt's timer has the same id
+		waits.Expect(history.Open{ID: id, FireAt: timers[i].FireAt, Waits: timers[i].WaitCancel || before.Waits})
 		first = min(first, timers[i].Segment)
 	}
 	in := p.segmentsFrom(timers[0].ExecutionID, first)
@@ -36,27 +37,28 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (wait
 		c.add(page, in.ExclusiveStartKey == nil)
 		over := false
 		err = c.decode(maySettle, func(s provider.Segment) bool {
-			waits.Apply(s.Events)
-			over = ended(s.Events)
+			waits.Apply(s.Events...)
+			over = waits.Over()
 			return !over
 		})
 		switch {
 		case errors.Is(err, errStub) || over:
-			return provider.TimerSpans{}, nil
+			return &history.State{}, nil
 		case err != nil:
-			return waits, nil // it says nothing
+			return waits, nil // an unreadable history decides nothing
 		}
 	}
 	return waits, nil
 }
 
-// maySettle reports whether among the events of a segment may be one that ends the wait for something. The turn that created ten
-// thousand timers is looked at for each batch of them: to decode its events takes a hundred times as long as to find none of these.
+// maySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
+// thousand timers is read for each batch of them: decoding its events takes a hundred times as long as finding that
+// there is no such event.
 func maySettle(doc []byte) bool {
 	return slices.ContainsFunc(settling, func(kind []byte) bool { return bytes.Contains(doc, kind) })
 }
 
-// settling are the kinds of such events, as they are written.
+// settling are the kinds of such events as they are written.
 var settling = func() (kinds [][]byte) {
 	for _, k := range history.Kinds() {
 		if k.Sourced() || k.Terminal() {
@@ -66,14 +68,11 @@ var settling = func() (kinds [][]byte) {
 	return kinds
 }()
 
-// segmentsFrom asks for the segments of an execution from one on, strongly consistent.
+// segmentsFrom returns a strongly consistent query of the segments of an execution from one on.
 func (p *Provider) segmentsFrom(executionID string, sequence int64) *dynamodb.QueryInput {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
-	in.ExpressionAttributeValues[":sk"], in.ExpressionAttributeValues[":end"] = str(segmentSK(sequence, 0)), str(skSegments+"~")
+	in.ExpressionAttributeValues[":sk"] = str(segmentSK(sequence, 0))
+	in.ExpressionAttributeValues[":end"] = str(skSegments + "~")
 	return in
-}
-
-func ended(events []history.Event) bool {
-	return len(events) > 0 && events[len(events)-1].Kind.Terminal()
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// skWatch begins the sort keys of the items that say how far a duty of the watch has come. The bare one is of releases before, which
-// had one mark for all.
+// skWatch is the prefix of the sort keys of the items that hold how far a duty of the watch has come. The bare key
+// belongs to earlier releases, which had one mark for all duties.
 const skWatch = "watch"
 
-// attrMark is what such an item holds, as JSON.
+// attrMark holds the mark, as JSON.
 const attrMark = "mark"
 
 func watchKey(duty string) item { return item{attrPK: str(pkHub), attrSK: str(skWatch + "#" + duty)} }
 
-// readMark reads how far a duty has come; into stays as it is where nothing was left, or nothing that this release can read: the duty
-// begins anew then, which harms nobody.
+// readMark reads how far a duty has come. It leaves into unchanged where there is no mark, or none that this release
+// can read: the duty then begins again, which is harmless.
 func (p *Provider) readMark(ctx context.Context, duty string, into any) error {
 	it, err := p.getWatchItem(ctx, watchKey(duty))
 	if at := getString(it, attrMark); err == nil && at != "" {
@@ -41,8 +41,8 @@ func (p *Provider) getWatchItem(ctx context.Context, key item) (item, error) {
 	return out.Item, nil
 }
 
-// putMark leaves how far a duty has come. Of two watches that look at once the last to write decides: what the other has done since is
-// looked at again.
+// putMark stores how far a duty has come. Of two concurrent watches the last to write decides: what the other one has
+// done since is looked at again.
 func (p *Provider) putMark(ctx context.Context, duty string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {

@@ -8,25 +8,28 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// How what a segment caused is sent that caused very much.
+// How the outputs of a segment are sent that has very many.
 const (
-	// mostAtOnce is how many outputs a segment may have that are all sent at once, and all again when that is repeated. One with
-	// more has a cursor.
+	// mostAtOnce is how many outputs of a segment are sent all at once, and all again when that is repeated. A segment
+	// with more has a cursor.
 	mostAtOnce = 1000
-	// windowEvents are sent at once of a segment with a cursor: four batches, or up to eight, for each of the parallel sends.
+	// windowEvents is how many events of a segment with a cursor are sent at once: four batches, or up to eight, for
+	// each of the parallel sends.
 	windowEvents = 4 * parallelSends * batchLimit
-	// cursorWindows is after how many windows the cursor is written: one write for some two hundred sends.
+	// cursorWindows is the number of windows after which the cursor is written: one write for some two hundred sends.
 	cursorWindows = 3
-	// leastWindow is the least that a window is reckoned to take.
+	// leastWindow is the shortest time that a window is assumed to take.
 	leastWindow = 500 * time.Millisecond
 )
 
-// outbox sends what segments caused, in their order. Those of few outputs share their batches.
+// outbox sends what segments caused, in their order. Segments with few outputs share their batches.
 type outbox struct {
 	p *Provider
-	// again: it was, or may have been, sent before, and cursors may be there.
+	// again reports that the segments were, or may have been, sent before, and cursors may exist.
 	again bool
-	// taken is what SQS has taken of the execution that is being sent; of none where nobody keeps it.
+	// run names the reconciliation that sends; empty where a dispatch does.
+	run string
+	// taken is what SQS has taken of the execution that is being sent; empty where no notes are kept.
 	taken   takenOutputs
 	few     provider.Outputs
 	refused []provider.OutputFailure
@@ -39,21 +42,23 @@ func (p *Provider) sendSegment(ctx context.Context, x provider.Origin, s provide
 	if err == nil {
 		_, err = out.flush(ctx)
 	}
-	out.note(ctx)
+	out.writeNote(ctx)
 	return out.refused, err
 }
 
-// sendUnsettled sends what an execution caused since it consumed the message at from, and still waits for.
+// sendUnsettled sends what an execution caused since it consumed the message at from, and still waits for. Starts of long ago are left out:
+// nothing may be left that keeps them from happening again. A reconciliation sees to those that are waited for.
 func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, from provider.Position) error {
 	segments := o.Segments[since(o, from):]
 	if len(segments) == 0 {
 		return nil
 	}
 	b.taken = takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
-	defer b.note(ctx)
-	settled := provider.Settled(o.Segments)
+	defer b.writeNote(ctx)
+
+	u := b.p.unsentBefore(o, b.p.now().Add(-provider.MostBack))
 	for _, s := range segments {
-		if err := b.send(ctx, o.Origin(), s, func(id int64) bool { return settled[id] }); err != nil {
+		if err := b.send(ctx, o.Origin(), s, u.has); err != nil {
 			return err
 		}
 	}
@@ -61,19 +66,19 @@ func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, f
 	return err
 }
 
-// send takes what a segment caused, but for what is settled, and sends it at the latest with the next flush.
+// send adds what a segment caused, except for what is settled; it is sent with the next flush at the latest.
 func (b *outbox) send(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
 	if !isLarge(x, s) {
 		b.few.Add(b.outputsOf(x, s, settled))
 		return nil
 	}
-	if _, err := b.flush(ctx); err != nil { // in the order of the segments
+	if _, err := b.flush(ctx); err != nil { // keep the order of the segments
 		return err
 	}
 	return b.sendWindows(ctx, x, s, settled)
 }
 
-// outputsOf is provider.OutputsOf. A work item that may be a copy of another says so.
+// outputsOf is provider.OutputsOf, and marks work items that may be copies of others.
 func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(eventID int64) bool) provider.Outputs {
 	out := provider.OutputsOf(x, s, settled)
 	for i := range out.WorkItems {
@@ -82,9 +87,9 @@ func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(e
 	return out
 }
 
-// flush sends what has gathered, and returns what of everything can never be sent.
+// flush sends what was added, and returns all outputs so far that can never be sent.
 func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
-	queues, refused, err := b.p.entriesOf(&b.few)
+	queues, refused, err := b.p.entriesOf(ctx, &b.few)
 	b.few = provider.Outputs{}
 	b.refused = append(b.refused, refused...)
 	if err != nil {
@@ -95,9 +100,9 @@ func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	return b.refused, err
 }
 
-// isLarge reports whether a segment has a cursor: so much was to be sent for it when it was committed, settled or not.
+// isLarge reports whether a segment has a cursor: whether it had so many outputs when it was committed, settled or not.
 func isLarge(x provider.Origin, s provider.Segment) bool {
-	const each = 2 // an event causes two outputs at the most
+	const each = 2 // an event causes at most two outputs
 	if len(s.Events) <= mostAtOnce/each {
 		return false
 	}
@@ -111,7 +116,7 @@ func isLarge(x provider.Origin, s provider.Segment) bool {
 	return false
 }
 
-// windowsOf cuts a segment into runs of its events.
+// windowsOf splits a segment into runs of its events.
 func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 	return func(yield func(provider.Segment) bool) {
 		for events := s.Events; len(events) > 0; {
@@ -124,69 +129,77 @@ func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 	}
 }
 
-// sendWindows sends what a large segment caused, one window of its events after the other, and keeps a cursor, so that whoever has
-// to go on with it sends little again: a repeated dispatch that begins with the first each time might never come to the last. It
-// stops between two windows while there is time to write down how far it has come, and to give the message back.
+// sendWindows sends what a large segment caused, one window of its events after the other, and keeps a cursor, so that
+// a repetition sends little again: a repeated dispatch that begins with the first output each time might never reach
+// the last. It stops between two windows while there is still time to store how far it has come, and to give the
+// message back.
 func (b *outbox) sendWindows(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
 	c := cursorOf(x, s)
+	c.run = b.run
 	if b.again {
 		if err := b.p.readCursor(ctx, &c); err != nil {
 			return err
 		}
 	}
-	longest, windows := leastWindow, 0
+
+	longest := leastWindow
+	windows := 0
 	for w := range windowsOf(s) {
 		last := w.Events[len(w.Events)-1].ID
 		out := b.outputsOf(x, w, settled)
-		if last <= c.upTo { // accepted before, but for what no queue ever will
-			_, never, err := b.p.entriesOf(&out)
+		if last <= c.upTo { // accepted before, except for what no queue ever takes
+			_, never, err := b.p.entriesOf(ctx, &out)
 			if err != nil {
 				return err
 			}
 			b.refused = append(b.refused, never...)
 			continue
 		}
+
 		began := b.p.now()
 		if end, ok := ctx.Deadline(); ok && windows > 0 && end.Sub(began) < 2*longest {
-			return b.stopped(ctx, &c, nil)
+			return b.stopSending(ctx, &c, nil)
 		}
 		if err := b.sendWindow(ctx, &c, &out); err != nil {
-			return b.stopped(ctx, &c, err)
+			return b.stopSending(ctx, &c, err)
 		}
+
 		c.reached = last
 		longest = max(longest, b.p.now().Sub(began))
 		if windows++; windows%cursorWindows == 0 {
 			b.p.keepCursor(ctx, &c)
 		}
 	}
+
 	for _, r := range c.refused {
-		b.refused = append(b.refused, provider.OutputFailure(r))
+		b.refused = append(b.refused, provider.OutputFailure{EventID: r.EventID, Failure: r.Failure})
 	}
 	b.p.keepCursor(ctx, &c)
 	return nil
 }
 
-// sendWindow is sendOutputs of a window. What SQS refuses is kept with the cursor: it will not be asked again.
+// sendWindow is sendOutputs of a window. What SQS refuses is stored with the cursor, and is not sent again.
 func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Outputs) error {
-	queues, refused, err := b.p.entriesOf(out)
+	queues, refused, err := b.p.entriesOf(ctx, out)
 	if err != nil {
 		return err
 	}
-	never, err := b.offer(ctx, queues, false) // the cursor says what of it is sent
+	never, err := b.offer(ctx, queues, false) // the cursor records what is sent
 	if err != nil {
 		return err
 	}
 	b.refused = append(b.refused, refused...)
 	for _, r := range refusedBySQS(never) {
-		c.refused = append(c.refused, refusal(r))
+		c.refused = append(c.refused, refusal{EventID: r.EventID, Failure: r.Failure})
 	}
 	return nil
 }
 
-// stopped keeps the cursor of a segment of which not all is sent, and tells so.
-func (b *outbox) stopped(ctx context.Context, c *sendCursor, why error) error {
+// stopSending stores the cursor of a segment of which not everything is sent, and returns the error that reports it.
+func (b *outbox) stopSending(ctx context.Context, c *sendCursor, why error) error {
 	b.p.keepCursor(ctx, c)
-	b.note(ctx)
+	b.writeNote(ctx)
+
 	if why == nil {
 		why = errNoTime
 	}

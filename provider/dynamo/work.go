@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// AdoptWorkItems reads the records of a work queue, and has them ask for their cancel records.
+// AdoptWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
 func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
@@ -29,10 +29,11 @@ func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record
 	return items, unreadable
 }
 
-// AckWorkItems sends outcomes first and deletes records after: the other way round a crash between the two would lose the
-// outcome (R14).
+// AckWorkItems sends outcomes first and deletes records after: in the other order a crash between the two would lose
+// the outcome (R14).
 //
-// What is not held any more is another's to tell: its outcome is not sent, and the rest goes on without it.
+// The outcome of a record that is no longer held is not sent, because another delivery reports it; the others are sent
+// without it.
 func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
 	done, lost, lockLost := ownOutcomes(done, p.now())
 	records := make([]provider.Record, len(done))
@@ -48,7 +49,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 	return lost, lockLost
 }
 
-// ownOutcomes leaves out the work items whose locks are over.
+// ownOutcomes separates the work items whose locks are over.
 func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
 	if !slices.ContainsFunc(done, func(d provider.CompletedWorkItem) bool { return !d.Record.Held(now) }) {
 		return done, nil, nil
@@ -69,36 +70,41 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 // bundleBytes keeps a bundle well under the limit of a message.
 const bundleBytes = messageLimit / 2
 
-// flock is what goes as one message, as far as it fits.
-type flock struct {
+// bundleKey identifies the outcomes that are sent as one message, as far as they fit.
+type bundleKey struct {
 	executionID string
 	kind        provider.MessageKind
 }
 
-// bundle makes one message of all outcomes of an execution, and one of the failed attempts that may not be its activities' last.
+// bundle makes one message of all outcomes of an execution, and one of the failed attempts that may not be their
+// activities' last.
 func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
-	open := map[flock]int{} // to its last message
-	size := map[flock]int{}
+	open := map[bundleKey]int{} // the index of its last message
+	size := map[bundleKey]int{}
 	for i := range done {
 		d := &done[i]
 		if d.Outcome == nil {
 			continue
 		}
-		of := flock{d.ExecutionID, provider.MessageActivityOutcomes}
+		of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
 		if d.Outcome.Run != "" {
 			of.kind = provider.MessageActivityAttempts
 		}
+
 		at, ok := open[of]
 		bytes := outcomeBytes(d.Outcome)
-		if bytes > bundleBytes { // no message can hold it: its neighbours must not suffer, nor the activity run for ever
-			d.Outcome, bytes = tooLargeToTell(d.Outcome, bytes), 0
+		if bytes > bundleBytes { // no message can hold it: the others must not be held up, nor the activity run for ever
+			d.Outcome = tooLargeToSend(d.Outcome, bytes)
+			bytes = 0
 		}
 		if !ok || size[of]+bytes > bundleBytes {
 			at = len(ms)
 			ms = append(ms, provider.Message{Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
-			open[of], size[of] = at, 0
+			open[of] = at
+			size[of] = 0
 		}
+
 		size[of] += bytes
 		ms[at].Outcomes = append(ms[at].Outcomes, *d.Outcome)
 		ms[at].Segment = max(ms[at].Segment, d.Segment)
@@ -106,19 +112,20 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	return ms
 }
 
-// outcomeBytes is what an outcome takes in a message: escapes make it larger than its parts.
+// outcomeBytes returns the size of an outcome in a message: escapes make it larger than its parts.
 func outcomeBytes(o *provider.ActivityOutcome) int {
 	b, err := json.Marshal(o)
 	if err != nil {
-		return 0 // encoding the message will say so
+		return 0 // encoding the message returns the error
 	}
 	return len(sqsText(b))
 }
 
-// tooLargeToTell replaces an outcome that does not fit a message.
-func tooLargeToTell(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
+// tooLargeToSend replaces an outcome that does not fit a message.
+func tooLargeToSend(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
 	cut := *o
-	cut.Result, cut.Error = nil, &history.Failure{
+	cut.Result = nil
+	cut.Error = &history.Failure{
 		Type: history.TypePayloadTooLarge, NonRetryable: true,
 		Message: fmt.Sprintf("the outcome of activity #%d takes %d bytes, of %d that a message has for it", o.ActivityID, bytes, bundleBytes),
 	}

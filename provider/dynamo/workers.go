@@ -16,13 +16,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skWorkers are what is known of the workers of a queue, of the hub: w#<queue>.
+// skWorkers is the prefix of the hub's items about the workers of a queue: w#<queue>.
 const skWorkers = "w#"
 
 // attrStartedAt is when the last worker of a queue started.
 const attrStartedAt = "startedAt"
 
-// ReportWorker is one update of one item, of one write unit.
+// ReportWorker makes one update of one item, of one write unit.
 func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
 	now := str(formatTime(p.now()))
 	in := &dynamodb.UpdateItemInput{
@@ -41,7 +41,7 @@ func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) er
 	})
 }
 
-// ReadWorkers is one query, eventually consistent.
+// ReadWorkers makes one eventually consistent query.
 func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	reports := map[string]provider.WorkerReport{}
 	for page, err := range p.query(ctx, "", hubQuery(p.hub.Table, skWorkers)) {
@@ -50,7 +50,7 @@ func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerR
 		}
 		for _, it := range page {
 			r := provider.WorkerReport{Queue: strings.TrimPrefix(getString(it, attrSK), skWorkers), BuildID: getString(it, attrBuild)}
-			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt)) // of another release: nothing is known
+			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt)) // an unreadable time is another release's, and counts as not known
 			r.StartedAt, _ = time.Parse(timeFormat, getString(it, attrStartedAt))
 			reports[r.Queue] = r
 		}
@@ -58,7 +58,7 @@ func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerR
 	return reports, nil
 }
 
-// CountWorkItems asks each work queue, all at once.
+// CountWorkItems reads the attributes of all work queues concurrently.
 func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 	var mu sync.Mutex
 	counts := map[string]int{}
@@ -76,21 +76,28 @@ func (p *Provider) CountWorkItems(ctx context.Context) (map[string]int, error) {
 }
 
 func (p *Provider) countMessages(ctx context.Context, url string) (n int, err error) {
-	names := []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
+	counts, err := p.attributesOf(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	for _, some := range counts {
+		n += some
+	}
+	return n, err
+}
+
+// attributesOf reads attributes of a queue that are numbers.
+func (p *Provider) attributesOf(ctx context.Context, url string, names ...types.QueueAttributeName) (map[types.QueueAttributeName]int, error) {
 	var out *sqs.GetQueueAttributesOutput
-	err = call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
+	err := call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {
 		out, err = p.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	numbers := map[types.QueueAttributeName]int{}
 	for _, name := range names {
-		some, err := strconv.Atoi(out.Attributes[string(name)])
-		if err != nil {
-			return 0, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, out.Attributes[string(name)])
+		if numbers[name], err = strconv.Atoi(out.Attributes[string(name)]); err != nil {
+			return nil, fmt.Errorf("dynamo: queue %s: attribute %s is %q", url, name, out.Attributes[string(name)])
 		}
-		n += some
 	}
-	return n, nil
+	return numbers, nil
 }

@@ -164,7 +164,7 @@ func neverStarted(f *fixture) {
 	f.wantRecord("y", never)
 }
 
-// Two that both believe to have the activity: what the later one has told stays.
+// Two workers that both assume to have the activity: what the later one has written stays.
 func earlierHeartbeat(f *fixture) {
 	now := f.now()
 	f.left("x", beat(3, now, `"the later"`))

@@ -47,7 +47,7 @@ func endAndOutputs(f *fixture) {
 	if ms := f.messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {
 		f.t.Errorf("in the inbox beside the wake: %s, want the start of the detached orchestration", text(ms))
 	}
-	f.wantNothingSent() // of what nobody is left to wait for
+	f.wantNothingSent() // nothing that is not waited for any more
 }
 
 func oneOfTwo(f *fixture, first, second history.Event) {

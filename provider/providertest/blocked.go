@@ -90,7 +90,6 @@ func turnUnblocks(f *fixture) {
 	e.commit(parked("b1"))
 	f.report("b2")
 	t := e.turn(turnStarted(), completed(3))
-	t.Unblocks = true
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	e.follow(t)
@@ -112,7 +111,6 @@ func staysBlocked(f *fixture) {
 	before := f.instance("a")
 	f.Pass(10 * time.Millisecond)
 	t := e.turn(parked("b1", completed(3)))
-	t.Unblocks, t.StaysBlocked = true, true
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	e.follow(t)

@@ -32,6 +32,7 @@ func cancelFlags() group {
 		{name: "ATurnThatCancelsMoreThanACommitHolds", run: tooManyCancels},
 		{name: "CancelUnknownIsHarmless", run: cancelUnknown},
 		{name: "RenewSurfacesCancelFlag", run: renewSurfaces, needs: []Capability{Polling}},
+		{name: "RenewByTokenAndLockAlone", run: renewLeases, needs: []Capability{Polling}, visibility: shortLock},
 		{name: "RenewExtendsLockWhenCancelled", run: renewExtendsCancelled, needs: []Capability{Polling}, visibility: shortLock},
 		{name: "ARenewalThatCannotReadStillExtends", run: renewUnreadable, needs: []Capability{Polling, Faults}, visibility: shortLock},
 		{name: "AckWithoutCompletion", run: ackWithoutCompletion, visibility: shortLock},
@@ -65,7 +66,7 @@ func (e *execution) recordTurn(decided ...history.Event) *provider.Turn {
 	return e.deciding(e.turn(turnStarted()), provider.CancelsOf(decided))
 }
 
-// cancelTurn is a turn that decides what its events say.
+// cancelTurn returns a turn that decides what its events contain.
 func (e *execution) cancelTurn(events ...history.Event) *provider.Turn {
 	t := e.turn(events...)
 	return e.deciding(t, provider.CancelsOf(t.Events))
@@ -73,6 +74,9 @@ func (e *execution) cancelTurn(events ...history.Event) *provider.Turn {
 
 func (e *execution) deciding(t *provider.Turn, cancels provider.Cancels) *provider.Turn {
 	t.Cancels = cancels
+	if last := e.block.Last; len(cancels) > 0 {
+		t.CancelsAfter = &last
+	}
 	_, t.CancelBlock = e.block.Add(t.Head.Segment+1, cancels)
 	return t
 }
@@ -128,7 +132,7 @@ func fetchSurfaces(f *fixture) {
 	f.wantEqual("of the other", f.flag(&items[1]), provider.CancelInfo{})
 }
 
-// flag is what fetching a work item says of its activity.
+// flag returns the cancel that a fetched work item's activity has.
 func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
 	f.t.Helper()
 	info, next, err := it.Cancel.Of(it.ActivityID)
@@ -139,8 +143,8 @@ func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
 	return info
 }
 
-// fetchAsksOnce: of two executions one item each, and two: one read an execution, and none before somebody asks. What was decided
-// after they were received, and before, is seen.
+// fetchAsksOnce: of two executions with one item and with two, each is read once, and not before an item asks. The read
+// returns what was decided before and after they were received.
 func fetchAsksOnce(f *fixture) {
 	a, b := f.start("a"), f.start("b")
 	a.commit(turnStarted(), activity(Queue), activity(Queue))
@@ -160,7 +164,7 @@ func fetchAsksOnce(f *fixture) {
 	reads.want(2, "one read an execution")
 }
 
-// fetchUnreadable: that nobody knows is an error, of all items of the execution, and no flag.
+// fetchUnreadable: an unreadable cancel record is an error of all items of the execution, and not a flag.
 func fetchUnreadable(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
@@ -318,7 +322,7 @@ func firstReasonWins(f *fixture) {
 	e.wantReasons("", "", "select_loser", "requested")
 }
 
-// laterTurnAdds: a turn says what it decides, and nothing of what was decided before. That stands, and comes first.
+// laterTurnAdds: a turn has its own decisions, without those made before, which stand and come first.
 func laterTurnAdds(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), activity(Queue), cancels("select_loser", one(3)), cancels("timeout", one(4))))
@@ -369,7 +373,7 @@ func manyCancellingTurns(f *fixture) {
 
 func reasonOf(n int64) string { return "reason " + text(n) }
 
-// readingOn: who has read to an end goes on there, and finds what was decided since, and what is open.
+// readingOn: a reader that has read to an end goes on there, and finds what was decided since, and what is open.
 func readingOn(f *fixture) {
 	e := f.start("a")
 	x := e.head.ExecutionID
@@ -502,9 +506,45 @@ func renewSurfaces(f *fixture) {
 	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
 	f.must(err)
 	f.wantRenewals(renewals)
+	for i := range items {
+		f.wantEqual("locked until", renewals[i].Until, items[i].Record.LockedUntil())
+	}
 	none, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock)
 	f.must(err)
 	f.wantEqual("renewals of none", len(none), 0)
+}
+
+// renewLeases: a caller with the token of a message, and its receipt handle, and nothing else. A lost lease does not
+// affect the others.
+func renewLeases(f *fixture) {
+	items := f.cancelledWork()
+	leases := make([]provider.LockedWorkItem, len(items))
+	for i := range items {
+		w, err := f.p.OpenWorkItem(f.ctx(), items[i].Token)
+		f.must(err)
+		leases[i] = provider.LockedWorkItem{WorkItem: w, Record: provider.Record{ID: text(i), Lock: items[i].Record.Lock}}
+	}
+	began := f.Now()
+	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, leases...)
+	f.must(err)
+	f.wantRenewals(renewals)
+	for i, r := range renewals {
+		if r.Until.Before(began.Add(longLock)) || r.Until.After(f.Now().Add(longLock)) {
+			f.t.Errorf("renewal %d: locked until %v, and it is %v", i, r.Until, f.Now())
+		}
+	}
+	f.Pass(pastLock)
+	f.wantNone(Queue, "after the first lock")
+	if !f.can(StrictLocks) {
+		return
+	}
+	f.must(f.p.DeleteRecords(f.ctx(), Queue, items[0].Record))
+	leases[2].Record.Lock = "nobody's"
+	renewals, err = f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, leases...)
+	f.must(err)
+	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() || !r[2].Until.IsZero() || !r[1].Cancel.Requested {
+		f.t.Errorf("renewals %+v", r)
+	}
 }
 
 func renewExtendsCancelled(f *fixture) {
@@ -530,14 +570,19 @@ func renewUnreadable(f *fixture) {
 	f.Fail(Fault{On: Read, How: Refused, Times: 1})
 	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
 	f.wantPermanent(err)
-	if len(renewals) != 3 || renewals[1].Lost || renewals[1].Cancel.Requested {
-		f.t.Errorf("renewals %+v", renewals)
+	if len(renewals) != 3 {
+		f.t.Fatalf("renewals %+v", renewals)
+	}
+	for i, r := range renewals {
+		if r.Lost || r.Cancel.Requested || r.Err != nil || r.CancelErr == nil || r.Until.IsZero() {
+			f.t.Errorf("renewal %d: %+v", i, r)
+		}
 	}
 	f.Pass(pastLock)
 	f.wantNone(Queue, "after the first lock")
 }
 
-// ackWithoutCompletion: a cancelled activity that is not run is acknowledged: nobody is told anything, and its record is gone.
+// ackWithoutCompletion: a cancelled activity that is not run is acknowledged: nothing is sent, and its record is gone.
 func ackWithoutCompletion(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
@@ -571,7 +616,7 @@ func attemptsOfCancelled(f *fixture) {
 	}
 }
 
-// completionAfterCancel: the outcome is accepted and sent. That the code is not told of it is the turn's.
+// completionAfterCancel: the outcome is accepted and sent. The turn decides that the code does not receive it.
 func completionAfterCancel(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
@@ -618,8 +663,8 @@ func largeCancel(f *fixture) {
 	e.wantReasons("", "", "requested")
 }
 
-// orphanAfterDelete: an activity of a deleted instance, whether it runs or is still queued, finds that it is cancelled; also one of
-// an execution that has continued as new, and one that nobody has a record of.
+// orphanAfterDelete: an activity of a deleted instance, whether it runs or is still queued, finds that it is cancelled;
+// also one of an execution that has continued as new, and one without a record.
 func orphanAfterDelete(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
@@ -660,7 +705,7 @@ func lateCancelAfterDelete(f *fixture) {
 	}
 }
 
-// damagedEndCancels: what turns have decided stands, though nobody can read the history.
+// damagedEndCancels: the decisions of turns stand, though the history cannot be read.
 func damagedEndCancels(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3))))

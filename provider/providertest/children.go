@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Orchestrations start others by message, and are told how they ended (R9, R10).
+// Orchestrations start others by message, and receive how they ended (R9, R10).
 func children() group {
 	return group{"children", []testCase{
 		{name: "AChildsStartIsSent", run: childStartSent},
@@ -249,8 +249,11 @@ func delayedStart(f *fixture) {
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("woken %v early: %s", s.StartAt.Sub(f.Now()), text(ms))
 	}
+	if ts := f.timers(); len(ts) > 0 {
+		f.t.Errorf("the timer came %v early: %s", s.StartAt.Sub(f.Now()), text(ts))
+	}
 	f.Pass(s.StartAt.Sub(f.Now()))
-	ts := f.timers()
+	ts := f.dueTimers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != in.ExecutionID || !ts[0].FireAt.Equal(s.StartAt) {
 		f.t.Errorf("timers when it is due: %s", text(ts))
 	}

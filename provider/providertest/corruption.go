@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A history that cannot be read is an error that names it, and nobody else's trouble.
+// A history that cannot be read is an error that names it, and does not affect other instances.
 func corruption() group {
 	g := group{"corruption", []testCase{
 		{name: "AnUndecodableTurn", run: func(f *fixture) { damagedTurn(f, Undecodable, 1) }},
@@ -88,7 +88,7 @@ func damagedEnd(f *fixture) {
 		if err == nil {
 			f.t.Errorf("%s: the end is %s", d, end.String())
 		}
-		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // nothing says that it has ended
+		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // nothing shows that it has ended
 			f.wantCorrupt(string(d), e, err)
 		}
 	}
@@ -149,7 +149,6 @@ func terminateDamaged(f *fixture) {
 func terminateDamagedChild(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	t := e.turn(turnStarted())
-	t.Parent = startMessageOf("c", "s1").Parent
 	e.ack(t)
 	f.Damage(e.instance.ExecutionID, 1, Undecodable)
 	f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})

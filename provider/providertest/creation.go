@@ -26,6 +26,7 @@ func creation() group {
 		{name: "AnyNameStartsBeforeABuildHasReported", run: beforeAnyBuild},
 		{name: "ANewBuildMakesANameKnown", run: newBuild},
 		{name: "ARepeatedBuildIsHarmless", run: repeatedBuild},
+		{name: "ABuildIsKnownSinceItsFirstReport", run: firstReport},
 		{name: "OnlyAStartCreatesAnInstance", run: onlyStartCreates},
 		{name: "IDsAreAnyUTF8", run: anyID},
 		{name: "SimilarIDsAreDifferentInstances", run: similarIDs},
@@ -220,6 +221,19 @@ func newBuild(f *fixture) {
 	s.Name = refund // what an older build knows still starts
 	_, err = f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
+}
+
+func firstReport(f *fixture) {
+	f.report("b1", "b2", "b1")
+	one, err := f.p.ReadBuild(f.ctx(), "b1")
+	f.must(err)
+	two, err := f.p.ReadBuild(f.ctx(), "b2")
+	f.must(err)
+	if !one.Since.Before(two.Since) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
+		f.t.Errorf("b1 reported first, and again last: %+v, %+v", one, two)
+	}
+	_, err = f.p.ReadBuild(f.ctx(), "b3")
+	f.wantIs(err, provider.ErrNotFound)
 }
 
 func repeatedBuild(f *fixture) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is deleted is over for good: for those who wait for it, for those who work for it, and for whoever still holds a turn of
-// it (R17).
+// A deleted instance is over for good: for those who wait for it, for its workers, and for a process that still holds a
+// turn of it (R17).
 func deletion() group {
 	faults, corrupt := []Capability{Faults}, []Capability{Corruption}
 	return group{"deletion", []testCase{
@@ -28,12 +28,12 @@ func deletion() group {
 		{name: "WhatOutlivesAnEarlierExecutionIsSent", run: outlivesAcross, needs: faults},
 		{name: "WhatWasSentLongAgoIsNotSentAgain", run: longAgo, needs: []Capability{LongTime}},
 		{name: "AllExecutionsGo", run: chainDeleted},
-		{name: "ALargeOneGoes", run: largeDeleted},
-		{name: "ADamagedOneGoes", run: damagedDeleted, needs: corrupt},
+		{name: "ALargeOneGoes", run: largeDeleted, long: true},
+		{name: "ADamagedOneGoes", run: damagedDeleted, long: true, needs: corrupt},
 		{name: "ADamagedOneThatIsOverIsNotEndedAgain", run: damagedOver, needs: []Capability{Corruption, Faults}},
 		{name: "ADamagedEndIsNotSaidAnew", run: damagedEndDeleted, needs: []Capability{Corruption, LongTime}},
 		{name: "WhatADamagedOneConsumedIsKnown", run: damagedWatermark, needs: corrupt},
-		{name: "ItGoesOnWhereItStopped", run: resumesDeletion, needs: faults},
+		{name: "ItGoesOnWhereItStopped", run: resumesDeletion, long: true, needs: faults},
 		{name: "ALostResponseIsSuccess", run: lostDeletion, needs: faults},
 		{name: "MeanwhileTheIDIsInUse", run: deletingInstance, needs: faults},
 		{name: "AStartOfItsOwnIsNotAnsweredTwice", run: ownStartMeanwhile, needs: faults},
@@ -192,7 +192,7 @@ func deletedParent(f *fixture) {
 	})
 }
 
-// wantTold fails unless the parent of the start is told exactly this, perhaps more than once.
+// wantTold fails unless the parent of the start receives exactly this outcome, perhaps more than once.
 func (f *fixture) wantTold(start *provider.InboxMessage, result string, failure *history.Failure) {
 	f.t.Helper()
 	told := 0
@@ -226,7 +226,8 @@ func deletedChild(f *fixture) {
 	f.wantTold(startMessageOf("c", "s1"), "", wasDeleted())
 }
 
-// answerLost: whoever committed the end died before it told the parent. What is told is how it had ended.
+// answerLost: the process that committed the end died before it sent the parent's outcome. The outcome sent is how the
+// child had ended.
 func answerLost(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{On: Send, How: Refused, Times: 1})
@@ -239,7 +240,7 @@ func answerLost(f *fixture) {
 	f.wantGone("c", e.instance.ExecutionID)
 }
 
-// outlivesDeletion: whoever committed the turn before died before it sent what outlives the instance.
+// outlivesDeletion: the process that committed the turn before died before it sent what outlives the instance.
 func outlivesDeletion(f *fixture) {
 	e := f.quiet("a")
 	f.Fail(Fault{On: Send, How: Refused, Times: 1})

@@ -38,8 +38,8 @@ func damagedDeleted(f *fixture) {
 	}
 }
 
-// damagedOver: the end can be read, what comes before cannot; and nobody was told, as the instance itself shows. The parent is told
-// how it ended.
+// damagedOver: the end can be read and what comes before cannot, and the parent's outcome was not sent, as the instance
+// shows. The parent receives how the child ended.
 func damagedOver(f *fixture) {
 	for id, told := range map[string]bool{"told": true, "not told": false} {
 		m := startMessageOf(id, "s1")
@@ -60,7 +60,8 @@ func damagedOver(f *fixture) {
 	}
 }
 
-// damagedEndDeleted: how it ended cannot be read. That it is over the instance says, and so its parent was told.
+// damagedEndDeleted: how it ended cannot be read. The instance shows that it is over, and so its parent's outcome was
+// sent.
 func damagedEndDeleted(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	e.commit(turnStarted(), ended(`"paid"`))

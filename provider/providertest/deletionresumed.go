@@ -254,7 +254,8 @@ func refusedStaysRefused(f *fixture) {
 	}
 }
 
-// lastLife: messages up to the one that the last life consumed are not for the next, whoever starts it (R3).
+// lastLife: messages up to the one that the last life consumed are not for the next one, whichever start begins it
+// (R3).
 func lastLife(f *fixture) {
 	const consumed = 1000 // of more digits than what the start message has: these are numbers, not texts
 	for id, end := range map[string][]history.Event{"over": {turnStarted(), ended(`1`)}, "forced": {turnStarted()}} {

@@ -16,6 +16,7 @@ type execution struct {
 	next     int64 // id of the next event
 	base     int   // the message that its first segment consumed
 	block    provider.CancelBlock
+	state    *history.State // nil until it is asked for
 }
 
 // at is the position of a message, of an inbox that only the test knows.
@@ -32,7 +33,7 @@ func number(p provider.Position) int {
 // turn makes the next turn of these events, numbered and dated. It consumed the message at the turn's own number.
 func (e *execution) turn(events ...history.Event) *provider.Turn {
 	t := &provider.Turn{
-		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(e.base + int(e.head.Segment) + 1), Parent: e.instance.Parent,
+		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(e.base + int(e.head.Segment) + 1), Before: e.before(),
 		Events: make([]history.Event, len(events)),
 	}
 	now := e.f.now()
@@ -41,6 +42,14 @@ func (e *execution) turn(events ...history.Event) *provider.Turn {
 		t.Events[i] = event
 	}
 	return t
+}
+
+// before is the state of history so far.
+func (e *execution) before() *history.State {
+	if e.state == nil {
+		e.state = history.NewState(history.KeepTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, Parent: e.instance.Parent})
+	}
+	return e.state
 }
 
 // commit commits the next turn, which must be accepted whole, and moves on.
@@ -59,6 +68,7 @@ func (e *execution) commit(events ...history.Event) *provider.Turn {
 // follow moves on as after t.
 func (e *execution) follow(t *provider.Turn) {
 	e.head, e.next = t.After(), e.next+int64(len(t.Events))
+	e.before().Apply(t.Events...)
 }
 
 // item is an orchestration item that names the execution, as its messages do.

@@ -61,9 +61,14 @@ func (f *fixture) actions() map[string]action {
 			return last(f.p.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0))
 		}},
 		"ListInstances": {Read, func(ctx context.Context) error { return second(f.p.ListInstances(ctx, provider.Query{})) }},
-		"PutBuild": {Write, func(ctx context.Context) error {
+		"PutBuild": {Update, func(ctx context.Context) error {
 			return f.p.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{order: nil}})
 		}},
+		"ReadBuild": {Read, func(ctx context.Context) error {
+			return unless(provider.ErrNotFound, second(f.p.ReadBuild(ctx, "b")))
+		}},
+		"RefuseEvents":      {Read, func(ctx context.Context) error { return f.p.RefuseEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
+		"RefusedEvents":     {Read, func(ctx context.Context) error { return second(f.p.RefusedEvents(ctx, "c")) }},
 		"ReadOrchestration": {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
 			return second(f.p.AckOrchestrationItem(ctx, fresh.turn(turnStarted())))
@@ -85,6 +90,7 @@ func (f *fixture) actions() map[string]action {
 		"ReadWorkers":      {Read, func(ctx context.Context) error { return second(f.p.ReadWorkers(ctx)) }},
 		"HoldTimers":       {Send, func(ctx context.Context) error { return f.p.HoldTimers(ctx, timerDue(9, f.now())) }},
 		"PendingInstances": {Read, func(ctx context.Context) error { return last(f.p.PendingInstances(ctx, f.Now())) }},
+		"CountAttention":   {Read, func(ctx context.Context) error { return second(f.p.CountAttention(ctx)) }},
 		"DeadLetter": {Send, func(ctx context.Context) error {
 			return f.p.DeadLetter(ctx, Queue, provider.Unreadable{Record: record(1, "x"), Err: errors.New("bad")})
 		}},

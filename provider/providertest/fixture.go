@@ -149,6 +149,20 @@ func (f *fixture) timers() []provider.LockedTimer {
 	return timers
 }
 
+// dueTimers takes all timers, and waits for the first: a queue promises that a delayed record does not come early, and not that it comes
+// at once.
+func (f *fixture) dueTimers() []provider.LockedTimer {
+	f.t.Helper()
+	const looks, pause = 30, 100 * time.Millisecond
+	for range looks {
+		if timers := f.timers(); len(timers) > 0 {
+			return timers
+		}
+		f.Pass(pause)
+	}
+	return f.timers()
+}
+
 // wantNothingSent fails if a turn's outputs are in any queue.
 func (f *fixture) wantNothingSent() {
 	f.t.Helper()

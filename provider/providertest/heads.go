@@ -70,7 +70,7 @@ func readUnknown(f *fixture) {
 		it.Messages[0].ExecutionID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 		o, err := f.p.ReadOrchestration(f.ctx(), it, c)
 		f.must(err)
-		if o.Head != e.head { // a message for it says nothing of the others that came with it
+		if o.Head != e.head { // a message for it does not concern the others that came with it
 			f.t.Errorf("read for an execution that never was: %+v, want the instance's own %+v", o.Head, e.head)
 		}
 		_, err = f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: "nobody"}, c)
@@ -160,7 +160,7 @@ func readersDuringCommits(f *fixture) {
 	for r := range readers {
 		wg.Go(func() {
 			for !done.Load() {
-				if err := f.readOnce(e, provider.Consistency(r%2 == 0), &committed); err != nil {
+				if err := f.readOnce(e, provider.Consistency(r%2), &committed); err != nil {
 					errs <- err
 					return
 				}

@@ -101,7 +101,7 @@ func endIs(f *fixture, last history.Event) {
 	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
 	f.wantEqual("the end", end, t.Events[1])
-	want, _ := provider.StatusAfter(last.Kind)
+	want, _ := history.StatusAfter(last.Kind)
 	f.wantStatus("a", want)
 }
 

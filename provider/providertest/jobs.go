@@ -22,6 +22,7 @@ func jobs() group {
 		{name: "TheNewestIsListedFirst", run: jobsListed},
 		{name: "ABatchOfTheLongestIDsFits", run: jobOfLongIDs},
 		{name: "AFilterSelectsExactly", run: filterEdges},
+		{name: "FiltersByParentAndVersion", run: filterFamily},
 		{name: "AMatchGoesOnWhereTheLastEnded", run: matchInSteps},
 		{name: "TimesThatLeaveNothingAreTheEnd", run: matchNothing},
 		{name: "AForeignCursorIsRefused", run: matchCursorRefused},
@@ -206,7 +207,7 @@ func matchInSteps(f *fixture) {
 	}
 	found, next, err := f.p.MatchInstances(f.ctx(), filter, "", 5)
 	f.must(err)
-	for _, of := range found { // what is gone meanwhile hinders nobody
+	for _, of := range found { // an instance that is gone meanwhile hinders nothing
 		f.must(f.p.DeleteInstance(f.ctx(), of.InstanceID, true))
 	}
 	again, _, err := f.p.MatchInstances(f.ctx(), filter, next, 5)

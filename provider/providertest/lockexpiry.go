@@ -227,6 +227,12 @@ func twelveHours(f *fixture) {
 	lost, err := f.polling().RenewRecords(f.ctx(), Queue, 3*time.Hour, r)
 	f.wantPermanent(err)
 	f.wantLost(lost)
+	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, 3*time.Hour, provider.LockedWorkItem{Record: r})
+	f.wantPermanent(err)
+	f.wantIs(renewals[0].Err, provider.ErrLockLimit)
+	if renewals[0].Lost || !renewals[0].Until.IsZero() {
+		f.t.Errorf("%+v", renewals[0])
+	}
 	if !r.LockedUntil().Equal(until) || !r.Held(f.Now()) {
 		f.t.Errorf("locked until %v, want %v", r.LockedUntil(), until)
 	}

@@ -15,16 +15,18 @@ func management() group {
 	return group{"management", []testCase{
 		{name: "ListOfNone", run: listOfNone},
 		{name: "ListsAreNewestFirst", run: newestFirst},
-		{name: "PagingOver1050Instances", run: pagingOverMany},
+		{name: "PagingOver1050Instances", run: pagingOverMany, long: true},
 		{name: "FilterByStatus", run: filterByStatus},
 		{name: "FilterByName", run: filterByName},
 		{name: "FilterByStartedAfter", run: filterByTime},
+		{name: "FiltersAreExactAtTheirEdges", run: listFilters},
 		{name: "FiltersGoTogetherWithPaging", run: filtersAndPaging},
 		{name: "ACursorOfAnotherFilterIsRefused", run: foreignCursor},
 		{name: "WhatIsNoCursorIsRefused", run: noCursor},
 		{name: "LimitsAreBounded", run: limits},
 		{name: "NewInstancesDoNotMoveThePages", run: startsWhilePaging},
 		{name: "PendingInstances", run: pendingInstances},
+		{name: "WhatNeedsAttentionIsCounted", run: attentionCounted, needs: []Capability{LongTime, Faults}},
 	}}
 }
 
@@ -52,7 +54,7 @@ func (f *fixture) pages(q provider.Query) (pages [][]provider.Instance) {
 	for {
 		page, err := f.p.ListInstances(f.ctx(), q)
 		f.must(err)
-		if short := q.Status == "" && q.Name == "" && page.NextCursor != "" && len(page.Instances) < q.Limit; short || len(page.Instances) > q.Limit {
+		if short := selectsAll(q) && page.NextCursor != "" && len(page.Instances) < q.Limit; short || len(page.Instances) > q.Limit {
 			f.t.Errorf("page %d has %d instances, want %d", len(pages)+1, len(page.Instances), q.Limit)
 		}
 		for _, in := range page.Instances {
@@ -66,6 +68,11 @@ func (f *fixture) pages(q provider.Query) (pages [][]provider.Instance) {
 			return pages
 		}
 	}
+}
+
+// selectsAll reports whether a query has no filter but the times, under which a page may be short.
+func selectsAll(q provider.Query) bool {
+	return q.Status == "" && q.Name == "" && q.Version == "" && q.Parent == "" && len(q.Tags) == 0
 }
 
 // list lists the ids of all pages.
@@ -105,7 +112,7 @@ func newestFirst(f *fixture) {
 	f.wantEqual("the newest", f.listed(page.Instances[0]), f.listed(f.instance("i7")))
 }
 
-// listed is what a list must tell of an instance: an index need not hold which start began it.
+// listed is the part of an instance that a list must have: an index need not hold which start began it.
 func (f *fixture) listed(in provider.Instance) provider.Instance {
 	in.StartID = ""
 	return in
@@ -203,7 +210,8 @@ func foreignCursor(f *fixture) {
 	f.must(err)
 	for name, other := range map[string]provider.Query{
 		"no filter": {}, "another name": {Name: refund}, "a status more": {Name: order, Status: provider.StatusPending},
-		"a time more": {Name: order, StartedAfter: f.Now().Add(-time.Hour)},
+		"a time more": {Name: order, StartedAfter: f.Now().Add(-time.Hour)}, "an end more": {Name: order, StartedBefore: f.Now().Add(time.Hour)},
+		"a version more": {Name: order, Version: v1}, "a parent more": {Name: order, Parent: "p"}, "a tag more": {Name: order, Tags: map[string]string{"k": "v"}},
 	} {
 		other.Cursor = page.NextCursor
 		_, err := f.p.ListInstances(f.ctx(), other)
@@ -286,4 +294,35 @@ func pendingInstances(f *fixture) {
 	if n != 1 {
 		f.t.Errorf("%d instances before the loop was left", n)
 	}
+}
+
+func attentionCounted(f *fixture) {
+	attention := func() provider.Attention {
+		f.t.Helper()
+		a, err := f.p.CountAttention(f.ctx())
+		f.must(err)
+		return a
+	}
+	f.start("well").commit(turnStarted())
+	f.wantEqual("of a hub that is well", attention(), provider.Attention{})
+
+	f.report("b1")
+	for _, id := range []string{"blocked-1", "blocked-2"} {
+		f.start(id).commit(parked("b1"))
+	}
+	f.quiet("deleting")
+	f.stopDeletion("deleting", Fault{On: Update, How: Refused, Times: 1})
+	stuck := f.start("stuck")
+	f.wantEqual("at once", attention(), provider.Attention{Blocked: 2})
+
+	f.Pass(3 * time.Minute)
+	f.start("new")
+	for _, err := range f.p.PendingInstances(f.ctx(), f.Now().Add(-2*time.Minute)) {
+		f.must(err)
+	}
+	f.wantEqual("after three minutes", attention(), provider.Attention{Blocked: 2, Deleting: 1, OldestPending: f.instance("stuck").CreatedAt})
+
+	stuck.commit(turnStarted())
+	f.remove("deleting")
+	f.wantEqual("later", attention(), provider.Attention{Blocked: 2})
 }

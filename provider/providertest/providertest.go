@@ -1,8 +1,8 @@
 // Package providertest is the conformance suite that every provider.Provider must pass, one file a guarantee.
 //
-// A provider's test calls Run with a Harness that makes hubs of its backend. A test that needs what a backend cannot do (lose
-// a response, damage an item) is not skipped in silence: the harness declares its Capabilities, and says in Want which tests
-// they exclude and how many are left. Both only change with the suite or the backend, on purpose.
+// A provider's test calls Run with a Harness that makes hubs of its backend. A test that needs what a backend cannot do
+// (lose a response, damage an item) is not skipped silently: the harness declares its Capabilities, and lists in Want
+// which tests they exclude and how many are left. Both change only with the suite or the backend, on purpose.
 package providertest
 
 import (
@@ -23,8 +23,7 @@ type Harness struct {
 	Open func(t *testing.T, c Config, test func(t *testing.T, h Hub))
 }
 
-// Config says what a hub is made of. Every hub has the work queues Queue and OtherQueue and a dead-letter queue for each
-// queue.
+// Config describes a hub. Every hub has the work queues Queue and OtherQueue and a dead-letter queue for each queue.
 type Config struct {
 	// Visibility is how long a record that was received stays locked, in all queues.
 	Visibility time.Duration
@@ -53,8 +52,8 @@ type Hub struct {
 	// Pass lets time pass, in which messages become visible and locks expire.
 	Pass func(d time.Duration)
 
-	// Fail makes calls to the backend fail from now on, instead of what an earlier Fail said; Fault{} ends it (Faults).
-	// hits tells how many have.
+	// Fail makes calls to the backend fail from now on, instead of by an earlier Fail; Fault{} ends it (Faults). hits
+	// returns how many have.
 	Fail func(f Fault) (hits func() int)
 	// Damage spoils a committed segment (Corruption).
 	Damage func(executionID string, segment int64, d Damage)
@@ -96,7 +95,7 @@ const (
 	Receive Operation = "receive"
 )
 
-// Fault says which calls fail, and how.
+// Fault describes which calls fail, and how.
 type Fault struct {
 	On    Operation
 	How   Failure

@@ -106,7 +106,7 @@ func sameAgain(f *fixture) {
 	again := make([]string, len(first))
 	for i, body := range first {
 		if again[i] = body; i < 2 { // a work item says that it was sent before, and no more
-			again[i] = strings.TrimSuffix(body, "}") + `,"again":true}`
+			again[i] = strings.Replace(body, `,"token":`, `,"again":true,"token":`, 1)
 		}
 	}
 	f.redispatch(e, at(1))

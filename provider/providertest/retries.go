@@ -42,7 +42,7 @@ func (e *execution) attempted(id int64, attempt int, run string, after time.Dura
 	return o
 }
 
-// retry has failures dealt with by who has the execution's head.
+// retry handles failures with the execution's head.
 func (e *execution) retry(failed ...provider.ActivityOutcome) provider.Retried {
 	e.f.t.Helper()
 	done, err := e.f.p.RetryActivities(e.f.ctx(), &provider.Retries{InstanceID: e.instance.InstanceID, Head: e.head, Failed: failed})
@@ -87,7 +87,7 @@ func nextAttempt(f *fixture) {
 	if len(items) != 1 {
 		f.t.Fatalf("%d work items", len(items))
 	}
-	w := items[0].WorkItem
+	w := f.unsigned(items[0].WorkItem)
 	f.wantEqual("work item", w, provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, ActivityID: 3, Name: pack, Queue: Queue, Attempt: 2,
 		Input: history.Payload(`"box"`), Retry: &history.RetryPolicy{InitialIntervalMs: 1000}, NotBefore: o.RetryAt, Again: true,

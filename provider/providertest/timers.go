@@ -54,7 +54,7 @@ func heldUntilDue(f *fixture) {
 		f.Pass(time.Second)
 	}
 	f.Pass(due.Sub(f.Now()))
-	if ts := f.timers(); len(ts) != 1 {
+	if ts := f.dueTimers(); len(ts) != 1 {
 		f.t.Errorf("%d timers when it is due, want 1", len(ts))
 	}
 }

@@ -8,17 +8,20 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The end of an activity is heard that is waited for when it is cancelled, and it is the end of all that runs of it (R23).
+// The end of an activity that is waited for when it is cancelled is reported, and it is the end of all its running code
+// (R23).
 func waits() group {
 	return group{"waits", []testCase{
 		{name: "OneDeliveryAtATimeHasTheRun", run: oneRun},
 		{name: "ARunThatHasRunOutGoesOver", run: runGoesOver},
 		{name: "ARunIsPutBackForWhoHadItBefore", run: runPutBack},
+		{name: "ARunThatWasGivenUpStaysSo", run: runGivenUp},
 		{name: "WhatARunHasComeToIsKeptForItsAttempt", run: runEnded},
 		{name: "WhoTakesARunSeesTheCancel", run: runSeesCancel},
 		{name: "ARunOfADeletedExecutionLeavesNothing", run: runOfDeleted},
 		{name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", run: turnTellsEnd},
 		{name: "ACancelDoesNotSettleWhatIsWaitedFor", run: cancelLeavesUnsettled},
+		{name: "ARefusalSaysWhatMayHaveRun", run: refusedAfterRuns},
 	}}
 }
 
@@ -37,7 +40,7 @@ func (e *execution) run(token string, attempt int, lasts time.Duration) provider
 	return provider.Run{ExecutionID: e.instance.ExecutionID, ActivityID: 3, Attempt: attempt, Token: token, Until: e.f.now().Add(lasts)}
 }
 
-// wantTaken fails unless a run is taken, or not, from who had it before; "": nobody.
+// wantTaken fails unless a run is taken, or not, from the given previous holder; "" is none.
 func (e *execution) wantTaken(r provider.Run, held bool, before string) provider.Taken {
 	e.f.t.Helper()
 	taken, err := e.f.p.TakeRun(e.f.ctx(), r)
@@ -90,6 +93,24 @@ func runPutBack(f *fixture) {
 	e.wantTaken(e.run("four", 1, time.Hour), true, "")
 }
 
+func runGivenUp(f *fixture) {
+	e := f.awaited("a")
+	one, two := e.run("one", 1, time.Hour), e.run("two", 1, time.Hour)
+	e.wantTaken(one, true, "")
+	over := one
+	over.Until, over.GivenUp = f.now(), true
+	f.must(f.p.LeaveRun(f.ctx(), one, &over))
+	first := e.wantTaken(two, true, "one")
+	over = two
+	over.Until = f.now()
+	f.must(f.p.LeaveRun(f.ctx(), two, &over)) // has ended
+	second := e.wantTaken(e.run("three", 1, time.Hour), true, "two")
+	next := e.wantTaken(e.run("next", 2, time.Hour), true, "three")
+	if !first.Before.GivenUp || !second.Before.GivenUp || !next.Before.GivenUp {
+		f.t.Errorf("given up: %v, %v, of the next attempt %v", first.Before.GivenUp, second.Before.GivenUp, next.Before.GivenUp)
+	}
+}
+
 func runEnded(f *fixture) {
 	e := f.awaited("a")
 	one, late := e.run("one", 1, -time.Second), e.run("late", 1, time.Hour)
@@ -135,11 +156,12 @@ func runOfDeleted(f *fixture) {
 	e.wantTaken(e.run("two", 1, time.Hour), true, "") // nothing is left of it
 }
 
-// giveUp commits a turn that cancels the activity, or tells what that has caused again.
-func (e *execution) giveUp(span provider.TimerSpan) {
+// giveUp commits a turn that cancels the activity, or sends again what that has caused.
+func (e *execution) giveUp(waiting history.Open) {
 	e.f.t.Helper()
+	e.before().Expect(waiting)
 	t := e.turn(e.cancels(3))
-	t.Cancels, t.CancelledTimers = provider.CancelsOf(t.Events), []provider.TimerSpan{span}
+	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
 	e.f.must(err)
 	e.follow(t)
@@ -156,7 +178,7 @@ func turnTellsEnd(f *fixture) {
 		e := f.awaited(id)
 		e.wantVerdicts(e.retry(e.attempted(3, 1, "m.1", c.after)), provider.RetryNext)
 		f.messages()
-		e.giveUp(provider.TimerSpan{TimerID: 3, CreatedAt: f.now(), Retries: true, Waits: c.waits})
+		e.giveUp(history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), Retries: true, Waits: c.waits})
 		var ends []provider.ActivityOutcome
 		for _, m := range f.messages() {
 			if m.InstanceID != id || m.Segment != e.head.Segment {
@@ -177,10 +199,37 @@ func turnTellsEnd(f *fixture) {
 
 func cancelLeavesUnsettled(f *fixture) {
 	e := f.awaited("a")
-	e.giveUp(provider.TimerSpan{TimerID: 3, CreatedAt: f.now(), Retries: true, Waits: true})
+	e.giveUp(history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), Retries: true, Waits: true})
 	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), provider.Position{Inbox: at(1).Inbox, Sequence: "0"})
 	f.must(err)
 	if items := f.work(Queue); len(items) != 1 || !items[0].Again || !items[0].WaitCancel {
 		f.t.Errorf("sent again: %s", text(items))
+	}
+}
+
+// refusedAfterRuns: an activity that is refused the first time it is sent has not begun; of one that may have been sent
+// before that is not known; and a refused attempt had one before it.
+func refusedAfterRuns(f *fixture) {
+	e := f.quiet("a")
+	a := activity("nowhere")
+	a.Retry, a.Cancel = &history.RetryPolicy{InitialIntervalMs: 1000}, &history.CancelNote{Wait: true}
+	refused, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), a))
+	f.must(err)
+	f.wantRefusedAs(refused, "")
+	e.head.Segment, e.head.Watermark = 1, at(1)
+	f.wantRefusedAs(f.redispatch(e, at(1)), history.EndWorkerGone)
+	f.wantRefusedAs(e.retry(e.attempted(3, 1, "m.1", time.Millisecond)).Refused, history.EndReturned)
+	given := e.attempted(3, 2, "m.2", time.Millisecond)
+	given.Ended = history.EndGivenUp
+	f.wantRefusedAs(e.retry(given).Refused, history.EndGivenUp)
+	f.wantRefusedAs(e.retry(given).Refused, history.EndGivenUp) // reported again
+}
+
+// wantRefusedAs fails unless the output of event 3 is refused with this end.
+func (f *fixture) wantRefusedAs(refused []provider.OutputFailure, ended string) {
+	f.t.Helper()
+	f.wantRefused(refused)
+	if len(refused) == 1 && refused[0].Ended != ended {
+		f.t.Errorf("it is said to have ended %q, want %q", refused[0].Ended, ended)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Whether anybody serves a work queue.
+// Whether a work queue has workers.
 func workers() group {
 	return group{"workers", []testCase{
 		{name: "NoneHasReported", run: noneReported},

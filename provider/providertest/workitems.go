@@ -14,6 +14,8 @@ func workItems() group {
 	return group{"workitems", []testCase{
 		{name: "AnActivityGoesToItsQueue", run: routed},
 		{name: "AWorkItemIsWhatWasScheduled", run: workItemFields},
+		{name: "AWorkItemIsOpenedByItsToken", run: tokensOfWorkItems},
+		{name: "WhatIsNoTokenOpensNothing", run: noTokens},
 		{name: "AnActivityThatMustEndHasATimer", run: limitedActivity},
 		{name: "AnUnknownQueueIsARefusedOutput", run: unknownQueue},
 		{name: "AnInputThatNoMessageHoldsIsARefusedOutput", run: oversizedInput},
@@ -46,26 +48,83 @@ func workItemFields(f *fixture) {
 	if len(items) != 1 {
 		f.t.Fatalf("%d work items, want 1", len(items))
 	}
-	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
+	f.wantEqual("work item", f.unsigned(items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 2, ActivityID: 3, Name: pack,
 		Queue: OtherQueue, Attempt: 1, Input: scheduled.Input, StartToCloseMs: 1500, Retry: scheduled.Retry,
 	})
 }
 
-// limitedActivity is one with a schedule-to-close time: a timer ends it a second after that, if nobody has by then.
+// unsigned is a work item without its token, which opens it.
+func (f *fixture) unsigned(w provider.WorkItem) provider.WorkItem {
+	f.t.Helper()
+	opened, err := f.p.OpenWorkItem(f.ctx(), w.Token)
+	f.must(err)
+	want := provider.WorkItem{V: provider.WireVersion, Queue: w.Queue, ExecutionID: w.ExecutionID, Segment: w.Segment, ActivityID: w.ActivityID, Attempt: w.Attempt}
+	f.wantEqual("what the token opens", opened, want)
+	w.Token = ""
+	return w
+}
+
+// tokensOfWorkItems: whichever way a work item is sent, and whatever it had before.
+func tokensOfWorkItems(f *fixture) {
+	e := f.start("a")
+	e.commit(turnStarted(), activity(Queue), activity(OtherQueue), activity(Queue))
+	items := append(f.work(Queue), f.work(OtherQueue)...)
+	if len(items) != 3 {
+		f.t.Fatalf("%d work items, want 3", len(items))
+	}
+	tokens := map[string]bool{}
+	for i := range items {
+		tokens[items[i].Token] = true
+		f.unsigned(items[i].WorkItem)
+	}
+	f.wantEqual("tokens", len(tokens), 3)
+	for _, before := range []string{"", "w1.1.nobody's", items[1].Token} {
+		anew := items[0].WorkItem
+		anew.Token, anew.Attempt, anew.Anew = before, 4, 1
+		f.must(f.p.PutWorkItems(f.ctx(), anew))
+		sent := f.work(Queue)
+		if len(sent) != 1 {
+			f.t.Fatalf("%d work items, want the one that was sent anew", len(sent))
+		}
+		f.unsigned(sent[0].WorkItem)
+	}
+	f.redispatch(e, at(1))
+	for _, it := range append(f.work(Queue), f.work(OtherQueue)...) {
+		f.unsigned(it.WorkItem)
+		if !tokens[it.Token] {
+			f.t.Errorf("activity %d: what is sent again has another token", it.ActivityID)
+		}
+	}
+}
+
+func noTokens(f *fixture) {
+	f.start("a").commit(turnStarted(), activity(Queue))
+	good := f.work(Queue)[0].Token
+	for _, token := range []string{"", ".", "w1", "w1..", good[:len(good)-1], good + "A", good[:len(good)-2] + "AA", strings.Replace(good, "w1.", "w2.", 1), strings.Repeat(good, 5000), "\x00", " " + good} {
+		w, err := f.p.OpenWorkItem(f.ctx(), token)
+		f.wantIs(err, provider.ErrToken)
+		f.wantEqual("what it opens", w, provider.WorkItem{})
+	}
+	_, err := f.p.OpenWorkItem(f.ctx(), good)
+	f.must(err)
+}
+
+// limitedActivity has a schedule-to-close time: a timer ends it a second after that, if it has not ended by then.
 func limitedActivity(f *fixture) {
 	e := f.start("a")
 	scheduled := activity(Queue)
 	scheduled.HeartbeatMs, scheduled.ScheduleToCloseMs = 5000, 500
+	scheduled.FairnessKey = "tenant-7"
 	t := e.commit(turnStarted(), scheduled)
 	by := t.Events[1].Time.Add(500 * time.Millisecond)
 	items := f.work(Queue)
 	if len(items) != 1 {
 		f.t.Fatalf("%d work items, want 1", len(items))
 	}
-	f.wantEqual("work item", items[0].WorkItem, provider.WorkItem{
+	f.wantEqual("work item", f.unsigned(items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, ActivityID: 3, Name: pack,
-		Queue: Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, CloseBy: &by,
+		Queue: Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, CloseBy: &by, FairnessKey: "tenant-7",
 	})
 	f.Pass(2 * time.Second)
 	timers := f.timers()
@@ -231,7 +290,7 @@ func undeletedRecords(f *fixture) {
 	f.quiet("a").commit(activity(Queue))
 	all := done(f.locked(Queue), smallResult)
 	f.Fail(Fault{On: Delete, How: Refused, Times: 1})
-	f.acknowledge(Queue, all) // the outcome is in the inbox: whoever gets the record again says the same
+	f.acknowledge(Queue, all) // the outcome is in the inbox: another delivery of the record sends the same
 	if ms := f.messages(); len(ms) != 1 {
 		f.t.Errorf("in the inbox: %s", text(ms))
 	}

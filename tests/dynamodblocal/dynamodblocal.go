@@ -1,98 +1,139 @@
 package dynamodblocal
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 )
 
 // Server is a DynamoDB Local that answers. It dies with this process, however that ends.
 type Server struct {
-	Endpoint string // its URL, on the loopback
+	Endpoint string // its URL
 
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	stderr bytes.Buffer // read only after ended
 	ended  chan struct{}
-	err    error // of the process, once it has ended
 }
 
-const stopLimit = 20 * time.Second
+const (
+	lookEvery = 50 * time.Millisecond
+	stopLimit = 20 * time.Second
+	// starts is how often a start is tried: a free port may be taken before the server listens on it.
+	starts = 3
+)
 
-// target is where make puts it, seen from this package's folder and those beside it: where their tests run.
-var target = filepath.Join("..", "dynamodblocal", "target")
+// jars is where make puts DynamoDB Local and what it needs, seen from this package's folder and those beside it: where
+// their tests run.
+var jars = filepath.Join("..", "dynamodblocal", "target", "jars")
 
-// Start starts a server of its own, empty and in memory, and returns when it answers. ctx bounds the start alone. The error of
-// a server that does not start ends with what it wrote to standard error. The caller calls Stop.
+// mainClass is the one that AWS documents, with the options below.
+const mainClass = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+
+// whileInput runs a command until standard input ends, which it does with whoever holds the other end.
+const whileInput = `exec 3<&0; "$@" </dev/null & server=$!
+{ cat <&3; kill "$server"; } >/dev/null 2>&1 & wait "$server"`
+
+var errEnded = errors.New("dynamodblocal: it ended before it answered")
+
+// Start starts a server of its own, empty and in memory, and returns when it answers. It listens on every interface, since
+// DynamoDB Local has no option for another address. ctx bounds the start alone. The error of a server that does not start
+// ends with what it wrote to standard error. The caller calls Stop.
 func Start(ctx context.Context) (*Server, error) {
-	if err := built(); err != nil {
-		return nil, err
+	if _, err := os.Stat(jars); err != nil {
+		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w", err)
 	}
-	s := &Server{ended: make(chan struct{})}
-	said, err := s.launch()
+	var err error
+	for range starts {
+		var s *Server
+		if s, err = start(ctx); err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	return nil, err
+}
+
+func start(ctx context.Context) (*Server, error) {
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.Endpoint = <-said:
-		if s.Endpoint != "" {
-			return s, nil
-		}
-		err = errors.New("dynamodblocal: it ended before it answered")
-	case <-ctx.Done():
-		err = fmt.Errorf("dynamodblocal: it does not answer: %w", context.Cause(ctx))
+	s := &Server{Endpoint: "http://127.0.0.1:" + strconv.Itoa(port), ended: make(chan struct{})}
+	if err := s.launch(port); err != nil {
+		return nil, err
 	}
-	return nil, errors.Join(err, s.Stop())
+	if err := s.await(ctx); err != nil {
+		stopped := s.Stop()
+		return nil, errors.Join(fmt.Errorf("%w\n%s", err, s.stderr.String()), stopped)
+	}
+	return s, nil
 }
 
-// built checks that the jars and the launcher's class are there.
-func built() error {
-	for _, name := range []string{"jars", "Launcher.class"} {
-		if _, err := os.Stat(filepath.Join(target, name)); err != nil {
-			return fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make test-dynamodb-local` fetches it: %w", err)
-		}
+func freePort(ctx context.Context) (int, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("dynamodblocal: %w", errors.Join(err, context.Cause(ctx)))
 	}
-	return nil
+	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
+	if err := l.Close(); err != nil {
+		return 0, fmt.Errorf("dynamodblocal: %w", err)
+	}
+	return port, nil
 }
 
-// launch starts the process. What it says is its endpoint, or empty if it ends without one.
-func (s *Server) launch() (said <-chan string, err error) {
-	// Not bound to a context: it ends when its standard input does. The options are for a start in a second, the variable
-	// keeps it from reporting its use.
-	s.cmd = exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", //nolint:noctx,gosec // see above; our own launcher
-		"-cp", target+string(filepath.ListSeparator)+filepath.Join(target, "jars", "*"), "Launcher")
-	s.cmd.Env = append(os.Environ(), "DDB_LOCAL_TELEMETRY=0")
+func (s *Server) launch(port int) error {
+	// Not bound to a context: it ends when its standard input does. The first options are for a start in a second.
+	s.cmd = exec.Command("sh", "-c", whileInput, "sh", //nolint:noctx,gosec // see above; constants and a port
+		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-cp", filepath.Join(jars, "*"), mainClass,
+		"-port", strconv.Itoa(port), "-inMemory", "-sharedDb", "-disableTelemetry")
 	s.cmd.Stderr = &s.stderr
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("dynamodblocal: %w", err)
-	}
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("dynamodblocal: %w", err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("dynamodblocal: %w", err)
+		return fmt.Errorf("dynamodblocal: %w", err)
 	}
 	s.stdin = stdin
-	lines := make(chan string, 1)
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("dynamodblocal: %w", err)
+	}
 	go func() {
-		r := bufio.NewReader(stdout)
-		line, _ := r.ReadString('\n') // cut off: it has ended
-		lines <- strings.TrimSpace(line)
-		_, _ = io.Copy(io.Discard, r) // Wait closes the pipe
-		s.err = s.cmd.Wait()
+		_ = s.cmd.Wait() // that it was ended is an error too
 		close(s.ended)
 	}()
-	return lines, nil
+	return nil
+}
+
+// await returns when the server answers, be it that the request is not one.
+func (s *Server) await(ctx context.Context) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, http.NoBody)
+		if err != nil {
+			return fmt.Errorf("dynamodblocal: %w", err)
+		}
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			return response.Body.Close()
+		}
+		select {
+		case <-look.C:
+		case <-s.ended:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("dynamodblocal: it does not answer: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // Stop ends the server and waits until it is gone. Calling it again does nothing.
@@ -102,12 +143,8 @@ func (s *Server) Stop() error {
 	defer deadline.Stop()
 	select {
 	case <-s.ended:
+		return nil
 	case <-deadline.C:
-		_ = s.cmd.Process.Kill() // gone already: it has ended
-		<-s.ended
+		return fmt.Errorf("dynamodblocal: it runs %v after it was told to end", stopLimit)
 	}
-	if s.err != nil {
-		return fmt.Errorf("dynamodblocal: %w\n%s", s.err, s.stderr.String())
-	}
-	return nil
 }

@@ -27,10 +27,6 @@ func TestAServerAnswersUntilItIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who listens on all interfaces has this address too; who listens on 127.0.0.1 has not.
-	if reachable(t, net.JoinHostPort("127.0.0.2", where.Port())) {
-		t.Error("it listens on more than 127.0.0.1")
-	}
 	for range 2 {
 		if err := s.Stop(); err != nil {
 			t.Error(err)

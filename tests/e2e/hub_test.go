@@ -90,6 +90,16 @@ func TestBadInputThroughTheAPI(t *testing.T) {
 	}
 }
 
+// An encoded slash is a 400 that tells how such an id travels, whatever the gateway makes of it.
+func TestAnIDWithASlashThroughTheAPI(t *testing.T) {
+	for _, path := range []string{"/instances/a%2Fb", "/instances/a%2Fb/history"} {
+		status, _, problem := request(t, "GET", path, "")
+		if detail, _ := problem["detail"].(string); status != http.StatusBadRequest || !strings.Contains(detail, "base64url without padding: ~YS9i") {
+			t.Errorf("%s: HTTP %d %v", path, status, problem)
+		}
+	}
+}
+
 // Events through the API and the command line, an activity that is retried, and an instance that is terminated.
 func TestEventsRetriesAndTerminate(t *testing.T) {
 	for n := range 3 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,12 +33,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// onLocalStack is whether the local cloud is LocalStack: `make test-localstack` runs there what applies to it. Its timers hop, since its
+// schedules do not fire, and its roles do not bind.
+var onLocalStack = strings.HasPrefix(os.Getenv("CLOUD"), "localstack")
+
+// up deploys the tests' application as a hub, on a local cloud of its own.
+func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud, error) {
+	args := []string{"--app", "tests/e2e/app", "--hub", name, "--port", "0"}
+	if !onLocalStack {
+		args = append(args, "--enforce-iam")
+	}
+	return localcloud.Start(ctx, "up", append(args, options...)...)
+}
+
 // withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility ends, so
 // that is short here; and so is the delay beyond which a timer needs a schedule.
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/e2e/app", "--hub", "e2e", "--port", "0", "--enforce-iam",
+	cloud, err := up(ctx, "e2e",
 		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2",
 		"--param", "TimerLongestDelay=2", "--param", "ScheduleLead=1", "--param", "MaxAttempts=1")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
@@ -14,6 +15,7 @@ import (
 // death alone, after two without a mark and one beside others, and then neither runs any more: the activity has failed, and the instance is blocked. Another
 // instance goes on beside them.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
+	shortrun.Skip(t)
 	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}
 	begin := func(n int, name string, in any) {
 		t.Helper()

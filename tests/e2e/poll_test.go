@@ -15,6 +15,7 @@ import (
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/tests/e2e/app"
@@ -23,6 +24,7 @@ import (
 // The very binaries that are deployed as functions serve a hub from outside Lambda: found by its name, on queues that no
 // function is mapped to. Told to stop, they end well.
 func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
+	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")
 	p, err := dynamo.Open(t.Context(), "laptop")
 	if err != nil {

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"flag"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,16 +18,21 @@ const scenarioTick = 250 * time.Millisecond
 // sideBySide is how many scenarios are under way at once: enough to wait for many timers together, few enough for a machine of two cores.
 const sideBySide = 8
 
+// oneScenario is for who works on one: -run 'TestScenarios$' -scenario=Name.
+var oneScenario = flag.String("scenario", "", "of TestScenarios: run the scenario of this name alone")
+
 // TestScenarios runs the engine's scenarios on the deployed functions, but for those that take hours.
 func TestScenarios(t *testing.T) {
-	all := scenarios.All(scenarioTick)
+	all := slices.DeleteFunc(scenarios.All(scenarioTick), func(s scenarios.Scenario) bool {
+		return s.Virtual || *oneScenario != "" && s.Name != *oneScenario
+	})
+	if len(all) == 0 {
+		t.Fatalf("there is no scenario %q", *oneScenario)
+	}
 	results := make([]result, len(all))
 	slots := make(chan struct{}, sideBySide)
 	var running sync.WaitGroup
 	for i, s := range all {
-		if s.Virtual {
-			continue
-		}
 		slots <- struct{}{}
 		running.Go(func() {
 			results[i] = carry(t.Context(), s, id(t, i))
@@ -34,9 +41,6 @@ func TestScenarios(t *testing.T) {
 	}
 	running.Wait()
 	for i, s := range all {
-		if s.Virtual {
-			continue
-		}
 		t.Run(s.Name, func(t *testing.T) {
 			r := results[i]
 			if r.err != nil {

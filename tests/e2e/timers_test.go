@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/provider/dynamo"
-	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // A timer is never early, and not late by more than a moment.
@@ -22,6 +22,7 @@ func TestTimersAreNeverEarly(t *testing.T) {
 
 // The same of timers that the queue's longest delay (2 s here) does not reach: each is brought back by a schedule of its own.
 func TestTimersThatNeedASchedule(t *testing.T) {
+	shortrun.Skip(t)
 	const timers = 100
 	before, seen := schedules(t), map[string]bool{}
 	over := make(chan struct{})
@@ -58,12 +59,25 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 
 // A hub without schedules: the same timers hop from delay to delay.
 func TestTimersThatHop(t *testing.T) {
-	cloud, err := localcloud.Start(t.Context(), "up", "--app", "tests/e2e/app", "--hub", "hops", "--port", "0", "--enforce-iam",
-		"--param", "Timers=hops", "--param", "TimerLongestDelay=2")
+	shortrun.Skip(t)
+	c, timers := hub.client, 10 // on LocalStack, where the hub of all tests hops, and a turn takes a second
+	if !onLocalStack {
+		c, timers = hopping(t), 50
+	}
+	exact(t, c, startTimers(t, c, timers, 5*time.Second, 41*time.Millisecond))
+	if n := len(schedules(t)); n != 0 {
+		t.Errorf("%d schedules", n)
+	}
+}
+
+// hopping is a hub of its own, whose timers hop.
+func hopping(t *testing.T) *client.Client {
+	t.Helper()
+	cloud, err := up(t.Context(), "hops", "--param", "Timers=hops", "--param", "TimerLongestDelay=2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cloud.Stop()
+	t.Cleanup(func() { _ = cloud.Stop() })
 	for name, value := range cloud.Env {
 		t.Setenv(name, value)
 	}
@@ -71,11 +85,7 @@ func TestTimersThatHop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.New(p)
-	exact(t, c, startTimers(t, c, 50, 5*time.Second, 41*time.Millisecond))
-	if n := len(schedules(t)); n != 0 {
-		t.Errorf("%d schedules", n)
-	}
+	return client.New(p)
 }
 
 // startTimers starts instances with a timer each, the first of a duration, each further one longer by a bit.
@@ -108,7 +118,11 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	if late[0] < 0 {
 		t.Errorf("a timer was early by %v", -late[0])
 	}
-	if p99 > 1500*time.Millisecond {
+	limit := 1500 * time.Millisecond
+	if onLocalStack {
+		limit = 30 * time.Second // it looks for delayed messages once a second, and runs one batch of a queue at a time: how late is not ours
+	}
+	if p99 > limit {
 		t.Errorf("one timer of a hundred was late by %v", p99)
 	}
 }

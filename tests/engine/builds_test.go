@@ -167,9 +167,9 @@ func TestUnregisteredActivityWaits(t *testing.T) {
 		if s := h.status("i"); s.Status != client.StatusRunning {
 			t.Fatalf("it is %s, %+v", s.Status, s.Failure)
 		}
-		later := dispatch.NewWorker(dispatch.Options{Provider: h.Provider, Registry: build(func(r *perdure.Registry) {
+		later := must(dispatch.NewWorker(build(func(r *perdure.Registry) {
 			perdure.AddActivity(r, "Later", func(context.Context, any) (string, error) { return "here", nil })
-		})})
+		}), h.Provider, nil))
 		h.Cloud.Map(h.Provider.Hub().WorkQueues[perdure.DefaultQueue], simaws.Mapping{
 			Invoke: func(ctx context.Context, ms []sqstypes.Message) ([]string, error) {
 				return later.HandleRecords(ctx, simhub.Records(ms)), nil

@@ -18,8 +18,11 @@ import (
 )
 
 // stride is between the calls at which a scenario of hundreds of calls crashes. It is a prime, so that the calls of a
-// repeated pattern all have their turn. A short scenario of the same kind crashes at each call.
-const stride = 41
+// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every seventh in a short run.
+const (
+	stride         = 41
+	strideShortRun = 7
+)
 
 // TestEngineCrash kills a function's process before and after its n-th AWS call, for every n there is (of long scenarios, as their
 // names say, every 41st): the instance ends as without a crash, the histories of all executions of all instances are valid logs, all
@@ -44,11 +47,14 @@ func atEveryCall(t *testing.T, f fault) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, after := range []bool{false, true} {
-				name, step := fmt.Sprintf("after=%v", after), int64(1)
+				step := int64(1)
 				if s.Long {
-					name, step = fmt.Sprintf("after=%v,every=%d", after, stride), stride
+					step = stride
 				}
-				t.Run(name, func(t *testing.T) {
+				if testing.Short() {
+					step *= strideShortRun
+				}
+				t.Run(fmt.Sprintf("after=%v,every=%d", after, step), func(t *testing.T) {
 					t.Parallel()
 					for n := int64(1); survives(t, named(t, s.Name), f, n, after) && !t.Failed(); n += step {
 					}
@@ -88,7 +94,11 @@ func TestBlockedCrash(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); mends(t, f, n, after) && !t.Failed(); n++ {
+				step := int64(1)
+				if testing.Short() {
+					step = strideShortRun
+				}
+				for n := int64(1); mends(t, f, n, after) && !t.Failed(); n += step {
 				}
 			})
 		}

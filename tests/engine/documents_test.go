@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -205,7 +206,9 @@ func (h *hub) collected(ctx context.Context, id string, all int) {
 
 // An eternal orchestration takes a few events an execution, while a thousand of 190 KB come at once: they are neither lost nor copied
 // from execution to execution, and functions that die meanwhile change nothing.
-func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) { //nolint:paralleltest // memory is measured
+func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) {
+	shortrun.Skip(t)
+	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 190 << 10
 	crash := deaths(
 		map[string][]int{"TransactWriteItems": {7, 120}, "Query": {2, 40}},
@@ -225,7 +228,9 @@ func TestAThousandLargeEventsAcrossContinueAsNew(t *testing.T) { //nolint:parall
 }
 
 // A thousand events as large as they may be come to a blocked instance and lie there for a day; then its code is mended.
-func TestAThousandLargeEventsParkedForADay(t *testing.T) { //nolint:paralleltest // memory is measured
+func TestAThousandLargeEventsParkedForADay(t *testing.T) {
+	shortrun.Skip(t)
+	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 204_000
 	crash := deaths(
 		map[string][]int{"TransactWriteItems": {7, 60}, "Query": {300}, "PutItem": {6}},

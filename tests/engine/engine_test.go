@@ -19,7 +19,7 @@ func TestEngine(t *testing.T) {
 	for _, s := range scenarios.All(tick) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			for name, opts := range map[string][]perduretest.Option{"warm": nil, "cold": {perduretest.WithoutCache()}} {
+			for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					inVirtualTime(t, named(t, s.Name), opts...)

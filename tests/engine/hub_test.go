@@ -68,9 +68,7 @@ func build(add func(r *perdure.Registry)) *perdure.Registry {
 func (h *hub) environment(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
 	time.Sleep(time.Second) // builds that report at the same moment are not told apart
-	o := dispatch.NewOrchestrator(dispatch.Options{
-		Registry: r, Provider: h.Provider, BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.DiscardHandler)}))
 	if err := o.Announce(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
@@ -146,4 +144,12 @@ func (h *hub) completed(id, output string) {
 	if err := h.CheckRest(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
+}
+
+// must returns what was made: a test gives all that is required.
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -18,6 +19,7 @@ import (
 // A job purges a hundred thousand of two hundred thousand instances, while the function that works on it dies at random calls, before them or
 // after them. It ends with exact counts, and what it was not for is there.
 func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const instances = 100_000
 	var left atomic.Int64

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -160,6 +161,7 @@ func (h *hub) invoke() (invocations int) {
 // stopped, was throttled or died. An activity is sent again where SQS has taken it and the response was lost, and once where the process died before it
 // wrote down that it was sent: no more of them than there are between two writes of the cursor.
 func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const n = 100_000
 	r := build(func(r *perdure.Registry) {
@@ -193,6 +195,7 @@ func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 
 // The same where no process dies: throttled or not, nothing is sent twice but for a lost response.
 func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const n = 10_000
 	r := build(func(r *perdure.Registry) {
@@ -221,6 +224,7 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 // A turn that cancels 10,000 long timers, of which each has a schedule, is done within one invocation; the schedules that it has no time
 // to delete fire for nothing.
 func TestTenThousandLongTimersAreCancelledInOneInvocation(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const n = 10_000
 	r := build(func(r *perdure.Registry) {

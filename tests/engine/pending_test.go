@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -46,6 +47,7 @@ func (q *countingQueues) SendMessageBatch(_ context.Context, in *sqs.SendMessage
 // A million instances were started in an hour, and all of their wakes are lost. Each is woken within ten looks of a minute, though nobody takes a turn meanwhile;
 // and none so often that the backlog feeds itself.
 func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
+	shortrun.Skip(t)
 	const pending = 1_000_000
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +90,7 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 		time.Sleep(time.Hour + 3*time.Minute)
 		clear(queues.groups)
 		slow = true
-		keeper := dispatch.NewTimekeeper(dispatch.Options{Provider: p})
+		keeper := must(dispatch.NewTimekeeper(p, nil))
 		for look := 1; len(queues.groups) < pending+1; look++ {
 			if look > 10 {
 				t.Fatalf("after ten looks %d of %d have been woken", len(queues.groups), pending)

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -64,18 +65,18 @@ func (h *heavyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ..
 	if err != nil {
 		return nil, err
 	}
-	read := int64(0)
+
+	// Segments are made one after another, and none while the heap is measured: what the table itself leaves behind is not the code's.
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i, it := range out.Items {
 		if it["zstd"] != nil {
 			it = maps.Clone(it)
 			it["zstd"] = &types.AttributeValueMemberB{Value: h.segment(text(it["sk"]))}
 			out.Items[i] = it
-			read += segmentBytes
+			h.read += segmentBytes
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.read += read
 	if h.reads++; h.reads%50 == 0 {
 		h.measure()
 	}
@@ -179,6 +180,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 // An instance with a gigabyte of history is purged by a function of 256 MB: one that is over without its payloads being read, and one that is not
 // with all that it left outstanding cancelled, though that was begun at the other end of the gigabyte.
 func TestPurgingAGigabyteRunsInASmallFunction(t *testing.T) {
+	shortrun.Skip(t)
 	for name, over := range map[string]bool{"over": true, "running": false} {
 		t.Run(name, func(t *testing.T) {
 			p, table, cloud := newHeavy(t, over, segmentBytes)
@@ -221,6 +223,7 @@ func (h *heavyTable) putSegments(in provider.Instance, inbox string, segments in
 
 // A job deals with 32 instances at once, in the same function of 256 MB; so does a retention.
 func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
+	shortrun.Skip(t)
 	const instances, segments = 32, 24
 	p, table, _ := newHeavy(t, true, segmentBytes)
 	for i := range instances {
@@ -252,6 +255,7 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 // A page of 1 MB takes a function of 256 MB, a seventh of a processor, some 100 ms: a gigabyte takes minutes, and a call to the API 29 seconds. So a deletion
 // that is called again and again, and dies in between, gets there all the same, and cancels the child that was started at the other end of the gigabyte; and no child that is settled.
 func TestPurgingAGigabyteThatIsNotOverTakesMoreThanOneCall(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, table, cloud := newHeavy(t, false, 3<<10)

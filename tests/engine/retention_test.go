@@ -14,6 +14,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 )
@@ -102,6 +103,7 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 // A hundred thousand instances are due on one day, and the renewer was away for three. It looks every two minutes, for a minute at the
 // most, as deployed, and each call takes as long as on AWS.
 func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
+	shortrun.Skip(t)
 	t.Parallel()
 	const instances = 100_000
 	slow := false

@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -27,6 +28,7 @@ var retriedFor = flag.Duration("retried", 24*time.Hour, "of TestAPolicyThatRetri
 
 // A policy without limit whose activity fails for as long as it is tried: each attempt runs once and on time, and nothing grows.
 func TestAPolicyThatRetriesEveryFiveSeconds(t *testing.T) {
+	shortrun.Skip(t)
 	const every, sample = 5 * time.Second, 62 * time.Second
 	attempts, last := 0, time.Time{}
 	r := perdure.NewRegistry()

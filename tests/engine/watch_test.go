@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -83,6 +84,7 @@ func (b *busyHour) intercept(ctx context.Context, c simaws.Call, next func() err
 // A million instances were started in an hour while the watch could not look: the renewer was throttled, say. Its looks have a minute each. Within
 // ten of them all is dealt with that had got stuck, though no single look could go through the hour.
 func TestTheWatchRecoversFromABusyHour(t *testing.T) {
+	shortrun.Skip(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the table takes a gigabyte, none of it garbage
 	synctest.Test(t, func(t *testing.T) {
 		b := &busyHour{t: t}

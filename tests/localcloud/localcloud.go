@@ -20,6 +20,8 @@ type Cloud struct {
 	Env map[string]string `json:"env"`
 	// PID is that of the emulator, which is the parent of the functions' processes.
 	PID int `json:"pid"`
+	// LogDir has the emulator's log, ministack.log, and for each function what it writes, <function>.log.
+	LogDir string `json:"logDir"`
 
 	cmd    *exec.Cmd
 	stdin  io.Closer

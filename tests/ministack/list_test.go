@@ -3,15 +3,14 @@ package ministack_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
@@ -21,11 +20,11 @@ import (
 // TestListPages goes through 10,000 instances in pages of 100: each once, newest first. How long a page takes is told, and no test of
 // ours: for every page ministack looks at all 10,000.
 func TestListPages(t *testing.T) {
+	shortrun.Skip(t)
 	const instances, size = 10_000, 100
-	cfg := localcloud.Config(os.Getenv(localcloud.EndpointVariable))
-	e := &emulator{tables: dynamodb.NewFromConfig(cfg), queues: sqs.NewFromConfig(cfg)}
-	hub := e.hub(t, providertest.Config{Visibility: time.Minute})
-	e.fill(t, hub.Provider, instances)
+	e := localcloud.NewEmulator()
+	hub := e.Hub(t, providertest.Config{Visibility: time.Minute})
+	fill(t, e.Tables, hub.Provider, instances)
 	seen := map[string]bool{}
 	var took []time.Duration
 	last := time.Now()
@@ -54,14 +53,14 @@ func TestListPages(t *testing.T) {
 }
 
 // fill makes so many instances, as copies of the item of one that was started: starting them would take minutes.
-func (e *emulator) fill(t *testing.T, p provider.Provider, instances int) {
+func fill(t *testing.T, tables *dynamodb.Client, p provider.Provider, instances int) {
 	t.Helper()
 	_, err := p.StartOrchestration(t.Context(), provider.Start{InstanceID: "n-0", Name: "order", Input: []byte("1"), StartID: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := p.(*dynamo.Provider).Hub().Table
-	out, err := e.tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
+	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: "i#n-0"}, "sk": &types.AttributeValueMemberS{Value: "i"},
 	}})
 	if err != nil {
@@ -78,7 +77,7 @@ func (e *emulator) fill(t *testing.T, p provider.Provider, instances int) {
 			copied["created"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("%s#%08x", at, n)}
 			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: copied}})
 		}
-		if _, err := e.tables.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}}); err != nil {
+		if _, err := tables.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}}); err != nil {
 			t.Fatal(err)
 		}
 	}

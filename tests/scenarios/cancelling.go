@@ -91,6 +91,8 @@ func cancelsLater(ctx context.Context, w World, id string) error {
 const stuck = "non-refundable"
 
 // guardedTrip reserves all, and waits while an activity is at work; when that ends in an error, it gives back what it has, the latest first.
+//
+//perdure:ignore unawaited what becomes of it is what the scenario shows
 func guardedTrip(ctx *perdure.OrchestrationContext, items []string) (_ struct{}, err error) {
 	var reserved, log []string
 	defer func() {

@@ -75,6 +75,8 @@ func anew(ctx *perdure.OrchestrationContext, seen []string) (string, error) {
 }
 
 // givesUp leaves an activity behind whose result arrives while the next execution waits for one of the same event id.
+//
+//perdure:ignore unawaited what becomes of it is what the scenario shows
 func givesUp(ctx *perdure.OrchestrationContext, s Saying) (string, error) {
 	tick := s.After
 	if s.Text == second {
@@ -90,6 +92,8 @@ func givesUp(ctx *perdure.OrchestrationContext, s Saying) (string, error) {
 }
 
 // leavesChild goes on to an execution that waits for an activity of the event id that the child of the first has.
+//
+//perdure:ignore unawaited what becomes of it is what the scenario shows
 func leavesChild(ctx *perdure.OrchestrationContext, s Saying) (string, error) {
 	if s.Text == second {
 		return perdure.CallActivity(ctx, say, Saying{s.Text, 8 * s.After}).Await(ctx)

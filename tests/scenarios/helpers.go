@@ -19,6 +19,7 @@ func addHelpers(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "FlakyChild", flakyChild)
 	perdure.AddOrchestration(r, "Counting", counting)
 	perdure.AddOrchestration(r, "Hello-detached", hello)
+	perdure.AddOrchestration(r, "Listens", words)
 }
 
 // waits is over when it is told so, at last.

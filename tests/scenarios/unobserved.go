@@ -33,6 +33,8 @@ func counts(name string, n *atomic.Int64) func(r *perdure.Registry) {
 }
 
 // leaves asks for things in the turn that it ends in: they are not begun.
+//
+//perdure:ignore unawaited what becomes of it is what the scenario shows
 func leaves(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	if err := perdure.Sleep(ctx, tick); err != nil {
 		return "", err
@@ -45,6 +47,8 @@ func leaves(ctx *perdure.OrchestrationContext, tick time.Duration) (string, erro
 }
 
 // goesOn forgets a future, and waits for something else.
+//
+//perdure:ignore unawaited what becomes of it is what the scenario shows
 func goesOn(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	perdure.CallActivity(ctx, inc, 1)
 	return "went on", perdure.Sleep(ctx, 20*tick)

@@ -8,13 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// damage spoils the items of a segment where they lie (design, "Storage").
+// damage damages the items of a segment in the table (design, "Storage").
 type damage struct {
 	t           *testing.T
-	client      Table
+	client      dynamo.TableAPI
 	table       string
 	executionID string
 	segment     int64
@@ -45,7 +46,7 @@ func (d damage) key(part string) map[string]types.AttributeValue {
 	}
 }
 
-// write puts other content into the first part.
+// write replaces the content of the first part.
 func (d damage) write(events string) {
 	d.t.Helper()
 	out, err := d.client.GetItem(d.t.Context(), &dynamodb.GetItemInput{TableName: &d.table, Key: d.key(""), ConsistentRead: aws.Bool(true)})

@@ -1,19 +1,15 @@
-// Package dynamotest puts provider/dynamo under providertest: what its harnesses on AWS in memory and on local clouds have
-// in common.
+// Package dynamotest runs provider/dynamo under providertest: the common part of its harnesses on AWS in memory and on
+// local clouds.
 package dynamotest
 
 import (
-	"context"
 	"log/slog"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -22,44 +18,19 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// Table is what the provider and the tests ask of DynamoDB. *dynamodb.Client and *simaws.Table serve it.
-type Table interface {
-	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-}
-
-// Queues is what the provider and the tests ask of SQS. *sqs.Client and *simaws.Queues serve it.
-type Queues interface {
-	SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
-	ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
-	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
-	ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
-}
-
-// Schedules is what the provider asks of EventBridge Scheduler. *scheduler.Client and *simaws.Schedules serve it.
-type Schedules interface {
-	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
-	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
-}
-
-// Cloud is where a test's table and queues are made.
+// Cloud is where a test's table and queues are created.
 type Cloud struct {
-	Table  Table
-	Queues Queues
+	Table  dynamo.TableAPI
+	Queues dynamo.QueueAPI
 	// Schedules holds long timers. Without it they hop.
-	Schedules Schedules
-	// QueueARN is needed with Schedules, and tells a queue's ARN.
+	Schedules dynamo.ScheduleAPI
+	// QueueARN is needed with Schedules, and returns a queue's ARN.
 	QueueARN func(url string) string
 	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
 	CreateQueue func(name string, visibility time.Duration) (url string)
 }
 
-// Hub makes an empty hub on a table that is there, with queues of its own: all hooks are set but Lag.
+// Hub makes an empty hub on an existing table, with queues of its own: all hooks are set except Lag.
 func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) providertest.Hub {
 	t.Helper()
 	where := dynamo.Hub{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
@@ -97,7 +68,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 	}
 }
 
-// receive takes what is visible now: in memory and on ministack nothing is on its way.
+// receive takes the messages that are visible now: in memory and on ministack none are in transit.
 func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	t.Helper()
 	out, err := c.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -109,19 +80,12 @@ func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	records := make([]provider.Record, len(out.Messages))
 	for i := range out.Messages {
 		m := &out.Messages[i]
-		count, err := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		records[i] = provider.Record{
-			ID: *m.MessageId, Lock: *m.ReceiptHandle, Body: *m.Body, ReceiveCount: count,
-			Group: m.Attributes["MessageGroupId"], Sequence: m.Attributes["SequenceNumber"],
-		}
+		records[i] = provider.RecordOf(*m.MessageId, *m.ReceiptHandle, *m.Body, m.Attributes)
 	}
 	return records
 }
 
-// bury sends a record as it is, without the attribute that says why: the queue's own moves have none.
+// bury sends a record unchanged, without the attribute for the error: the queue's own moves have none.
 func (c Cloud) bury(t *testing.T, url string, r *provider.Record) {
 	t.Helper()
 	e := sqstypes.SendMessageBatchRequestEntry{Id: aws.String("0"), MessageBody: &r.Body}

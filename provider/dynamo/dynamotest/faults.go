@@ -11,10 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// faults makes calls fail as told, for one hub.
+// faults makes calls fail as configured, for one hub.
 type faults struct {
 	mu    sync.Mutex
 	armed *armed
@@ -38,7 +39,7 @@ func (f *faults) arm(fault providertest.Fault) (hits func() int) {
 	}
 }
 
-// next is how the next call of a kind fails, "" when it does not.
+// next returns how the next call of a kind fails, "" when it does not.
 func (f *faults) next(op providertest.Operation) providertest.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,60 +73,60 @@ func through[Out any](f *faults, op providertest.Operation, call func() (Out, er
 }
 
 type faultyTable struct {
-	Table
+	dynamo.TableAPI
 
 	faults *faults
 }
 
 func (t faultyTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return through(t.faults, providertest.Read, func() (*dynamodb.GetItemOutput, error) { return t.Table.GetItem(ctx, in, opts...) })
+	return through(t.faults, providertest.Read, func() (*dynamodb.GetItemOutput, error) { return t.TableAPI.GetItem(ctx, in, opts...) })
 }
 
 func (t faultyTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return through(t.faults, providertest.Read, func() (*dynamodb.QueryOutput, error) { return t.Table.Query(ctx, in, opts...) })
+	return through(t.faults, providertest.Read, func() (*dynamodb.QueryOutput, error) { return t.TableAPI.Query(ctx, in, opts...) })
 }
 
 func (t faultyTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) { return t.Table.PutItem(ctx, in, opts...) })
+	return through(t.faults, providertest.Write, func() (*dynamodb.PutItemOutput, error) { return t.TableAPI.PutItem(ctx, in, opts...) })
 }
 
-// DeleteItem is a write as any other.
+// DeleteItem counts as a write.
 func (t faultyTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return through(t.faults, providertest.Write, func() (*dynamodb.DeleteItemOutput, error) { return t.Table.DeleteItem(ctx, in, opts...) })
+	return through(t.faults, providertest.Write, func() (*dynamodb.DeleteItemOutput, error) { return t.TableAPI.DeleteItem(ctx, in, opts...) })
 }
 
 func (t faultyTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return through(t.faults, providertest.Update, func() (*dynamodb.UpdateItemOutput, error) { return t.Table.UpdateItem(ctx, in, opts...) })
+	return through(t.faults, providertest.Update, func() (*dynamodb.UpdateItemOutput, error) { return t.TableAPI.UpdateItem(ctx, in, opts...) })
 }
 
 func (t faultyTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return through(t.faults, providertest.Write, func() (*dynamodb.TransactWriteItemsOutput, error) {
 		// A copy: the SDK writes its token into the input, and a repeat with the token would never meet the condition.
 		again := *in
-		return t.Table.TransactWriteItems(ctx, &again, opts...)
+		return t.TableAPI.TransactWriteItems(ctx, &again, opts...)
 	})
 }
 
 type faultyQueues struct {
-	Queues
+	dynamo.QueueAPI
 
 	faults *faults
 }
 
 func (q faultyQueues) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) { return q.Queues.SendMessageBatch(ctx, in, opts...) })
+	return through(q.faults, providertest.Send, func() (*sqs.SendMessageBatchOutput, error) { return q.QueueAPI.SendMessageBatch(ctx, in, opts...) })
 }
 
 func (q faultyQueues) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	return through(q.faults, providertest.Receive, func() (*sqs.ReceiveMessageOutput, error) { return q.Queues.ReceiveMessage(ctx, in, opts...) })
+	return through(q.faults, providertest.Receive, func() (*sqs.ReceiveMessageOutput, error) { return q.QueueAPI.ReceiveMessage(ctx, in, opts...) })
 }
 
 func (q faultyQueues) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) { return q.Queues.DeleteMessageBatch(ctx, in, opts...) })
+	return through(q.faults, providertest.Delete, func() (*sqs.DeleteMessageBatchOutput, error) { return q.QueueAPI.DeleteMessageBatch(ctx, in, opts...) })
 }
 
 func (q faultyQueues) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	return through(q.faults, providertest.Delay, func() (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-		return q.Queues.ChangeMessageVisibilityBatch(ctx, in, opts...)
+		return q.QueueAPI.ChangeMessageVisibilityBatch(ctx, in, opts...)
 	})
 }

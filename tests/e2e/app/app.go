@@ -40,6 +40,9 @@ func Registry() *perdure.Registry {
 	perdure.AddActivity(r, "deadly", deadly)
 	perdure.AddOrchestration(r, "poisoned", poisoned)
 	perdure.AddOrchestration(r, "fatal", fatal)
+	perdure.AddActivity(r, "holds", holds)
+	perdure.AddActivity(r, "lets-go", letsGo)
+	perdure.AddOrchestration(r, "holding", holding)
 	scenarios.Register(r, scenarios.All(0)...) // their durations come with their inputs
 	return r
 }

@@ -1,4 +1,4 @@
-// Command fakeworker stands in for a worker: it tells its environment and does as FAKE_WORKER says.
+// Command fakeworker replaces a worker in tests: it prints its environment and does what FAKE_WORKER says.
 package main
 
 import (

@@ -1,0 +1,374 @@
+package analysis
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// The rules about how perdure's own functions are called.
+var (
+	scope = &rule{
+		id:      "scope",
+		finds:   "A function that has a context of its own (in `Go`, `Async`, `Compensate`) and uses that of the function around it, and one in `SideEffect` that uses any. Scopes that were made for it (`WithCancel`, `WithTimeout`, `WithoutCancel`) are no mistake.",
+		why:     "what it asks for belongs to another scope, and is cancelled with that",
+		instead: "use the context that the function is given",
+		misses:  "Contexts in struct fields, and those that were kept in other variables.",
+	}
+	compensation = &rule{
+		id: "compensation",
+		finds: "`Compensate` that is not deferred itself, or is given the address of a variable that the function does not return; and waits, and events that are raised, in deferred functions through a context that may be cancelled: " +
+			"when the orchestration is cancelled they return at once, and nothing is sent.",
+		why:     "then nothing is undone where it must be",
+		instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or wait and raise events through perdure.WithoutCancel(ctx)",
+		misses:  "Waits that are more than one function away from the defer, and errors behind pointers.",
+	}
+	unawaited = &rule{
+		id: "unawaited", warning: true,
+		finds:   "Futures that are dropped: a call whose future is not used, or is assigned to `_`. An event that `RaiseEvent` raises goes out all the same.",
+		why:     "what is outstanding when the orchestration ends is cancelled, and nobody sees its error",
+		instead: "await it, or start what is to outlive its caller with perdure.StartOrchestration",
+		misses:  "Futures that are kept and never awaited.",
+	}
+	unidentified = &rule{
+		id:      "unidentified",
+		finds:   "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method of an interface.",
+		why:     "the engine finds the name by the function that was registered, and stops the turn where it cannot",
+		instead: "use DefineActivity, or call by name",
+		misses:  "One function that is registered under several names, and functions that are not registered.",
+	}
+	continuing = &rule{
+		id:      "continueasnew",
+		finds:   "`ContinueAsNew` whose error is dropped.",
+		why:     "the instance continues only when the orchestration returns that error",
+		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
+		misses:  "An error that is kept and not returned.",
+	}
+	changing = &rule{
+		id:      "change",
+		finds:   "`Version` whose change is put together or read from somewhere, and whose least version is greater than the greatest, both being constants.",
+		why:     "the first answer about a change stays, by its name; with no version to go by the instance is blocked",
+		instead: `perdure.Version(ctx, "what is changed", perdure.DefaultVersion, 1)`,
+		misses:  "A change in a variable, a name that is used for two changes, a call that was moved, and code that was taken away too early: histories of instances show those.",
+	}
+	endless = &rule{
+		id: "endless",
+		finds: "Loops without a condition, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
+			"and those that not even an error leads out of, in any function: they go round for ever once the orchestration is cancelled.",
+		why:     "its history grows until it is too large to go on",
+		instead: "begin anew from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
+		misses:  "Loops with a condition that holds for ever, or that end after many rounds.",
+	}
+	replaying = &rule{
+		id:      "replaying",
+		finds:   "`if` on `ctx.IsReplaying()` that asks for something, or returns.",
+		why:     "the replay decides otherwise than the history",
+		instead: "decide by what is the same each time; ctx.Logger() is silent in a replay by itself",
+		misses:  "Decisions by a variable that was set from it.",
+	}
+)
+
+// inside is a part of an orchestration's body, with what is around it.
+type inside struct {
+	*program
+
+	node  *node
+	stack []ast.Node
+}
+
+// mistakes reports how orchestration code misuses what it calls.
+func (p *program) mistakes() {
+	for _, n := range p.nodes {
+		if !n.orchestration {
+			continue
+		}
+		in := &inside{program: p, node: n}
+		ast.Inspect(n.body, func(part ast.Node) bool {
+			if part == nil {
+				in.stack = in.stack[:len(in.stack)-1]
+				return true
+			}
+			if l, ok := part.(*ast.FuncLit); ok && in.ofItsOwn(l) {
+				return false
+			}
+			in.look(part)
+			in.stack = append(in.stack, part)
+			return true
+		})
+	}
+	p.readPayloads()
+}
+
+// ofItsOwn reports whether a literal is judged by itself, or not at all.
+func (in *inside) ofItsOwn(l *ast.FuncLit) bool {
+	sig, ok := in.pass.TypesInfo.TypeOf(l).(*types.Signature)
+	return !ok || isActivity(sig) || contextParam(sig) != nil
+}
+
+func (in *inside) look(part ast.Node) {
+	switch n := part.(type) {
+	case *ast.ExprStmt:
+		in.dropped(n.X)
+	case *ast.AssignStmt:
+		in.assigned(n)
+	case *ast.CallExpr:
+		in.called(n)
+	case *ast.DeferStmt:
+		in.deferred(n)
+	case *ast.ForStmt:
+		in.loops(n)
+	case *ast.IfStmt:
+		in.branches(n)
+	case *ast.Ident:
+		in.usesContext(n)
+	}
+}
+
+// dropped looks at a call whose results are not used.
+func (in *inside) dropped(e ast.Expr) {
+	c, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return
+	}
+	callee := calleeOf(in.pass.TypesInfo, c)
+	switch {
+	case callee == nil || isOurs(callee, raises...):
+	case isFuture(in.pass.TypesInfo.TypeOf(c)):
+		in.tell(unawaited, c.Pos(), "", in.node.name+" drops the future of "+in.display(callee))
+	case isOurs(callee, "ContinueAsNew"):
+		in.tell(continuing, c.Pos(), "", in.node.name+" drops the error of perdure.ContinueAsNew")
+	}
+}
+
+// assigned looks at what is assigned to the blank identifier.
+func (in *inside) assigned(a *ast.AssignStmt) {
+	last, ok := a.Lhs[len(a.Lhs)-1].(*ast.Ident)
+	if !ok || last.Name != "_" || len(a.Rhs) != 1 {
+		return
+	}
+	in.dropped(a.Rhs[0])
+}
+
+func (in *inside) called(c *ast.CallExpr) {
+	callee := calleeOf(in.pass.TypesInfo, c)
+	switch {
+	case isOurs(callee, "CallActivity", "CallSubOrchestration") && len(c.Args) > 1:
+		if what := in.cannotBeIdentified(c.Args[1]); what != "" {
+			in.tell(unidentified, c.Args[1].Pos(), "", in.node.name+" calls "+what)
+		}
+	case isOurs(callee, "Compensate") && len(c.Args) == 3:
+		in.compensates(c)
+	case isOurs(callee, "Version") && len(c.Args) == 4:
+		in.versions(c)
+	case isOurs(callee, "SideEffect") && len(c.Args) == 2:
+		if l, ok := ast.Unparen(c.Args[1]).(*ast.FuncLit); ok {
+			in.usesAnyContext(l)
+		}
+	}
+}
+
+// versions looks at a call of Version.
+func (in *inside) versions(c *ast.CallExpr) {
+	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && in.constant(c.Args[1]) == nil {
+		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" gives perdure.Version a change that is no constant")
+	}
+	least, most := in.constant(c.Args[2]), in.constant(c.Args[3])
+	if least != nil && most != nil && constant.Compare(least, token.GTR, most) {
+		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" gives perdure.Version no version from "+least.String()+" to "+most.String())
+	}
+}
+
+// constant is the value of a constant; nil for other expressions.
+func (in *inside) constant(e ast.Expr) constant.Value { return in.pass.TypesInfo.Types[e].Value }
+
+// cannotBeIdentified says what an activity or orchestration is that the engine cannot find; it is empty for others.
+func (in *inside) cannotBeIdentified(e ast.Expr) string {
+	if v := in.variable(e); v != nil && global(v) == nil {
+		all := in.program.assigned[v]
+		if len(all) > 0 && !slices.ContainsFunc(all, func(e ast.Expr) bool { return !isLiteral(e) }) {
+			return "a function literal, " + v.Name()
+		}
+	}
+	if isLiteral(e) {
+		return "a function literal"
+	}
+	if f, ok := in.pass.TypesInfo.Uses[nameIn(e)].(*types.Func); ok {
+		if recv := f.Signature().Recv(); recv != nil && types.IsInterface(recv.Type()) {
+			return in.display(f) + ", a method of an interface"
+		}
+	}
+	return ""
+}
+
+func isLiteral(e ast.Expr) bool {
+	_, ok := ast.Unparen(e).(*ast.FuncLit)
+	return ok
+}
+
+// compensates looks at a call of Compensate.
+func (in *inside) compensates(c *ast.CallExpr) {
+	if d, ok := in.stack[len(in.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
+		in.tell(compensation, c.Pos(), "", in.node.name+" calls perdure.Compensate, and does not defer it itself")
+	}
+	address, ok := ast.Unparen(c.Args[1]).(*ast.UnaryExpr)
+	if !ok {
+		return
+	}
+	v := in.variable(address.X)
+	if v == nil || global(v) != nil || slices.Contains(slices.Collect(in.signature().Results().Variables()), v) {
+		return
+	}
+	in.tell(compensation, c.Args[1].Pos(), "", in.node.name+" gives perdure.Compensate the address of "+v.Name()+", which it does not return by name")
+}
+
+// signature is that of the innermost function.
+func (in *inside) signature() *types.Signature {
+	for _, around := range slices.Backward(in.stack) {
+		if l, ok := around.(*ast.FuncLit); ok {
+			if sig, ok := in.pass.TypesInfo.TypeOf(l).(*types.Signature); ok {
+				return sig
+			}
+		}
+	}
+	return in.node.sig
+}
+
+// deferred looks at what a deferred function waits for.
+func (in *inside) deferred(d *ast.DeferStmt) {
+	if l, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit); ok {
+		in.waitsWithin(l.Body)
+		return
+	}
+	callee := calleeOf(in.pass.TypesInfo, d.Call)
+	if callee == nil || isOurs(callee, "Compensate") {
+		return
+	}
+	if isOurs(callee, waits...) || isOurs(callee, raises...) {
+		in.waitsWithin(d.Call)
+		return
+	}
+	n := in.of[callee]
+	if n == nil || n.sig == nil || n.body == nil || !slices.ContainsFunc(d.Call.Args, in.mayBeCancelled) {
+		return
+	}
+	own := contextParam(n.sig)
+	for _, w := range in.waitsIn(n.body) {
+		if in.variable(w.through) == own {
+			in.tell(compensation, d.Pos(), "", in.node.name+" defers "+n.name+", which "+w.what+" through a context that may be cancelled")
+			return
+		}
+	}
+}
+
+// waitsWithin reports waits of a deferred function.
+func (in *inside) waitsWithin(body ast.Node) {
+	for _, w := range in.waitsIn(body) {
+		if in.mayBeCancelled(w.through) {
+			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function through a context that may be cancelled")
+			return
+		}
+	}
+}
+
+// wait is what a piece of code does through a context, and comes to nothing when that is cancelled.
+type wait struct {
+	through ast.Expr
+	what    string
+}
+
+// waitsIn are the waits of a piece of code.
+func (in *inside) waitsIn(body ast.Node) (all []wait) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if l, ok := n.(*ast.FuncLit); ok && in.ofItsOwn(l) {
+			return false
+		}
+		c, ok := n.(*ast.CallExpr)
+		if !ok || len(c.Args) == 0 {
+			return true
+		}
+		switch callee := calleeOf(in.pass.TypesInfo, c); {
+		case isOurs(callee, waits...):
+			all = append(all, wait{c.Args[0], "waits"})
+		case isOurs(callee, raises...):
+			all = append(all, wait{c.Args[0], "raises an event"})
+		}
+		return true
+	})
+	return all
+}
+
+// mayBeCancelled reports whether an expression is a context that is not one of WithoutCancel.
+func (in *inside) mayBeCancelled(e ast.Expr) bool {
+	return isContext(in.pass.TypesInfo.TypeOf(e)) && !in.comesOf(e, "WithoutCancel")
+}
+
+// comesOf reports whether an expression is a call of one of perdure's functions, or a variable that may hold what one returned.
+func (in *inside) comesOf(e ast.Expr, names ...string) bool {
+	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+		return isOurs(calleeOf(in.pass.TypesInfo, c), names...)
+	}
+	v := in.variable(e)
+	return v != nil && slices.ContainsFunc(in.program.assigned[v], func(e ast.Expr) bool {
+		c, ok := ast.Unparen(e).(*ast.CallExpr)
+		return ok && isOurs(calleeOf(in.pass.TypesInfo, c), names...)
+	})
+}
+
+// usesContext reports the context of a function around one that has its own.
+func (in *inside) usesContext(id *ast.Ident) {
+	v, ok := in.pass.TypesInfo.Uses[id].(*types.Var)
+	if !ok || !isContext(v.Type()) || in.node.outer == nil || in.node.outer.sig == nil {
+		return
+	}
+	for outer := in.node.outer; outer != nil && outer.sig != nil; outer = outer.outer {
+		if contextParam(outer.sig) == v && !in.comesOf(id, "WithCancel", "WithTimeout", "WithoutCancel") {
+			in.tell(scope, id.Pos(), "", in.node.name+" uses "+v.Name()+", the context of "+outer.name)
+		}
+	}
+}
+
+// usesAnyContext reports contexts in a function that runs outside of replay.
+func (in *inside) usesAnyContext(l *ast.FuncLit) {
+	ast.Inspect(l.Body, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && isContext(in.pass.TypesInfo.TypeOf(id)) {
+			in.tell(scope, id.Pos(), "take what is needed before", "the function that perdure.SideEffect calls uses "+id.Name)
+		}
+		return true
+	})
+}
+
+// branches looks at decisions by whether the code is replayed.
+func (in *inside) branches(n *ast.IfStmt) {
+	asks := false
+	ast.Inspect(n.Cond, func(part ast.Node) bool {
+		if c, ok := part.(*ast.CallExpr); ok && isOurs(calleeOf(in.pass.TypesInfo, c), "OrchestrationContext.IsReplaying") {
+			asks = true
+		}
+		return !asks
+	})
+	if asks && (in.decides(n.Body) || n.Else != nil && in.decides(n.Else)) {
+		in.tell(replaying, n.Pos(), "", in.node.name+" decides by whether it is replayed")
+	}
+}
+
+// decides reports whether code asks for something, or returns.
+func (in *inside) decides(body ast.Node) bool {
+	found := false
+	ast.Inspect(body, func(n ast.Node) bool {
+		if _, ok := n.(*ast.ReturnStmt); ok {
+			found = true
+		}
+		if c, ok := n.(*ast.CallExpr); ok && in.asks(c) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// asks reports whether a call asks for something through a context.
+func (in *inside) asks(c *ast.CallExpr) bool {
+	return slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(in.pass.TypesInfo.TypeOf(e)) })
+}

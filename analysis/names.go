@@ -1,0 +1,401 @@
+package analysis
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+var (
+	unregistered = &rule{
+		id: "unregistered", warning: true,
+		finds:   "Where `lambdahandler.StartOrchestrator` is called: activities and orchestrations that the program calls and does not register, by name or by function. A name that is registered and much like it is told.",
+		why:     "a function that is not registered stops the turn, and an activity by a name that no worker has waits until one has it",
+		instead: "register it; where a worker of another program has it, ignore this at the call, with the reason",
+		misses:  "Programs that register names or functions which are not written in the call itself, and orchestrations that a client starts.",
+	}
+	misfit = &rule{
+		id:      "misfit",
+		finds:   "Calls by name whose input or result is of another JSON shape than what is registered under the name: a string, a number, a boolean, a list, an object.",
+		why:     "payloads travel as JSON, and this does not decode",
+		instead: "give it what it takes, or share the name and its types by perdure.DefineActivity",
+		misses:  "Other fields of an object, other elements of a list, types that marshal themselves, and values behind `any`.",
+	}
+)
+
+// names is the fact about a package: what it and the packages that it imports call and register.
+type names struct {
+	Calls, Registered []naming
+	// Told are the places of calls that do not fit, and of which one of the packages has told.
+	Told []string
+}
+
+// AFact marks names as a fact.
+func (*names) AFact() {}
+
+// String implements fmt.Stringer, for tests and debugging.
+func (n *names) String() string {
+	return fmt.Sprintf("%d calls, %d registered", len(n.Calls), len(n.Registered))
+}
+
+// naming is one call or registration of an activity or orchestration.
+type naming struct {
+	What string
+	// Name or Func says which; a registration may have both, and one that is not understood has neither.
+	Name, Func string
+	// In and Out are the shapes of input and result; empty is any.
+	In, Out string
+	At      string
+
+	pos token.Pos // in the package that is looked at; facts have none
+}
+
+// What is named.
+const (
+	anActivity      = "activity"
+	anOrchestration = "orchestration"
+)
+
+// form says where a function of perdure has what, counted from 1; 0 is nowhere.
+type form struct {
+	what      string
+	registers bool
+	// Of the arguments: the name, the function, the input.
+	name, fn, in int
+	// Of the type arguments: those of input and result.
+	inType, outType int
+}
+
+// none stands for the name of a registration by function alone, and the other way round.
+const none = "none"
+
+func formOf(f *types.Func) (form, bool) {
+	if isOurs(f, "ActivityRef.Register") {
+		return form{what: anActivity, registers: true, fn: 2}, true
+	}
+	if f == nil || f.Pkg() == nil || f.Pkg().Path() != root || f.Signature().Recv() != nil {
+		return form{}, false
+	}
+	switch f.Name() {
+	case "AddActivity":
+		return form{what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2}, true
+	case "AddOrchestration":
+		return form{what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2}, true
+	case "DefineActivity":
+		return form{what: anActivity, registers: true, name: 1, inType: 1, outType: 2}, true
+	case "CallActivity":
+		return form{what: anActivity, fn: 2}, true
+	case "CallSubOrchestration":
+		return form{what: anOrchestration, fn: 2}, true
+	case "CallActivityByName":
+		return form{what: anActivity, name: 2, in: 3, outType: 1}, true
+	case "CallSubOrchestrationByName":
+		return form{what: anOrchestration, name: 2, in: 3, outType: 1}, true
+	case "StartOrchestration":
+		return form{what: anOrchestration, name: 2, in: 3}, true
+	}
+	return form{}, false
+}
+
+// directory is what is known of names in the package that is looked at.
+type directory struct {
+	*program
+
+	names names
+	// known has what is in names, since packages meet on several ways.
+	known map[naming]struct{}
+	// read has the names of functions that are called in a way which is understood.
+	read map[*ast.Ident]struct{}
+}
+
+// newDirectory finds what the package names, adds what it knows from others, and leaves it to those that import it.
+func newDirectory(program *program) *directory {
+	d := &directory{program: program, known: map[naming]struct{}{}, read: map[*ast.Ident]struct{}{}}
+	for _, file := range d.pass.Files {
+		ast.Inspect(file, d.look)
+	}
+	for _, imported := range d.pass.Pkg.Imports() {
+		var theirs names
+		if d.pass.ImportPackageFact(imported, &theirs) {
+			d.names.Calls = d.add(d.names.Calls, theirs.Calls)
+			d.names.Registered = d.add(d.names.Registered, theirs.Registered)
+			d.names.Told = append(d.names.Told, theirs.Told...)
+		}
+	}
+	slices.Sort(d.names.Told)
+	d.names.Told = slices.Compact(d.names.Told)
+	return d
+}
+
+// export leaves what is known to the packages that import this one.
+func (d *directory) export() {
+	if len(d.names.Calls)+len(d.names.Registered) > 0 {
+		d.pass.ExportPackageFact(&d.names)
+	}
+}
+
+// add adds what is not known yet.
+func (d *directory) add(to, more []naming) []naming {
+	for _, n := range more {
+		n.pos = token.NoPos
+		if _, known := d.known[n]; !known {
+			d.known[n] = struct{}{}
+			to = append(to, n)
+		}
+	}
+	return to
+}
+
+// look reads calls that name something. A function that registers and is used in another way may register anything.
+func (d *directory) look(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		d.readNaming(n)
+	case *ast.Ident:
+		f, _ := d.pass.TypesInfo.Uses[n].(*types.Func)
+		if f == nil {
+			break
+		}
+		if _, read := d.read[n]; read {
+			break
+		}
+		if is, ok := formOf(f.Origin()); ok && is.registers {
+			d.names.Registered = append(d.names.Registered, naming{What: is.what, At: d.at(n.Pos())})
+		}
+	}
+	return true
+}
+
+// readNaming reads one call, if it names something.
+func (d *directory) readNaming(c *ast.CallExpr) {
+	f, ok := formOf(calleeOf(d.pass.TypesInfo, c))
+	if !ok || len(c.Args) < max(f.name, f.fn, f.in) || d.foreign && !f.registers {
+		return
+	}
+
+	d.read[nameIn(c.Fun)] = struct{}{}
+	n := d.naming(c, f)
+	switch {
+	case f.registers:
+		d.names.Registered = append(d.names.Registered, n)
+	case (n.Name != "" || n.Func != "") && !d.ignores.cover(unregistered, c.Pos()):
+		d.names.Calls = append(d.names.Calls, n)
+	}
+}
+
+func (d *directory) naming(c *ast.CallExpr, f form) naming {
+	n := naming{What: f.what, At: d.at(c.Pos()), pos: c.Pos()}
+	if f.registers {
+		n.Name, n.Func = none, none
+	}
+	if f.name > 0 {
+		n.Name = d.text(c.Args[f.name-1])
+	}
+	if f.fn > 0 {
+		n.Func = d.function(c.Args[f.fn-1])
+	}
+	if f.in > 0 {
+		n.In = shapeOf(d.pass.TypesInfo.TypeOf(c.Args[f.in-1]))
+	}
+	given := d.pass.TypesInfo.Instances[nameIn(c.Fun)].TypeArgs
+	if f.inType > 0 && given.Len() >= f.inType {
+		n.In = shapeOf(given.At(f.inType - 1))
+	}
+	if f.outType > 0 && given.Len() >= f.outType {
+		n.Out = shapeOf(given.At(f.outType - 1))
+	}
+	return n
+}
+
+// text is the value of a constant string; empty when it is none.
+func (d *directory) text(e ast.Expr) string {
+	if v := d.pass.TypesInfo.Types[e].Value; v != nil && v.Kind() == constant.String {
+		return constant.StringVal(v)
+	}
+	return ""
+}
+
+// function is the full name of the function or method that is named, and none of a literal; empty when it is not known.
+func (d *directory) function(e ast.Expr) string {
+	if isLiteral(e) {
+		return none
+	}
+	id := nameIn(e)
+	if id == nil {
+		return ""
+	}
+	f, ok := d.pass.TypesInfo.Uses[id].(*types.Func)
+	if !ok || f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+		return ""
+	}
+	return f.Origin().FullName()
+}
+
+// judge reports calls that do not fit what is registered, once: in the package that has one of the two, or where the orchestrator
+// starts. There all of its program is known: what is not registered there is not registered.
+func (d *directory) judge() {
+	starts := d.starts()
+	for _, c := range d.names.Calls {
+		d.judgeFit(c, starts)
+	}
+	if starts.IsValid() {
+		d.judgeRegistered(starts)
+	}
+}
+
+// starts is where a main package starts the orchestrator.
+func (d *directory) starts() (pos token.Pos) {
+	if d.pass.Pkg.Name() != "main" {
+		return token.NoPos
+	}
+	for _, file := range d.pass.Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok {
+				if f := calleeOf(d.pass.TypesInfo, c); f != nil && f.FullName() == root+"/lambdahandler.StartOrchestrator" {
+					pos = c.Pos()
+				}
+			}
+			return true
+		})
+	}
+	return pos
+}
+
+// judgeFit reports a call by name that fits nothing which is registered under the name.
+func (d *directory) judgeFit(c naming, starts token.Pos) {
+	if c.Name == "" || slices.Contains(d.names.Told, c.At) {
+		return
+	}
+	at, wrong := c.pos, ""
+	for _, r := range d.names.Registered {
+		if r.Name != c.Name || r.What != c.What {
+			continue
+		}
+		switch {
+		case differ(c.In, r.In):
+			wrong = fmt.Sprintf("is given %s, and takes %s", c.In, r.In)
+		case differ(c.Out, r.Out):
+			wrong = fmt.Sprintf("returns %s, and is asked for %s", r.Out, c.Out)
+		default:
+			return
+		}
+		if !at.IsValid() {
+			at = r.pos
+		}
+	}
+	if !at.IsValid() {
+		at = starts
+	}
+	if wrong != "" && at.IsValid() {
+		d.names.Told = append(d.names.Told, c.At)
+		d.tell(misfit, at, "", fmt.Sprintf("%s %q, called at %s, %s", c.What, c.Name, c.At, wrong))
+	}
+}
+
+func differ(one, other string) bool { return one != "" && other != "" && one != other }
+
+// judgeRegistered reports calls of what the program does not register.
+func (d *directory) judgeRegistered(pos token.Pos) {
+	for _, c := range d.names.Calls {
+		if d.isRegistered(c) {
+			continue
+		}
+		which := c.Func
+		if which == "" {
+			which = fmt.Sprintf("%q", c.Name)
+		}
+		text := fmt.Sprintf("%s %s, called at %s, is not registered in this program", c.What, which, c.At)
+		if like := d.like(c); like != "" {
+			text += fmt.Sprintf(", which has %q", like)
+		}
+		d.tell(unregistered, pos, "", text)
+	}
+}
+
+// isRegistered reports whether something that is called is registered, or may be, by a registration that is not understood.
+func (d *directory) isRegistered(c naming) bool {
+	return slices.ContainsFunc(d.names.Registered, func(r naming) bool {
+		if r.What != c.What {
+			return false
+		}
+		if c.Func != "" {
+			return r.Func == c.Func || r.Func == ""
+		}
+		return r.Name == c.Name || r.Name == ""
+	})
+}
+
+// like is a registered name that a call may have meant.
+func (d *directory) like(c naming) string {
+	for _, r := range d.names.Registered {
+		if r.What == c.What && c.Name != "" && changes(c.Name, r.Name) <= 1+len(c.Name)/6 {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// changes is how many characters must be changed, added or taken away to make one text of another.
+func changes(from, to string) int {
+	row := make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(from) {
+		before := row[0]
+		row[0]++
+		for j := range len(to) {
+			changed := before
+			if from[i] != to[j] {
+				changed++
+			}
+			before, row[j+1] = row[j+1], min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(to)]
+}
+
+// shapeOf is what a type is as JSON; empty where that is not known.
+func shapeOf(t types.Type) string {
+	if t == nil || marshalsItself(t) || isNamed(t, "encoding/json", "Number") {
+		return ""
+	}
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		if _, again := p.Elem().Underlying().(*types.Pointer); again {
+			return "" // it may point to itself
+		}
+		return shapeOf(p.Elem())
+	}
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return ""
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Slice:
+		if b, ok := u.Elem().Underlying().(*types.Basic); ok && b.Kind() == types.Byte {
+			return "" // a string in base64, or a list where the elements marshal themselves
+		}
+		return "a list"
+	case *types.Array:
+		return "a list"
+	case *types.Map, *types.Struct:
+		return "an object"
+	case *types.Basic:
+		return shapeOfBasic(u)
+	}
+	return ""
+}
+
+func shapeOfBasic(b *types.Basic) string {
+	switch info := b.Info(); {
+	case info&types.IsString != 0:
+		return "a string"
+	case info&types.IsBoolean != 0:
+		return "a boolean"
+	case info&(types.IsInteger|types.IsFloat) != 0:
+		return "a number"
+	}
+	return ""
+}

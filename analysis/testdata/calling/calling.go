@@ -1,0 +1,9 @@
+// Package calling calls by name what another package registers.
+package calling
+
+import "github.com/perdure/perdure"
+
+// Deliver is an orchestration.
+func Deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+	return perdure.CallActivityByName[string](ctx, "weigh-parcel", 7).Await(ctx)
+}

@@ -1,0 +1,20 @@
+// Package registered is what a program of several packages registers and calls.
+package registered
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+)
+
+// Order is an input.
+type Order struct{ Item string }
+
+// Reserve is an activity that nobody calls by name.
+func Reserve(_ context.Context, o Order) (string, error) { return o.Item, nil }
+
+// Fulfil calls what another package registers.
+func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
+	_, err := perdure.CallActivityByName[string](ctx, "ship-parcel", 7).Await(ctx)
+	return o.Item, err
+}

@@ -1,0 +1,18 @@
+// Package namesgiven starts the orchestrator with a registry that the programs which import it make.
+package namesgiven
+
+import (
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/lambdahandler"
+)
+
+// Audit calls an activity that each program registers for itself.
+func Audit(ctx *perdure.OrchestrationContext, what string) (string, error) {
+	return perdure.CallActivityByName[string](ctx, "write-audit", what).Await(ctx)
+}
+
+// Main is called by the mains of the programs.
+func Main(r *perdure.Registry) {
+	perdure.AddOrchestration(r, "audit", Audit)
+	lambdahandler.StartOrchestrator(r)
+}

@@ -1,0 +1,116 @@
+// Package calls misuses perdure's functions.
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+type order struct {
+	ID    string
+	total int
+}
+
+type line struct{ Done chan int }
+
+type cart struct{ Lines []line }
+
+type broken struct{ Err error }
+
+type chargers interface {
+	Charge(ctx context.Context, o order) (string, error)
+}
+
+func charge(context.Context, order) (string, error) { return "", nil }
+
+func register(r *perdure.Registry) {
+	perdure.AddActivity(r, "charge", charge)          // want `^order has the unexported field total: payloads travel as JSON.*\[payload\]`
+	perdure.AddOrchestration(r, "fulfil", fulfil)     // want `order has the unexported field total.*\[payload\]`
+	_ = perdure.DefineActivity[cart, broken]("lines") // want `cart has a channel in Done in Lines.*\[payload\]` `broken has an interface, error in Err.*\[payload\]`
+}
+
+func fulfil(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	perdure.CallActivity(ctx, charge, o)                                                                               // want `^warning: fulfil drops the future of perdure\.CallActivity: .*\[unawaited\]`
+	_ = perdure.CreateTimer(ctx, time.Hour)                                                                            // want `drops the future of perdure\.CreateTimer.*\[unawaited\]`
+	_, err := perdure.CallActivity(ctx, func(context.Context, order) (string, error) { return "", nil }, o).Await(ctx) // want `fulfil calls a function literal: .*\[unidentified\]`
+	perdure.ContinueAsNew[string](ctx, o.ID)                                                                           // want `fulfil drops the error of perdure\.ContinueAsNew.*\[continueasnew\]`
+	_, _ = perdure.ContinueAsNew[string](ctx, o.ID)                                                                    // want `fulfil drops the error of perdure\.ContinueAsNew.*\[continueasnew\]`
+	if perdure.Version(ctx, "rate of "+o.ID, 1, 2) == 1 {                                                              // want `fulfil gives perdure\.Version a change that is no constant.*\[change\]`
+		perdure.Version(ctx, "rate", 3, 2) // want `fulfil gives perdure\.Version no version from 3 to 2.*\[change\]`
+	}
+	if !ctx.IsReplaying() { // want `fulfil decides by whether it is replayed.*\[replaying\]`
+		return perdure.CallActivity(ctx, charge, o).Await(ctx)
+	}
+	return "", err
+}
+
+func identified(ctx *perdure.OrchestrationContext, c chargers) (string, error) {
+	local := func(context.Context, order) (string, error) { return "", nil }
+	if s, err := perdure.CallActivity(ctx, local, order{}).Await(ctx); err != nil { // want `identified calls a function literal, local.*\[unidentified\]`
+		return s, err
+	}
+	return perdure.CallActivity(ctx, c.Charge, order{}).Await(ctx) // want `calls chargers\.Charge, a method of an interface.*\[unidentified\]`
+}
+
+func undo(ctx *perdure.OrchestrationContext) error { return perdure.Sleep(ctx, time.Second) }
+
+func compensates(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	var err error
+	defer perdure.Compensate(ctx, &err, undo) // want `compensates gives perdure\.Compensate the address of err, which it does not return by name.*\[compensation\]`
+	return "", err
+}
+
+func deferred(ctx *perdure.OrchestrationContext, o order) (_ string, err error) {
+	perdure.Compensate(ctx, &err, undo)                 // want `calls perdure\.Compensate, and does not defer it itself.*\[compensation\]`
+	defer perdure.RaiseEvent(ctx, "audit", "undone", o) // want `deferred raises an event in a deferred function through a context that may be cancelled.*\[compensation\]`
+	defer undo(ctx)                                     // want `deferred defers undo, which waits through a context that may be cancelled.*\[compensation\]`
+	defer func() {
+		if err != nil {
+			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx) // want `deferred waits in a deferred function through a context that may be cancelled.*\[compensation\]`
+		}
+	}()
+	return "", nil
+}
+
+func scopes(ctx *perdure.OrchestrationContext, o order) (id string, err error) {
+	defer perdure.Compensate(ctx, &err, func(own *perdure.OrchestrationContext) error {
+		_, err := perdure.CallActivity(ctx, charge, o).Await(own) // want `the function in scopes uses ctx, the context of scopes: .*\[scope\]`
+		return err
+	})
+	return perdure.SideEffect(ctx, func() string {
+		return ctx.InstanceID() // want `the function that perdure\.SideEffect calls uses ctx.*\[scope\]`
+	}), nil
+}
+
+func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	for { // want `forever loops without an end: .*\[endless\]`
+		if err := perdure.Sleep(ctx, time.Hour); err != nil {
+			return "", err
+		}
+		if _, err := perdure.CallActivity(ctx, charge, o).Await(ctx); err != nil {
+			break
+		}
+	}
+	for { // want `forever loops without an end, and goes round for ever once it is cancelled, .*return the error of each wait.*\[endless\]`
+		_ = perdure.Sleep(ctx, time.Hour)
+		switch o.total {
+		case 1:
+			break
+		}
+	}
+}
+
+func renewed(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	if o.total > 7 {
+		return perdure.ContinueAsNew[string](ctx, order{}) // want `order has the unexported field total`
+	}
+	watching := perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) {
+		for { // want `goes round for ever once it is cancelled`
+			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx)
+		}
+	})
+	_, err := perdure.WhenAny(ctx, watching, perdure.CreateTimer(ctx, time.Hour))
+	return "", err
+}

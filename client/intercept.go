@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/intercept"
+)
+
+// The operations that interceptors learn of.
+const (
+	callStart          = "Start"
+	callRaise          = "Raise"
+	callCancel         = "Cancel"
+	callCancelActivity = "CancelActivity"
+	callTerminate      = "Terminate"
+	callPurge          = "Purge"
+	callBulk           = "Bulk"
+	callCancelJob      = "CancelJob"
+)
+
+// WithInterceptors has interceptors called around the calls that perdure.ClientCall names: their ClientCall functions, the first interceptor
+// outermost. Those of earlier options come before. What they panic with is logged by slog.Default.
+func WithInterceptors(interceptors ...perdure.Interceptor) Option {
+	return func(c *Client) { c.intercept = append(c.intercept, interceptors...) }
+}
+
+type callChain = intercept.Chain[perdure.ClientCall, error]
+
+func interceptorsOf(all []perdure.Interceptor) *callChain {
+	return intercept.New("a client call", slog.Default(), all, func(i perdure.Interceptor) intercept.Func[perdure.ClientCall, error] { return i.ClientCall })
+}
+
+// call makes a call of the hub within the interceptors that there are.
+func (c *Client) call(ctx context.Context, operation, instanceID, name string, do func(context.Context) error) error {
+	return c.interceptors.Run(ctx, perdure.ClientCall{Operation: operation, InstanceID: instanceID, Name: name}, do)
+}
+
+// traceOf is the trace context that a call sends along.
+func traceOf(ctx context.Context) history.TraceParent {
+	return history.TraceParent(perdure.TraceParentFrom(ctx))
+}

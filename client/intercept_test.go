@@ -1,0 +1,77 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/fakeprovider"
+)
+
+// Calls that change something are intercepted, with what they are about and their errors; those with bad arguments are not made.
+func TestCallsAreIntercepted(t *testing.T) {
+	t.Parallel()
+	var calls []perdure.ClientCall
+	var errs []error
+	watch := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+		calls, errs = append(calls, c), append(errs, next(ctx))
+	}}
+	p := fakeprovider.New(func() time.Time { return began }, "hello")
+	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(watch))
+	mustStart(t, c, "one")
+	ctx := t.Context()
+	for _, err := range []error{
+		c.Raise(ctx, "one", "", nil), // refused before it is a call
+		c.Raise(ctx, "one", "approved", 1),
+		c.Raise(ctx, "nobody", "approved", 1),
+		c.Cancel(ctx, "one", "enough"),
+		c.CancelActivity(ctx, "one", 7, ""),
+		c.Terminate(ctx, "one", ""),
+		c.Purge(ctx, "one", client.Force()),
+	} {
+		_ = err // what each returns is for the tests of each
+	}
+	if _, err := c.Bulk(ctx, client.Bulk{Operation: client.OperationCancel, All: true}); err != nil {
+		t.Error(err)
+	}
+	_, _ = c.CancelJob(ctx, "j-1")
+	want := []perdure.ClientCall{
+		{Operation: "Start", InstanceID: "one", Name: "hello"},
+		{Operation: "Raise", InstanceID: "one", Name: "approved"},
+		{Operation: "Raise", InstanceID: "nobody", Name: "approved"},
+		{Operation: "Cancel", InstanceID: "one"},
+		{Operation: "CancelActivity", InstanceID: "one"},
+		{Operation: "Terminate", InstanceID: "one"},
+		{Operation: "Purge", InstanceID: "one"},
+		{Operation: "Bulk"},
+		{Operation: "CancelJob"},
+	}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Fatalf("calls (-want +got):\n%s", diff)
+	}
+	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], client.ErrNotFound) || !errors.Is(errs[4], client.ErrActivityNotFound) {
+		t.Errorf("errors %v", errs)
+	}
+}
+
+// An interceptor that panics, or does nothing, fails no call.
+func TestAnInterceptorFailsNoCall(t *testing.T) {
+	t.Parallel()
+	p := fakeprovider.New(func() time.Time { return began }, "hello")
+	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(
+		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) { panic("broken") }},
+		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {}},
+	))
+	mustStart(t, c, "one")
+	if err := c.Raise(t.Context(), "nobody", "approved", 1); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("Raise = %v", err)
+	}
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
+		t.Errorf("Status = %+v, %v", s, err)
+	}
+}

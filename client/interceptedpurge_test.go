@@ -1,0 +1,46 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// requesters notes on whose behalf an instance is deleted.
+type requesters struct {
+	*fakeprovider.Provider
+
+	seen []string
+}
+
+func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
+	name, _ := provider.RequesterOf(ctx)
+	r.seen = append(r.seen, name)
+	return r.Provider.DeleteInstance(ctx, instanceID, force)
+}
+
+// A server's call on behalf of ann, through an interceptor that passes on a context of its own: who purges is found out before, as it is of
+// a start, an event and a cancel.
+func TestAnInterceptorDoesNotChangeWhoPurges(t *testing.T) {
+	t.Parallel()
+	hub := &requesters{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
+	bare := perdure.Interceptor{ClientCall: func(_ context.Context, _ perdure.ClientCall, next func(context.Context) error) {
+		_ = next(context.Background())
+	}}
+	c := client.New(hub, client.WithClock(func() time.Time { return began }), client.WithCaller("the-servers-role"), client.WithInterceptors(bare))
+	ctx := client.CalledBy(t.Context(), "ann")
+	if _, err := c.Start(ctx, "hello", 0, client.WithInstanceID("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Purge(ctx, "one", client.Force()); err != nil {
+		t.Fatal(err)
+	}
+	if hub.seen[0] != "ann" {
+		t.Errorf("purged by %q", hub.seen)
+	}
+}

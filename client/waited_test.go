@@ -1,0 +1,132 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// waited returns what a call that asks to be waited for leaves in history.
+func waited(e history.Event) history.Event {
+	e.Cancel = &history.CancelNote{Wait: true}
+	return at(10, e)
+}
+
+// told returns the end of a call that was cancelled, with the time when the worker saw the cancel.
+func told(e history.Event, ended string, seen int) history.Event {
+	e.Cancel = &history.CancelNote{Ended: ended}
+	if seen > 0 {
+		e.Cancel.SeenAt = due(seen)
+	}
+	return at(40, e)
+}
+
+// Every end that history can have of an activity whose call asked to be waited for, with the times when the cancel was
+// decided, seen and over. For other activities every failure counts as stopped.
+func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
+	t.Parallel()
+	failed := history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled}}
+	for name, tt := range map[string]struct {
+		end    history.Event
+		seen   int
+		unsaid bool
+		left   provider.ActivityRecord
+		want   client.CancelEnd
+	}{
+		"never began":      {end: told(failed, history.EndNeverBegan, 30), seen: 30, want: client.EndNeverStarted},
+		"given up":         {end: told(failed, history.EndGivenUp, 30), seen: 30, want: client.EndLeaked},
+		"its worker died":  {end: told(failed, history.EndWorkerGone, 30), seen: 30, want: client.EndWorkerGone},
+		"its time is over": {end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.EndTimedOut},
+		"returned":         {end: told(failed, history.EndReturned, 30), seen: 30, want: client.EndStopped},
+		"a result":         {end: told(history.Event{Kind: history.ActivityCompleted}, history.EndReturned, 30), seen: 30, want: client.EndFinished},
+		"not asked for":    {end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.EndStopped},
+		"seen, and not over": {
+			end: at(40, history.Event{Kind: history.TurnStarted}), left: provider.ActivityRecord{SeenAt: instant(30)}, seen: 30,
+		},
+		"its worker died, and had seen it": {
+			end: told(failed, history.EndWorkerGone, 30), seen: 30, left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.EndWorkerGone,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, p := setup(t)
+			mustStart(t, c, "one")
+			call := waited(history.Event{Kind: history.ActivityScheduled, Name: "charge"}) // #2
+			if tt.unsaid {
+				call.Cancel = nil
+			}
+			tt.end.SourceEventID, tt.left.ActivityID = 2, 2
+			if tt.end.Kind == history.TurnStarted {
+				tt.end.SourceEventID = 0
+			}
+			p.Append("one", call, at(20, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 2, Reason: "requested", RequestedBy: "engine"}), tt.end)
+			p.Leave("x1", tt.left)
+			want := client.Cancellation{
+				Target: client.TargetActivity, ID: 2, Name: "charge", Reason: "requested", RequestedBy: "engine", DecidedAt: instant(20), End: tt.want,
+			}
+			if tt.seen > 0 {
+				want.SeenAt = instant(tt.seen)
+			}
+			if tt.want != "" {
+				want.EndedAt = instant(40)
+			}
+			got, err := client.Collect(c.Cancellations(t.Context(), "one", ""))
+			if diff := cmp.Diff([]client.Cancellation{want}, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// A cancelled call that is waited for stays pending until it has ended, with the time and the reason; one that is not
+// waited for is no longer pending.
+func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	mustStart(t, c, "one")
+	again := &history.RetryPolicy{MaxAttempts: 9, InitialIntervalMs: 1000}
+	request := func(kind history.Kind, id int64, reason string) history.Event {
+		return at(20, history.Event{Kind: kind, SourceEventID: id, InstanceID: "s", Reason: reason, RequestedBy: "engine"})
+	}
+	p.Append("one",
+		waited(history.Event{Kind: history.ActivityScheduled, Name: "charge"}),                                                  // #2
+		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),                                                    // #3
+		waited(history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1, Retry: again}), // #4
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "bill", InstanceID: "b", Attempt: 1}),               // #5
+		waited(history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),                                                   // #6
+		waited(history.Event{Kind: history.SubOrchestrationScheduled, Name: "mail", InstanceID: "m", Attempt: 1}),               // #7
+		request(history.ActivityCancelRequested, 2, "requested"), request(history.ActivityCancelRequested, 3, "requested"),
+		request(history.SubOrchestrationCancelRequested, 4, "parent_cancelled"), request(history.SubOrchestrationCancelRequested, 5, "parent_cancelled"),
+		request(history.SubOrchestrationCancelRequested, 7, "timeout"),
+	)
+	child := client.PendingItem{What: client.PendingSubOrchestration, Since: instant(10), Attempt: 1, CancelledAt: instant(20)}
+	ship, mail := child, child
+	ship.ID, ship.Name, ship.ChildID, ship.CancelReason = 4, "ship", "s", "parent_cancelled"
+	mail.ID, mail.Name, mail.ChildID, mail.CancelReason = 7, "mail", "m", "timeout"
+	activity := client.PendingItem{What: client.PendingActivity, Since: instant(10), Attempt: 1}
+	charge, weigh := activity, activity
+	charge.ID, charge.Name, charge.CancelledAt, charge.CancelReason = 2, "charge", instant(20), "requested"
+	weigh.ID, weigh.Name = 6, "weigh"
+	if diff := cmp.Diff([]client.PendingItem{charge, ship, weigh, mail}, mustPending(t, c, 0).Items); diff != "" {
+		t.Errorf("before the ends (-want +got):\n%s", diff)
+	}
+	p.Append("one", // a child that is cancelled is not tried again; one is not there
+		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.EndGivenUp, 30),
+		at(40, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"}}), // in its undo, say
+		at(40, history.Event{Kind: history.TimerCreated, FireAt: due(1040)}),                                              // the body's own, #15
+		at(40, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 7, InstanceID: "m", Error: &history.Failure{Type: history.TypeNotFound}}),
+	)
+	if got := pendingText(mustPending(t, c, 0)); got != "2: activity#6=weigh timer#15" {
+		t.Errorf("after the ends: %s", got)
+	}
+	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{ // the request of a cancel that no turn has come to
+		{Kind: history.ActivityCancelRequested, SourceEventID: 6, Reason: "requested", RequestedBy: "client"},
+	}}))
+	if diff := cmp.Diff(weigh, mustPending(t, c, 0).Items[0]); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/patience"
+	"github.com/perdure/perdure/provider"
+)
+
+// Waiting says that calls fail which may yet succeed, and are repeated.
+type Waiting struct {
+	// For is the service that refuses or does not answer, such as "DynamoDB"; empty where the error does not say.
+	For string
+	// SoFar is how long no call has succeeded.
+	SoFar time.Duration
+	// Err is the latest error.
+	Err error
+}
+
+// patient returns the patience of an operation. tell may be nil.
+func (c *Client) patient(tell func(Waiting)) *patience.Patience {
+	if tell == nil {
+		return patience.New(c.now, c.sleep, nil)
+	}
+	return patience.New(c.now, c.sleep, func(soFar time.Duration, err error) { tell(Waiting{For: serviceOf(err), SoFar: soFar, Err: err}) })
+}
+
+// serviceOf returns which service a call that failed was for.
+func serviceOf(err error) string {
+	failed, ok := errors.AsType[*provider.Error](err)
+	if !ok {
+		return ""
+	}
+	service, _, named := strings.Cut(failed.Op, ".")
+	if !named {
+		return ""
+	}
+	return service
+}
+
+// mayYetSucceed reports whether a call has failed that is worth repeating.
+func mayYetSucceed(err error) bool {
+	failed, ok := errors.AsType[*provider.Error](err)
+	return ok && failed.Retryable
+}
+
+// errTooLong reports a call that was given up, since it took too long.
+var errTooLong = errors.New("it took too long")
+
+// within calls f with a time limit. A call that was given up for it may yet succeed.
+func within(ctx context.Context, limit time.Duration, op, instanceID string, f func(ctx context.Context) error) error {
+	limited, stop := context.WithTimeoutCause(ctx, limit, errTooLong)
+	defer stop()
+	err := f(limited)
+	if err == nil || limited.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	if failed, ok := errors.AsType[*provider.Error](err); ok {
+		op = failed.Op
+	}
+	return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: fmt.Errorf("%w: longer than %v: %w", errTooLong, limit, err)}
+}

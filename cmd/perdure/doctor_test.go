@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// described is a table as DynamoDB describes it.
+type described struct {
+	sort     string
+	indexes  []string
+	ttl      types.TimeToLiveStatus
+	backups  types.PointInTimeRecoveryStatus
+	refusing bool
+}
+
+var errRefused = errors.New("AccessDeniedException: not authorized")
+
+func (d *described) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	t := &types.TableDescription{TableArn: aws.String("the-table"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}, {AttributeName: &d.sort, KeyType: types.KeyTypeRange}}}
+	for _, name := range d.indexes {
+		t.GlobalSecondaryIndexes = append(t.GlobalSecondaryIndexes, types.GlobalSecondaryIndexDescription{IndexName: &name, IndexStatus: types.IndexStatusActive})
+	}
+	return &dynamodb.DescribeTableOutput{Table: t}, nil
+}
+
+func (d *described) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	if d.refusing {
+		return nil, errRefused
+	}
+	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: &types.TimeToLiveDescription{AttributeName: aws.String("ttl"), TimeToLiveStatus: d.ttl}}, nil
+}
+
+func (d *described) DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error) {
+	return &dynamodb.DescribeContinuousBackupsOutput{ContinuousBackupsDescription: &types.ContinuousBackupsDescription{
+		PointInTimeRecoveryDescription: &types.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: d.backups},
+	}}, nil
+}
+
+// healthy makes the tool's hub one with which nothing is wrong.
+func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
+	m := deployed(h, hub)
+	*m.all[2].State = "Enabled"
+	d := &described{sort: "sk", indexes: []string{"byCreation", "byAttention", "byDue"}, ttl: types.TimeToLiveStatusEnabled, backups: types.PointInTimeRecoveryStatusEnabled}
+	h.adminHub.Describe = d
+	h.adminHub.Now = time.Now
+	h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Now(), nil }
+	f := &deployedFunctions{where: &h.adminHub.Where}
+	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Instances = f, f, f, hub.Provider
+	return d, m
+}
+
+// Each thing that may be wrong is found, and nothing else with it.
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
+		`its key is "pk" and "other"`: func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
+		"the index byDue is missing":  func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.indexes = d.indexes[:2] },
+		"items do not expire":         func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.ttl = types.TimeToLiveStatusDisabled },
+		"point-in-time recovery is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
+			d.backups = types.PointInTimeRecoveryStatusDisabled
+		},
+		"it is Disabled, and was not paused": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { *m.all[0].State = "Disabled" },
+		"queue inbox: no function is mapped": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { m.all = m.all[1:] },
+		"dead letters of default: there are about 1": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
+			buried(h.t, hub, "default", "poison: it", "{}")
+		},
+		"this machine's differs from that of AWS by 59s": func(h *tool, _ *simhub.Hub, _ *described, _ *mappings) {
+			h.adminHub.Now = func() time.Time { return time.Now().Add(time.Minute) }
+		},
+		"queue inbox: it is of the wrong kind": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
+		"it has no dead letters": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
+			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+		},
+		"it gives up a message after 3 deliveries": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
+			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+		},
+	} {
+		t.Run(tells, func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+				d, m := healthy(h, hub)
+				if got := h.mustRun("doctor"); got != "nothing is wrong\n" {
+					h.t.Errorf("of what is right it says %s", got)
+				}
+				breakIt(h, hub, d, m)
+				code := h.run(ctx, "doctor")
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "leads to: ") || !strings.Contains(got, "do: ") {
+					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
+				}
+			})
+		})
+	}
+}
+
+// What is wrong with functions, roles, builds, workers and the schedule group is found, and nothing else with it.
+func TestDoctorLooksAtWhatRuns(t *testing.T) {
+	t.Parallel()
+	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
+		"function perdure-test-worker: its PERDURE_TABLE is the-old-one": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.broken, f.variables = "worker", map[string]string{"PERDURE_TABLE": "the-old-one"}
+		},
+		"it may work for 12h0m0s, and messages of queue timers are hidden": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.broken, f.timeout = "renewer", 12*time.Hour
+		},
+		"its last deployment has failed: no such layer": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.broken, f.failed = "orchestrator", "no such layer"
+		},
+		"its reserved concurrency is 0": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.broken, f.reserved = "orchestrator", aws.Int32(0)
+		},
+		"Lambda takes chains of messages for loops": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.broken, f.loops = "worker", lambdatypes.RecursiveLoopTerminate
+		},
+		"its role may not: dynamodb:DeleteItem on the-table": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+			f.denied = "dynamodb:DeleteItem"
+		},
+		"schedule group: ": func(_ context.Context, h *tool, _ *simhub.Hub, f *deployedFunctions) {
+			h.adminHub.Where.Timers, h.adminHub.Where.ScheduleGroup, f.gone = dynamo.TimersSchedules, "gone", true
+		},
+		"about 1 work items wait, and no worker of it has ever been heard of": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+			sendWork(ctx, h, hub)
+		},
+		"no worker of it has been heard of for 30m0s (build b-7)": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+			sendWork(ctx, h, hub)
+			if err := hub.Provider.ReportWorker(ctx, provider.WorkerReport{Queue: "default", BuildID: "b-7"}); err != nil {
+				h.t.Fatal(err)
+			}
+			time.Sleep(30 * time.Minute)
+		},
+		`build new: it does not have the orchestration "hello" version ""`: func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+			h.mustRun("start", "hello")
+			time.Sleep(time.Second)
+			if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(tells, func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+				healthy(h, hub)
+				h.mustRun("doctor")
+				breakIt(ctx, h, hub, h.adminHub.Functions.(*deployedFunctions))
+				code := h.run(ctx, "doctor")
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "leads to: ") || !strings.Contains(got, "do: ") {
+					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
+				}
+			})
+		})
+	}
+}
+
+func sendWork(ctx context.Context, h *tool, hub *simhub.Hub) {
+	h.t.Helper()
+	url := hub.Provider.Hub().WorkQueues["default"]
+	if _, err := hub.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: aws.String("{}")}}}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// deployedFunctions is what Lambda, IAM and Scheduler say of a hub: all is well but what one function has.
+type deployedFunctions struct {
+	where *dynamo.Hub
+	// broken is the function of which the rest is.
+	broken    string
+	variables map[string]string
+	timeout   time.Duration
+	failed    string
+	reserved  *int32
+	loops     lambdatypes.RecursiveLoop
+	// denied is an action that no role may; gone: there is no schedule group.
+	denied string
+	gone   bool
+}
+
+func (f *deployedFunctions) is(arn *string) bool {
+	return f.broken != "" && strings.HasSuffix(*arn, f.broken)
+}
+
+func (f *deployedFunctions) GetFunctionConfiguration(_ context.Context, in *lambda.GetFunctionConfigurationInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error) {
+	out := &lambda.GetFunctionConfigurationOutput{
+		Timeout: aws.Int32(3), State: lambdatypes.StateActive, LastUpdateStatus: lambdatypes.LastUpdateStatusSuccessful, Role: aws.String("arn:aws:iam::1:role/r"),
+		Environment: &lambdatypes.EnvironmentResponse{Variables: map[string]string{"PERDURE_HUB": f.where.Name, "PERDURE_TABLE": f.where.Table, "PERDURE_INBOX_URL": f.where.InboxURL}},
+	}
+	if f.is(in.FunctionName) {
+		maps.Copy(out.Environment.Variables, f.variables)
+		if f.timeout > 0 {
+			out.Timeout = aws.Int32(int32(f.timeout / time.Second))
+		}
+		if f.failed != "" {
+			out.LastUpdateStatus, out.LastUpdateStatusReason = lambdatypes.LastUpdateStatusFailed, &f.failed
+		}
+	}
+	return out, nil
+}
+
+func (f *deployedFunctions) GetFunctionConcurrency(_ context.Context, in *lambda.GetFunctionConcurrencyInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error) {
+	out := &lambda.GetFunctionConcurrencyOutput{}
+	if f.is(in.FunctionName) {
+		out.ReservedConcurrentExecutions = f.reserved
+	}
+	return out, nil
+}
+
+func (f *deployedFunctions) GetFunctionRecursionConfig(_ context.Context, in *lambda.GetFunctionRecursionConfigInput, _ ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error) {
+	out := &lambda.GetFunctionRecursionConfigOutput{RecursiveLoop: lambdatypes.RecursiveLoopAllow}
+	if f.is(in.FunctionName) && f.loops != "" {
+		out.RecursiveLoop = f.loops
+	}
+	return out, nil
+}
+
+func (f *deployedFunctions) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulatePrincipalPolicyInput, _ ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error) {
+	out := &iam.SimulatePrincipalPolicyOutput{}
+	for _, action := range in.ActionNames {
+		r := iamtypes.EvaluationResult{EvalActionName: &action, EvalDecision: iamtypes.PolicyEvaluationDecisionTypeAllowed}
+		if action == f.denied {
+			r.EvalDecision = iamtypes.PolicyEvaluationDecisionTypeImplicitDeny
+		}
+		out.EvaluationResults = append(out.EvaluationResults, r)
+	}
+	return out, nil
+}
+
+func (f *deployedFunctions) GetScheduleGroup(context.Context, *scheduler.GetScheduleGroupInput, ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error) {
+	if f.gone {
+		return nil, &schedulertypes.ResourceNotFoundException{}
+	}
+	return &scheduler.GetScheduleGroupOutput{State: schedulertypes.ScheduleGroupStateActive}, nil
+}
+
+// swapInbox has a standard queue be the inbox.
+func swapInbox(h *tool, m *mappings) {
+	where := &h.adminHub.Where
+	where.InboxURL = where.TimersURL
+	m.all = append(m.all[:0:0], m.all[1:]...)
+}
+
+func TestDoctorSaysWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		d, _ := healthy(h, hub)
+		d.refusing = true
+		h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, nil }
+		if code := h.run(ctx, "doctor"); code != exitUnread || strings.Count(h.out.String(), "could not be read") != 2 || !strings.Contains(h.out.String(), "AccessDenied") {
+			h.t.Errorf("exit %d: %s", code, h.out.String())
+		}
+		d.backups = types.PointInTimeRecoveryStatusDisabled
+		if code := h.run(ctx, "doctor", "--json"); code != exitWrong || !strings.Contains(h.out.String(), `{"unread":true,"of":"table","what":"AccessDenied`) {
+			h.t.Errorf("exit %d: %s", code, h.out.String())
+		}
+	})
+}
+
+func TestDoctorKnowsAPausedHub(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		healthy(h, hub)
+		h.mustRun("pause", "--yes")
+		if code := h.run(ctx, "doctor"); code != exitWrong || strings.Count(h.out.String(), "it is paused by perdure pause") != 4 {
+			h.t.Errorf("exit %d: %s", code, h.out.String())
+		}
+		h.mustRun("resume")
+		h.mustRun("doctor")
+	})
+}
+
+// wantDoctor runs doctor, which must say something.
+func wantDoctor(ctx context.Context, h *tool, says string) {
+	h.t.Helper()
+	if code := h.run(ctx, "doctor"); code != exitWrong || !strings.Contains(h.out.String(), says) {
+		h.t.Errorf("doctor exits with %d, and lacks %q:\n%s", code, says, h.out.String())
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// overSince adds so many instances that were started just now, and are over, to the table.
+func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
+	h.t.Helper()
+	table := hub.Provider.Hub().Table
+	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	for i := range n {
+		id := fmt.Sprintf("over-%d", i)
+		it := map[string]types.AttributeValue{}
+		for name, value := range map[string]string{
+			"pk": "i#" + id, "sk": "i", "name": "hello", "status": "Completed", "startId": id, "execution": id, "gs": strconv.Itoa(i % 16), "created": at + "#" + id, "updated": at,
+		} {
+			it[name] = &types.AttributeValueMemberS{Value: value}
+		}
+		it["number"] = &types.AttributeValueMemberN{Value: "1"}
+		if _, err := hub.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// What lives lies far behind what is over: a list of it is empty for many pages.
+func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		healthy(h, hub)
+		h.mustRun("start", "hello")
+		time.Sleep(time.Second)
+		overSince(ctx, h, hub, 20_000)
+		if page, err := hub.Provider.ListInstances(ctx, provider.Query{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 || page.NextCursor == "" {
+			h.t.Fatalf("the first page has %d instances, %v: the test shows nothing", len(page.Instances), err)
+		}
+		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
+			h.t.Fatal(err)
+		}
+		wantDoctor(ctx, h, `build new: it does not have the orchestration "hello" version "", of which 1 instances live`)
+	})
+}
+
+// A table that is slow keeps doctor from the instances, and from nothing else.
+func TestDoctorSaysThatItCouldNotLookForWhatLives(t *testing.T) {
+	t.Parallel()
+	var isSlow atomic.Bool
+	slow := func(_ context.Context, c simaws.Call, next func() error) error {
+		if in, ok := c.Input.(*dynamodb.QueryInput); ok && in.IndexName != nil && isSlow.Load() {
+			time.Sleep(20 * time.Second)
+		}
+		return next()
+	}
+	onInterceptedAWS(t, slow, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		healthy(h, hub)
+		h.mustRun("start", "hello")
+		time.Sleep(time.Second)
+		overSince(ctx, h, hub, 20_000)
+		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"hello": {""}}}); err != nil {
+			h.t.Fatal(err)
+		}
+		isSlow.Store(true)
+		began := time.Now()
+		code := h.run(ctx, "doctor")
+		if got := h.out.String(); code != exitUnread || strings.Count(got, "could not be read") != 1 || !strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") || time.Since(began) > 3*time.Minute {
+			h.t.Errorf("after %v it exits with %d: %s", time.Since(began), code, got)
+		}
+	})
+}

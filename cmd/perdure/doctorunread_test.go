@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// Who may not read the table is not told that perdure pause has not paused what it has: resume --all enables what others have disabled, too.
+func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	var refuses atomic.Bool
+	refused := func(_ context.Context, c simaws.Call, next func() error) error {
+		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && in.Key["sk"].(*types.AttributeValueMemberS).Value == "paused" && refuses.Load() {
+			return errRefused
+		}
+		return next()
+	}
+	onInterceptedAWS(t, refused, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		healthy(h, hub)
+		h.mustRun("pause", "--yes")
+		refuses.Store(true)
+		code := h.run(ctx, "doctor")
+		got := h.out.String()
+		if code != exitWrong || strings.Contains(got, "not paused by perdure pause") || strings.Count(got, "whether perdure pause has done that could not be read") != 4 {
+			h.t.Errorf("it exits with %d: %s", code, got)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+)
+
+//go:embed newapp/*.tmpl
+var newApp embed.FS
+
+// initFlags are the options of perdure init.
+type initFlags struct{ module, replace string }
+
+func initVerb(c *command) *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use: "init [DIR]", Short: "Write an application: a registry, its functions, a test, a CDK app",
+		Long: `Write an application into DIR, by default this folder, which must not have a go.mod: a registry with an
+orchestration and an activity, the four functions, a test in virtual time, a CDK app, a Makefile.
+
+go mod tidy fetches what it needs. perdure itself is required in the version of this tool; with
+--replace it is a checkout of perdure's repository instead, which a build of a checkout needs.`,
+		Example: `  perdure init orders --module example.com/orders
+  go run ./cmd/perdure init ../orders --replace .`,
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), c, folder(args))
+		},
+	}
+	cmd.Flags().StringVar(&f.module, "module", "", "path of the module (default: example.com/ and the folder's name)")
+	cmd.Flags().StringVar(&f.replace, "replace", "", "use this checkout of perdure instead of a release")
+	return cmd
+}
+
+// application is what the templates are filled with.
+type application struct {
+	Module, Package, Stack, Version, Replace string
+	// Of a function.
+	Function, Start, Does string
+	Registry              bool
+}
+
+var functions = []application{
+	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true, Does: "serves the inbox of a task hub: it runs turns"},
+	{Function: "worker", Start: "StartWorker", Registry: true, Does: "serves a work queue: it runs activities"},
+	{Function: "renewer", Start: "StartRenewer", Registry: true, Does: "serves the timers queue, and keeps watch over what got stuck"},
+	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},
+}
+
+// run writes an application into a folder.
+func (f initFlags) run(ctx context.Context, c *command, dir string) error {
+	app, err := describeApplication(dir, f, thisVersion().Version)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return fmt.Errorf("%s has a go.mod already: name another folder", dir)
+	}
+
+	files, err := app.files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := writeNew(filepath.Join(dir, file.name), file.content); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(c.err, "perdure: wrote %d files into %s; go mod tidy fetches what they need ...\n", len(files), dir)
+	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
+	tidy.Dir = dir
+	tidy.Stdout = c.err
+	tidy.Stderr = c.err
+	if err := tidy.Run(); err != nil {
+		return fmt.Errorf("go mod tidy in %s: %w", dir, err)
+	}
+	return app.report(c, dir, files)
+}
+
+// report prints what there is now and what to do with it.
+func (a application) report(c *command, dir string, files []newFile) error {
+	if !c.json {
+		return c.print(fmt.Sprintf("module %s is in %s. Try it:\n\n  cd %s\n  go test ./...\n  go tool perdure dev\n", a.Module, dir, dir))
+	}
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = file.name
+	}
+	return c.printJSON(struct {
+		Module string   `json:"module"`
+		Files  []string `json:"files"`
+	}{a.Module, names})
+}
+
+var notOfAName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// describeApplication derives names from the folder and the flags.
+func describeApplication(dir string, f initFlags, version string) (application, error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return application{}, fmt.Errorf("init: %w", err)
+	}
+	app := application{Module: f.module, Version: version}
+	if app.Module == "" {
+		app.Module = "example.com/" + strings.Trim(notOfAName.ReplaceAllString(strings.ToLower(filepath.Base(whole)), "-"), "-")
+	}
+	app.Package = strings.TrimLeft(notOfAName.ReplaceAllString(strings.ToLower(path.Base(app.Module)), ""), "0123456789")
+	if app.Package == "" || app.Package == "main" {
+		app.Package = "app"
+	}
+	app.Stack = strings.ToUpper(app.Package[:1]) + app.Package[1:]
+
+	if f.replace == "" {
+		if version == develVersion || strings.Contains(version, "+dirty") {
+			return app, errors.New("this tool is a build of a checkout, and no release can be required in its place: name the checkout with --replace")
+		}
+		return app, nil
+	}
+	app.Version = "v0.0.0"
+	if app.Replace, err = filepath.Abs(f.replace); err != nil {
+		return app, fmt.Errorf("init: %w", err)
+	}
+	b, err := os.ReadFile(filepath.Join(app.Replace, "go.mod"))
+	if err != nil || !bytes.HasPrefix(b, []byte("module "+modulePath+"\n")) {
+		return app, fmt.Errorf("--replace: %s is no checkout of %s", app.Replace, modulePath)
+	}
+	return app, nil
+}
+
+// newFile is a file to be written.
+type newFile struct {
+	name    string
+	content []byte
+}
+
+// files fills in the templates. go.mod comes first, since it is what says that an application is there.
+func (a application) files() ([]newFile, error) {
+	templates, err := template.ParseFS(newApp, "newapp/*.tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("init: %w", err)
+	}
+	var files []newFile
+	add := func(name, from string, with application) {
+		var b bytes.Buffer
+		err = errors.Join(err, templates.ExecuteTemplate(&b, from, with))
+		files = append(files, newFile{name, b.Bytes()})
+	}
+	add("go.mod", "go.mod.tmpl", a)
+	add(a.Package+".go", "app.go.tmpl", a)
+	add(a.Package+"_test.go", "app_test.go.tmpl", a)
+	for _, f := range functions {
+		with := a
+		with.Function, with.Start, with.Does, with.Registry = f.Function, f.Start, f.Does, f.Registry
+		add("functions/"+f.Function+"/main.go", "function.go.tmpl", with)
+	}
+	add("infra/go.mod", "infra.go.mod.tmpl", a)
+	add("infra/main.go", "infra.go.tmpl", a)
+	add("infra/cdk.json", "cdk.json.tmpl", a)
+	add("Makefile", "Makefile.tmpl", a)
+	add(".gitignore", "gitignore.tmpl", a)
+	add("README.md", "README.md.tmpl", a)
+	return files, err
+}
+
+// writeNew writes a file that must not be there yet.
+func writeNew(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // source files are readable
+	if err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	return nil
+}

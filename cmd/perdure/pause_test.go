@@ -1,0 +1,447 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+)
+
+// mappings is Lambda's event source mappings, whose changes take three looks.
+type mappings struct {
+	all   []lambdatypes.EventSourceMappingConfiguration
+	looks map[string]int // that a change still takes
+	dies  int            // the number of the update that fails; 0 is none
+	sent  int
+	// deployment, if set, is what has become of a mapping.
+	deployment func(uuid string) error
+	// changes counts them, as the seconds of LastModified.
+	changes int64
+}
+
+// set changes the state of a mapping.
+func (m *mappings) set(uuid *string, state string) {
+	c := m.find(uuid)
+	m.changes++
+	c.State, c.LastModified = &state, aws.Time(time.Unix(m.changes, 0))
+}
+
+func (m *mappings) add(uuid, arn, state string) {
+	m.all = append(m.all, lambdatypes.EventSourceMappingConfiguration{
+		UUID: &uuid, EventSourceArn: &arn, State: &state, FunctionArn: aws.String("arn:aws:lambda:eu-north-1:1:function:perdure-test-" + uuid),
+	})
+}
+
+func (m *mappings) find(uuid *string) *lambdatypes.EventSourceMappingConfiguration {
+	return &m.all[slices.IndexFunc(m.all, func(c lambdatypes.EventSourceMappingConfiguration) bool { return *c.UUID == *uuid })]
+}
+
+func (m *mappings) ListEventSourceMappings(_ context.Context, in *lambda.ListEventSourceMappingsInput, _ ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+	out := &lambda.ListEventSourceMappingsOutput{}
+	for _, c := range m.all {
+		if *c.EventSourceArn == *in.EventSourceArn {
+			out.EventSourceMappings = append(out.EventSourceMappings, c)
+		}
+	}
+	return out, nil
+}
+
+func (m *mappings) GetEventSourceMapping(_ context.Context, in *lambda.GetEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error) {
+	c := m.find(in.UUID)
+	if m.deployment != nil {
+		return nil, m.deployment(*in.UUID)
+	}
+	if m.looks[*in.UUID]--; m.looks[*in.UUID] == 0 {
+		m.settle(in.UUID)
+	}
+	return &lambda.GetEventSourceMappingOutput{UUID: c.UUID, State: c.State, LastModified: c.LastModified}, nil
+}
+
+func (m *mappings) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+	c := m.find(in.UUID)
+	switch m.sent++; {
+	case m.sent == m.dies:
+		return nil, errors.New("the network is away")
+	case strings.HasSuffix(*c.State, "ing"):
+		return nil, &lambdatypes.ResourceInUseException{}
+	}
+	m.set(in.UUID, map[bool]string{true: "Enabling", false: "Disabling"}[*in.Enabled])
+	m.looks[*in.UUID] = 3
+	return &lambda.UpdateEventSourceMappingOutput{}, nil
+}
+
+// settle ends the change of a mapping that is on its way.
+func (m *mappings) settle(uuid *string) {
+	if state := *m.find(uuid).State; strings.HasSuffix(state, "ing") {
+		m.set(uuid, strings.TrimSuffix(state, "ing")+"ed")
+		m.looks[*uuid] = 0
+	}
+}
+
+func (m *mappings) states() (states []string) {
+	for _, c := range m.all {
+		states = append(states, *c.State)
+	}
+	return states
+}
+
+// deployed makes the tool's hub one with mappings: those of the inbox and of work, and one that somebody has disabled.
+func deployed(h *tool, hub *simhub.Hub) *mappings {
+	where := hub.Provider.Hub()
+	m := &mappings{looks: map[string]int{}}
+	m.add("orchestrator", hub.Cloud.Queues.ARN(where.InboxURL), "Enabled")
+	m.add("worker", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Enabled")
+	m.add("disabled", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Disabled")
+	m.add("renewer", hub.Cloud.Queues.ARN(where.TimersURL), "Enabled")
+	m.add("another-hubs", "arn:aws:sqs:eu-north-1:1:another", "Enabled")
+	h.adminHub = &hubadmin.Hub{Where: where, Lambda: m, Table: hub.Cloud.Table, Queues: hub.Cloud.Queues, Sleep: waitFor, Now: time.Now}
+	return m
+}
+
+// A hub with a canary has its queues mapped to aliases: what is named is the function.
+func TestMappingsToAnAliasNameTheFunction(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		m.all[0].FunctionArn = aws.String("arn:aws:lambda:eu-north-1:1:function:perdure-test-orchestrator:live")
+		got := h.mustRun("pause", "--yes")
+		if !strings.Contains(got, " perdure-test-orchestrator ") || !strings.Contains(got, " perdure-test-worker ") {
+			t.Errorf("it names\n%s", got)
+		}
+	})
+}
+
+func TestAPausedHubIsResumedAsItWas(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		want := func(states ...string) {
+			h.t.Helper()
+			if got := m.states(); !slices.Equal(got, states) {
+				h.t.Errorf("the mappings are %v, want %v", got, states)
+			}
+		}
+		h.in = "no\n"
+		if code := h.run(ctx, "pause"); code != exitError || m.sent > 0 {
+			h.t.Errorf("not confirmed: %d", code)
+		}
+		h.wantError(exitError, "one argument too many", "pause", "order-7", "--yes")
+		h.wantError(exitError, "--all enables", "resume")
+
+		m.dies = 2 // the second mapping is not disabled
+		h.wantError(exitError, "repeat perdure pause", "pause", "--yes")
+		h.mustRun("start", "hello", "--id", "one") // accepted meanwhile
+		records, err := hub.Provider.FetchRecords(ctx, "inbox")
+		if err != nil || len(records) != 1 {
+			h.t.Fatal(records, err)
+		}
+		if got := h.mustRun("pause", "--yes"); strings.Count(got, "Disabled") != 4 || !strings.Contains(h.err.String(), "still being handled: inbox about 1") {
+			h.t.Errorf("printed %s%s", got, h.err.String())
+		}
+		want("Disabled", "Disabled", "Disabled", "Disabled", "Enabled")
+
+		m.dies = m.sent + 2
+		h.wantError(exitError, "repeat perdure resume", "resume")
+		if got := h.mustRun("resume", "--json"); !strings.Contains(got, `{"queue":"inbox","uuid":"orchestrator","function":"perdure-test-orchestrator","state":"Enabled"}`) {
+			h.t.Errorf("printed %s", got)
+		}
+		want("Enabled", "Enabled", "Disabled", "Enabled", "Enabled")
+		if !strings.Contains(h.err.String(), "left disabled, since perdure pause has not disabled them: disabled of perdure-test-disabled") {
+			h.t.Errorf("said %s", h.err.String())
+		}
+		h.wantError(exitError, "--all enables", "resume")
+		h.mustRun("resume", "--all")
+		want("Enabled", "Enabled", "Enabled", "Enabled", "Enabled")
+	})
+}
+
+func TestAPauseThatLambdaNeverFinishesEnds(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		*m.all[0].State = "Updating"
+		began := time.Now()
+		h.wantError(exitError, "mapping orchestrator is Updating", "pause", "--yes")
+		if took := time.Since(began); took != pausePatience {
+			h.t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A resume dies after the last mapping, and nobody repeats it, since all is enabled. Somebody disables a mapping later, for a reason:
+// the next pause and resume leave it so.
+func TestAResumeThatDiedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("pause", "--yes")
+		m.dies = m.sent + 3 // the last of three: its update is sent, and the answer is lost
+		h.wantError(exitError, "repeat perdure resume", "resume")
+		m.set(aws.String("renewer"), "Enabled") // it was enabled all the same
+		if got := m.states(); !slices.Equal(got, asBefore) {
+			h.t.Fatal(got)
+		}
+		m.dies = 0
+		staysDisabled(h, m)
+	})
+}
+
+// staysDisabled checks that the worker's mapping, which somebody disables, outlives a pause and a resume as it is.
+func staysDisabled(h *tool, m *mappings) {
+	h.t.Helper()
+	m.set(aws.String("worker"), "Disabled")
+	h.mustRun("pause", "--yes")
+	h.mustRun("resume")
+	if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Enabled", "Enabled"}) {
+		h.t.Errorf("the mappings are %v, want that of the worker as it was before the pause: Disabled", got)
+	}
+}
+
+// resumeDiesWaiting runs a resume whose process dies while Lambda enables what it has asked for.
+func resumeDiesWaiting(ctx context.Context, h *tool) error {
+	dying := *h.adminHub
+	dying.Sleep = func(context.Context, time.Duration) error { return errors.New("the process has died") }
+	_, err := dying.Resume(ctx, false)
+	return err
+}
+
+// The same of a resume that dies while Lambda enables what it has asked for.
+func TestAResumeThatDiedWhileItWaitedLeavesAloneWhatSomebodyDisablesLater(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("pause", "--yes")
+		if err := resumeDiesWaiting(ctx, h); err == nil {
+			h.t.Fatal("no error")
+		}
+		for i := range m.all {
+			m.all[i].State = aws.String(asBefore[i]) // Lambda has enabled them all the same
+		}
+		staysDisabled(h, m)
+	})
+}
+
+// A resume dies while Lambda enables what it has asked for. Its repetition waits for that, also where nothing is written down any more.
+func TestAResumeWaitsForWhatAnotherHasAskedFor(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("pause", "--yes")
+		if err := resumeDiesWaiting(ctx, h); err == nil || !slices.Contains(m.states(), "Enabling") {
+			h.t.Fatal(m.states(), err)
+		}
+		h.mustRun("resume")
+		if got := m.states(); !slices.Equal(got, asBefore) {
+			h.t.Errorf("the mappings are %v", got)
+		}
+	})
+}
+
+// What is written down names mappings that are no more: the stack has replaced them, or the table is of an earlier pause.
+func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("pause", "--yes")
+		for _, n := range []int{1, 3} {
+			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
+		}
+		for range 2 { // it forgets none of them
+			h.wantError(exitError, "not there any more: renewer, worker. The others are enabled; --all enables every mapping", "resume")
+		}
+		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {
+			h.t.Errorf("the mappings are %v", got)
+		}
+		h.mustRun("resume", "--all")
+		h.wantError(exitError, "--all enables", "resume")
+		if slices.Contains(m.states(), "Disabled") {
+			h.t.Errorf("the mappings are %v", m.states())
+		}
+	})
+}
+
+// The interleavings of a pause P and a resume R of two people. What is written down is the set S, with a token that each write of P
+// renews, and that R compares whenever it takes a mapping out of S:
+//   - P writes between R's enabling of a mapping and its taking it out: S has it already, and R must not take it out;
+//   - P has looked at a mapping before R enables it, and takes it for paused: P says in the end that not all are;
+//   - R finds a mapping enabled that P has written down and not disabled yet, and takes it out: P writes it down again;
+//   - R is over between two calls of P, or P between two of R.
+//
+// Here one of them runs whole at each call of the other. Whatever they say, one resume more brings back what was enabled, and no other.
+func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
+	t.Parallel()
+	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Hub) error{
+		"pause":  func(ctx context.Context, h *hubadmin.Hub) error { _, err := h.Pause(ctx); return err },
+		"resume": func(ctx context.Context, h *hubadmin.Hub) error { _, err := h.Resume(ctx, false); return err },
+	}
+	for first, second := range map[string]string{"pause": "resume", "resume": "pause"} {
+		for _, paused := range []bool{false, true} {
+			for n, ran := 1, true; ran; n++ {
+				t.Run(fmt.Sprintf("%s in call %d of %s, paused before: %t", second, n, first, paused), func(t *testing.T) {
+					onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+						ctx, stop := context.WithTimeout(ctx, time.Hour)
+						defer stop()
+						m := deployed(h, hub)
+						other := *h.adminHub
+						if paused {
+							h.mustRun("pause", "--yes")
+						}
+						calls := 0
+						at := func() error {
+							if calls++; calls == n {
+								_ = ofMeanwhile[second](ctx, &other) // it may say that the other one is at work
+							}
+							return nil
+						}
+						one := other
+						one.Table, one.Lambda = tableAt{one.Table, at}, lambdaAt{one.Lambda, at}
+						limited, stop := context.WithTimeout(ctx, pausePatience)
+						defer stop()
+						said := ofMeanwhile[first](limited, &one)
+						if ran = calls >= n; first == "pause" && said == nil && slices.ContainsFunc(m.states()[:4], func(s string) bool { return s != "Disabled" }) {
+							h.t.Errorf("the pause is over without an error, and the mappings are %v", m.states())
+						}
+						if _, err := other.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
+							h.t.Error(err)
+						}
+						if got := m.states(); !slices.Equal(got, asBefore) {
+							h.t.Errorf("after one resume more the mappings are %v", got)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// asBefore are the states of the mappings of deployed.
+var asBefore = []string{"Enabled", "Enabled", "Disabled", "Enabled", "Enabled"}
+
+// tableAt calls at before each call of a table, whose error is that call's.
+type tableAt struct {
+	dynamo.TableAPI
+
+	at func() error
+}
+
+func (a tableAt) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if err := a.at(); err != nil {
+		return nil, err
+	}
+	return a.TableAPI.GetItem(ctx, in, o...)
+}
+
+func (a tableAt) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if err := a.at(); err != nil {
+		return nil, err
+	}
+	return a.TableAPI.UpdateItem(ctx, in, o...)
+}
+
+// lambdaAt calls at before each call of Lambda, whose error is that call's.
+type lambdaAt struct {
+	hubadmin.LambdaAPI
+
+	at func() error
+}
+
+func (a lambdaAt) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, o ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+	if err := a.at(); err != nil {
+		return nil, err
+	}
+	return a.LambdaAPI.ListEventSourceMappings(ctx, in, o...)
+}
+
+func (a lambdaAt) GetEventSourceMapping(ctx context.Context, in *lambda.GetEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error) {
+	if err := a.at(); err != nil {
+		return nil, err
+	}
+	return a.LambdaAPI.GetEventSourceMapping(ctx, in, o...)
+}
+
+func (a lambdaAt) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+	if err := a.at(); err != nil {
+		return nil, err
+	}
+	return a.LambdaAPI.UpdateEventSourceMapping(ctx, in, o...)
+}
+
+// Lambda says of a mapping whose state lasts that it is in use: the state lags behind.
+func TestAMappingInUseIsAskedAgainAfterAWhile(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		s := &inUse{mappings: deployed(h, hub), left: 10_000}
+		h.adminHub.Lambda = s
+		began := time.Now()
+		code := h.run(ctx, "pause", "--yes")
+		if took := time.Since(began); code == 0 || s.calls > 3*int(took/time.Second)+3 {
+			h.t.Errorf("exit %d: %d updates of 3 mappings in %v; want an error, and one a second of each", code, s.calls, took)
+		}
+	})
+}
+
+// inUse refuses a number of updates.
+type inUse struct {
+	*mappings
+
+	left, calls int
+}
+
+func (s *inUse) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+	s.calls++
+	if s.left--; s.left >= 0 {
+		return nil, &lambdatypes.ResourceInUseException{}
+	}
+	return s.mappings.UpdateEventSourceMapping(ctx, in, o...)
+}
+
+// Lambda takes 20 seconds for each of 24 mappings: they are waited for together.
+func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		for n := range 20 {
+			m.add(strings.Repeat("q", n+1), hub.Cloud.Queues.ARN(h.adminHub.Where.WorkQueues["default"]), "Enabled")
+		}
+		h.adminHub.Lambda = &slowly{m}
+		began := time.Now()
+		h.mustRun("pause", "--yes")
+		if took := time.Since(began); took > 25*time.Second {
+			h.t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// slowly is mappings whose changes take 20 looks.
+type slowly struct{ *mappings }
+
+func (s *slowly) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+	out, err := s.mappings.UpdateEventSourceMapping(ctx, in, o...)
+	if err == nil {
+		s.looks[*in.UUID] = 20
+	}
+	return out, err
+}
+
+// waitFor sleeps in the bubble.
+func waitFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// Interleaving: a resume writes down since when a mapping is disabled, asks for it, and dies: Lambda never heard of it. A deployment moves the mapping
+// to an alias, as one that brings a canary does. That it was changed since does not say that somebody has disabled it.
+func TestAResumeRemembersAMappingThatADeploymentChanged(t *testing.T) {
+	t.Parallel()
+	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
+		"an alias": func(c *lambdatypes.EventSourceMappingConfiguration) {
+			c.FunctionArn = aws.String(*c.FunctionArn + ":live")
+		},
+		"a batch": func(c *lambdatypes.EventSourceMappingConfiguration) { c.BatchSize = aws.Int32(1) },
+		"a concurrency": func(c *lambdatypes.EventSourceMappingConfiguration) {
+			c.ScalingConfig = &lambdatypes.ScalingConfig{MaximumConcurrency: aws.Int32(2)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+				m := deployed(h, hub)
+				h.mustRun("pause", "--yes")
+				m.dies = m.sent + 2
+				h.wantError(exitError, "repeat perdure resume", "resume")
+				m.set(aws.String("orchestrator"), "Disabled") // as Lambda shows a change
+				deploys(m.find(aws.String("orchestrator")))
+				h.mustRun("resume")
+				if got := m.states(); !slices.Equal(got, asBefore) {
+					h.t.Errorf("the mappings are %v, and said %s", got, h.err.String())
+				}
+			})
+		})
+	}
+}
+
+// A pause finds that a mapping is gone, or enabled again, while it disables them.
+func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		m.deployment = func(string) error { return &lambdatypes.ResourceNotFoundException{} }
+		h.wantError(exitError, "a deployment has replaced or removed it meanwhile", "pause", "--yes")
+		m.deployment = nil
+	})
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.adminHub.Sleep = func(ctx context.Context, d time.Duration) error {
+			if worker := m.find(aws.String("worker")); *worker.State == "Disabling" {
+				m.set(worker.UUID, "Enabled") // as the template has it
+				m.looks["worker"] = 0
+			}
+			return waitFor(ctx, d)
+		}
+		h.wantError(exitError, "a pause, a resume, or a deployment", "pause", "--yes")
+	})
+}
+
+// At three in the morning: which mappings are paused, by what, and what to type.
+func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		_, m := healthy(h, hub)
+		h.mustRun("pause", "--yes")
+		wantDoctor(ctx, h, "mapping of queue inbox: orchestrator to perdure-test-orchestrator: it is paused by perdure pause, and Disabled")
+		wantDoctor(ctx, h, "do: perdure resume --hub test")
+
+		m.set(aws.String("worker"), "Enabled")
+		wantDoctor(ctx, h, "enabled, though written down as paused: worker (a pause or a resume has died, or a deployment has enabled them); still paused: disabled, orchestrator, renewer")
+		m.find(aws.String("worker")).UUID = aws.String("new")
+		wantDoctor(ctx, h, "written down as paused, and not there any more: worker")
+		wantDoctor(ctx, h, "perdure resume --hub test --all")
+	})
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		_, m := healthy(h, hub)
+		m.dies = 2
+		dying := *h.adminHub
+		dying.Table = tableAt{h.adminHub.Table, func() error {
+			if m.sent > 1 {
+				return errDead
+			}
+			return nil
+		}}
+		if _, err := dying.Pause(ctx); err == nil {
+			h.t.Fatal("it has not died")
+		}
+		wantDoctor(ctx, h, "has not come to its end: it is at work, or has died")
+		wantDoctor(ctx, h, "perdure pause --hub test, to have all of it paused; or, from ")
+		if !strings.Contains(h.out.String(), "what is written down in the table") {
+			h.t.Errorf("it does not say by which note:\n%s", h.out.String())
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventstypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+)
+
+// errDead is what all calls of a process return once it has died: none of them reaches AWS.
+var errDead = errors.New("the process has died")
+
+// settled lets Lambda end what it is at.
+func (m *mappings) settled() {
+	for i := range m.all {
+		m.settle(m.all[i].UUID)
+	}
+}
+
+// A pause has written down a mapping, which a resume finds enabled. The pause disables it, and dies: it stays written down.
+// Here a resume runs whole at each call of a pause, which dies at each of its later calls. A resume once that pause is over for certain
+// brings back what was enabled, and no other.
+func TestAPauseThatDiesAfterAResumeAtOnceForgetsNothing(t *testing.T) {
+	t.Parallel()
+	for _, paused := range []bool{false, true} {
+		for at, ran := 1, true; ran; at++ {
+			for after, died := 0, true; died && ran; after += 1 + after/4 { // most deaths that matter come soon after
+				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused), func(t *testing.T) {
+					onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+						m := deployed(h, hub)
+						if paused {
+							h.mustRun("pause", "--yes")
+						}
+						whole, calls := *h.adminHub, 0
+						dying := whole
+						step := func() error {
+							if calls++; calls == at {
+								_, _ = whole.Resume(ctx, false) // it may say that the pause is at work
+							}
+							if calls > at+after {
+								return errDead
+							}
+							return nil
+						}
+						dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
+						limited, stop := context.WithTimeout(ctx, pausePatience)
+						defer stop()
+						_, _ = dying.Pause(limited)
+						ran, died = calls >= at, calls > at+after
+						m.settled()
+
+						time.Sleep(11 * time.Minute)
+						if _, err := whole.Resume(ctx, false); err != nil && !errors.Is(err, provider.ErrNotFound) {
+							h.t.Error(err)
+						}
+						if got := m.states(); !slices.Equal(got, asBefore) {
+							h.t.Errorf("after one resume more the mappings are %v", got)
+						}
+						staysDisabled(h, m)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A resume dies at each of its calls: also after Lambda's answer, and before it has forgotten the mapping. One resume more brings back what was
+// enabled; and if instead somebody disables what it has enabled, for a reason, a later pause and resume leave that so.
+func TestAResumeThatDiesAtAnyCall(t *testing.T) {
+	t.Parallel()
+	for _, somebody := range []bool{false, true} {
+		for at, died := 1, true; died; at++ {
+			t.Run(fmt.Sprintf("at call %d, somebody disables: %t", at, somebody), func(t *testing.T) {
+				onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+					m := deployed(h, hub)
+					h.mustRun("pause", "--yes")
+					whole, calls := *h.adminHub, 0
+					dying := whole
+					step := func() error {
+						if calls++; calls >= at {
+							return errDead
+						}
+						return nil
+					}
+					dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
+					limited, stop := context.WithTimeout(ctx, pausePatience)
+					defer stop()
+					_, _ = dying.Resume(limited, false)
+					died = calls >= at
+					m.settled()
+
+					want := slices.Clone(asBefore)
+					if worker := m.find(aws.String("worker")); somebody && *worker.State == "Enabled" {
+						m.set(worker.UUID, "Disabled")
+						want[1] = "Disabled"
+					}
+					for _, then := range [][]string{{"resume"}, {"pause", "--yes"}, {"resume"}} {
+						if code := h.run(ctx, then...); code != 0 && then[0] == "pause" {
+							h.t.Errorf("%v: exit %d: %s", then, code, h.err.String())
+						}
+					}
+					if got := m.states(); !slices.Equal(got, want) {
+						h.t.Errorf("the mappings are %v, want %v", got, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A pause has died. A resume says that it may be at work yet, and what that means; later it says nothing of it.
+func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		dying := *h.adminHub
+		calls := 0
+		dying.Lambda = lambdaAt{h.adminHub.Lambda, func() error {
+			if calls++; calls > 8 {
+				return errDead
+			}
+			return nil
+		}}
+		dying.Table = tableAt{h.adminHub.Table, func() error {
+			if calls > 8 {
+				return errDead
+			}
+			return nil
+		}}
+		if _, err := dying.Pause(ctx); !errors.Is(err, errDead) {
+			h.t.Fatal(err)
+		}
+		m.settled()
+		h.wantError(exitError, "if that pause has died nothing is left to do", "resume")
+		if got := m.states(); !slices.Equal(got, asBefore) {
+			h.t.Errorf("the mappings are %v", got)
+		}
+		time.Sleep(11 * time.Minute)
+		h.mustRun("resume")
+		h.wantError(exitError, "--all enables", "resume")
+	})
+}
+
+// rules are those of EventBridge, by the ARN that they wake.
+type rules map[string]map[string]eventstypes.RuleState
+
+func (r rules) ListRuleNamesByTarget(_ context.Context, in *eventbridge.ListRuleNamesByTargetInput, _ ...func(*eventbridge.Options)) (*eventbridge.ListRuleNamesByTargetOutput, error) {
+	out := &eventbridge.ListRuleNamesByTargetOutput{}
+	for name := range r[*in.TargetArn] {
+		out.RuleNames = append(out.RuleNames, name)
+	}
+	return out, nil
+}
+
+func (r rules) all(name string, do func(of map[string]eventstypes.RuleState)) {
+	for _, of := range r {
+		if _, ok := of[name]; ok {
+			do(of)
+		}
+	}
+}
+
+func (r rules) DescribeRule(_ context.Context, in *eventbridge.DescribeRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error) {
+	out := &eventbridge.DescribeRuleOutput{Name: in.Name}
+	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { out.State = of[*in.Name] })
+	return out, nil
+}
+
+func (r rules) EnableRule(_ context.Context, in *eventbridge.EnableRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.EnableRuleOutput, error) {
+	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { of[*in.Name] = eventstypes.RuleStateEnabled })
+	return &eventbridge.EnableRuleOutput{}, nil
+}
+
+func (r rules) DisableRule(_ context.Context, in *eventbridge.DisableRuleInput, _ ...func(*eventbridge.Options)) (*eventbridge.DisableRuleOutput, error) {
+	r.all(*in.Name, func(of map[string]eventstypes.RuleState) { of[*in.Name] = eventstypes.RuleStateDisabled })
+	return &eventbridge.DisableRuleOutput{}, nil
+}
+
+// The rule that wakes the watch is paused with the mappings, and comes back with them, unless somebody had disabled it before.
+func TestAPauseStopsTheWatch(t *testing.T) {
+	t.Parallel()
+	const renewer = "arn:aws:lambda:eu-north-1:1:function:perdure-test-renewer"
+	for target, was := range map[string]eventstypes.RuleState{renewer: eventstypes.RuleStateEnabled, renewer + ":live": eventstypes.RuleStateDisabled} {
+		t.Run(target+" "+string(was), func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+				healthy(h, hub)
+				m := h.adminHub.Lambda.(*mappings)
+				m.find(aws.String("renewer")).FunctionArn = &target
+				watch := rules{target: {"watch": was}, "arn:aws:lambda:eu-north-1:1:function:another": {"another": eventstypes.RuleStateEnabled}}
+				h.adminHub.Events = hubadmin.EventsAPI(watch)
+				h.mustRun("pause", "--yes")
+				if got := watch[target]["watch"]; got != eventstypes.RuleStateDisabled {
+					h.t.Errorf("the watch's rule is %s while the hub is paused", got)
+				}
+				wantDoctor(ctx, h, "the watch's rule/watch")
+				h.mustRun("resume")
+				if got := watch[target]["watch"]; got != was {
+					h.t.Errorf("the watch's rule is %s after the resume, was %s", got, was)
+				}
+				if was == eventstypes.RuleStateDisabled {
+					wantDoctor(ctx, h, "it is Disabled, and was not paused")
+				}
+				h.mustRun("resume", "--all")
+				h.mustRun("doctor")
+				if got := watch["arn:aws:lambda:eu-north-1:1:function:another"]["another"]; got != eventstypes.RuleStateEnabled {
+					h.t.Errorf("another rule is %s", got)
+				}
+			})
+		})
+	}
+}

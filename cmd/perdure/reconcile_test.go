@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		h.mustRun("start", "hello", "--id", "order-7")
+		h.mustRun("start", "hello", "--id", "order-8", "--delay", "5m")
+		for _, url := range []string{hub.Provider.Hub().InboxURL, hub.Provider.Hub().TimersURL} {
+			if _, err := hub.Cloud.Queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &url}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.in = "no\n"
+		if code := h.run(ctx, "reconcile"); code != exitError || !strings.Contains(h.err.String(), "nothing was done") {
+			t.Errorf("not confirmed: %d, %s", code, h.err.String())
+		}
+		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 live and were sent for and woken") {
+			t.Errorf("printed %s", got)
+		}
+		hub.ServeFor(ctx, 6*time.Minute)
+		for _, id := range []string{"order-7", "order-8"} {
+			if got := h.mustRun("status", id); !strings.Contains(got, "Running") {
+				t.Errorf("%s is %s", id, got)
+			}
+		}
+		deployed(h, hub)
+		h.mustRun("pause", "--yes")
+		if got := h.mustRun("reconcile", "--restored", "--yes", "--json"); !strings.Contains(got, `"instances":2,"living":2,"over":0,"old":0,"deleted":0,"gone":0,"failed":0,`) || !strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
+			t.Errorf("printed %s%s", got, h.err.String())
+		}
+		buried(h.t, hub, "timers", "corrupt: it", "{}")
+		h.wantErrorAfter("perdure dead drop", "reconcile", "--restored", "--yes")
+		h.wantError(exitError, "must be up to 28 days", "reconcile", "--back", "40d", "--yes")
+		h.wantError(exitError, "not both", "reconcile", "--restored", "--cursor", "x", "--yes")
+	})
+}
+
+// wantErrorAfter runs a command that must fail after it has said what it does.
+func (h *tool) wantErrorAfter(tells string, args ...string) {
+	h.t.Helper()
+	if code := h.run(h.t.Context(), args...); code != exitError || !strings.Contains(h.err.String(), tells) {
+		h.t.Errorf("perdure %s: exit %d, %s", strings.Join(args, " "), code, h.err.String())
+	}
+}
+
+// --restored on a hub that nobody has paused, such as another one than was meant, deletes nothing that was accepted.
+func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("start", "hello", "--id", "order-7")
+		hub.ServeFor(ctx, time.Minute)
+		h.mustRun("raise", "order-7", "e", "--data", "1")
+		h.wantError(exitError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--restored", "--yes")
+
+		h.mustRun("pause", "--yes")
+		m.set(aws.String("worker"), "Enabling") // one of them alone
+		m.looks["worker"] = 3
+		h.wantError(exitError, "is Enabling), and nothing was deleted", "reconcile", "--restored", "--yes")
+		h.mustRun("resume", "--all")
+		hub.ServeFor(ctx, time.Hour)
+		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
+			h.t.Errorf("an event that was accepted is lost: %s", got)
+		}
+	})
+}
+
+// throttledMappings are mappings that Lambda does not list until a time.
+type throttledMappings struct {
+	*mappings
+
+	until time.Time
+}
+
+func (m *throttledMappings) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+	if time.Now().Before(m.until) {
+		return nil, &smithy.GenericAPIError{Code: "TooManyRequestsException", Message: "Rate exceeded"}
+	}
+	return m.mappings.ListEventSourceMappings(ctx, in, opts...)
+}
+
+// Whether a hub is paused cannot be seen for an hour, since Lambda throttles: that is waited for, and shown.
+func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		m := deployed(h, hub)
+		h.mustRun("start", "hello", "--id", "order-7")
+		h.mustRun("pause", "--yes")
+		h.adminHub.Lambda = &throttledMappings{m, time.Now().Add(time.Hour)}
+		if got := h.mustRun("reconcile", "--restored", "--yes"); !strings.Contains(got, "1 instances: 1 live") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
+			t.Errorf("printed %s%s", got, h.err.String())
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// onThrottled runs f on a hub that throttles what reads the instances that throttle chooses.
+func onThrottled(t *testing.T, f func(ctx context.Context, h *tool, throttle *func(id string) bool)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "hello", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
+		})
+		var throttle func(id string) bool
+		hub, err := simhub.New(simhub.Options{Registry: r, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && throttle != nil {
+				if id, ok := strings.CutPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#"); ok && throttle(id) {
+					return simaws.Throttled()
+				}
+			}
+			return next()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := setup(t)
+		h.client = client.New(hub.Provider)
+		f(t.Context(), h, &throttle)
+		hub.Close()
+		synctest.Wait()
+	})
+}
+
+// startMany starts instances, the first one first in time.
+func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
+	h.t.Helper()
+	for range n {
+		id, err := h.client.Start(ctx, "hello", 0)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ids = append(ids, id)
+		time.Sleep(time.Millisecond)
+	}
+	return ids
+}
+
+// Who pastes what is printed goes on with the --back and the --hub that were given: otherwise starts would be left out.
+func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
+	t.Parallel()
+	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
+		ids := h.startMany(ctx, 700)
+		dying, die := context.WithCancel(ctx)
+		defer die()
+		*throttle = func(id string) bool {
+			if id == ids[100] {
+				die()
+			}
+			return false
+		}
+		if code := h.run(dying, "reconcile", "--yes", "--back", "17d", "--hub", "staging", "--at-once", "3"); code != exitError {
+			t.Fatal(code)
+		}
+		if got := h.err.String(); !strings.Contains(got, "go on with perdure reconcile --hub staging --back 17d --at-once 3 --yes --cursor ") {
+			t.Errorf("interrupted, it says %s", got)
+		}
+
+		*throttle = func(id string) bool { return id == ids[3] }
+		h.env["PERDURE_HUB"] = "staging"
+		if code := h.run(ctx, "reconcile", "--yes", "--back", "17d"); code != exitError {
+			t.Fatal(code)
+		}
+		if got := h.out.String(); !strings.Contains(got, "not done: perdure reconcile --hub staging --back 17d --yes --instance "+ids[3]+"\n") {
+			t.Errorf("with one left, it says %s", got)
+		}
+	})
+}
+
+// What is left is printed as flags of the next call: a shell reads them as these ids.
+func TestWhatIsLeftCanBePasted(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"order-7", "order 7", "$(echo x)", "a;b", "it's", "~", "*", "#1", `a\b`, "été"} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+leftText([]string{id})).Output()
+		if err != nil || string(out) != "--instance\n"+id+"\n" {
+			t.Errorf("%q is printed as %q, which a shell reads as %q, %v", id, leftText([]string{id}), out, err)
+		}
+	}
+}
+
+// A run whose first page has an instance that is set aside says how far it is, and goes on from there when it is interrupted: nobody does a million
+// instances again for one that fails.
+func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
+	t.Parallel()
+	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
+		ids := h.startMany(ctx, 1600)
+		*throttle = func(id string) bool { return id == ids[1599] }
+		h.run(ctx, "reconcile", "--yes")
+		got := h.err.String()
+		if !strings.Contains(got, "499 instances, 1 set aside, 0 failed; from here on: --cursor ") || !strings.Contains(got, "1599 instances, 1 set aside, 0 failed; from here on: --cursor ") {
+			t.Errorf("it says %s", got)
+		}
+		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") || !strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
+			t.Errorf("of what it waits for it says %s", got)
+		}
+
+		dying, die := context.WithCancel(ctx)
+		defer die()
+		*throttle = func(id string) bool {
+			if id == ids[10] {
+				die()
+			}
+			return id == ids[1599]
+		}
+		h.run(dying, "reconcile", "--yes", "--back", "17d", "--at-once", "1")
+		_, cursor, found := strings.Cut(h.err.String(), "interrupted: go on with perdure reconcile --back 17d --at-once 1 --yes --cursor ")
+		*throttle = nil
+		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found || !strings.Contains(got, "101 instances: 101 live") {
+			t.Errorf("interrupted, it says %s, and goes on with %s", h.err.String(), got)
+		}
+	})
+}

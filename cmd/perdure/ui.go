@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/loopback"
+	"github.com/perdure/perdure/ui"
+)
+
+func uiVerb(c *command) *cobra.Command {
+	var port int
+	var api string
+	cmd := &cobra.Command{
+		Use: "ui", Short: "Serve the page that shows the hub's instances in a browser",
+		Long: `Serve the page that shows the hub's instances in a browser, until this tool is interrupted.
+
+It listens on 127.0.0.1 alone. The browser is given no credentials: what it asks is done by this tool,
+with your AWS credentials on the hub's resources or, with --api, through an API endpoint, for which
+requests are signed where it is one of AWS. Whoever may connect to your machine's loopback may do there
+what you may; other web pages, and other names of this machine, are refused.`,
+		Example: `  perdure ui
+  perdure ui --hub staging --port 8090
+  perdure ui --api https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com`,
+		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if port < 0 || port > 65535 {
+				return fmt.Errorf("--port must be 0 to 65535, is %d: see %s --help", port, cmd.CommandPath())
+			}
+			h, err := apiFor(cmd.Context(), c, api)
+			if err != nil {
+				return err
+			}
+			return serveUI(cmd.Context(), c, port, h)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "the port to listen on (default: a free one)")
+	cmd.Flags().StringVar(&api, "api", "", "the URL of an API endpoint to go through, without /v1")
+	completeWith[string](cmd, "api")
+	return cmd
+}
+
+// apiFor returns the API that the page asks: of the hub's resources, or of an endpoint.
+func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, error) {
+	if endpoint == "" {
+		cl, err := c.open(ctx, c.hub)
+		if err != nil {
+			return nil, &openError{err}
+		}
+		return httpapi.New(cl, httpapi.WithLogger(slog.New(slog.DiscardHandler)), httpapi.WithClock(c.now)), nil
+	}
+
+	to, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(endpoint, "/"), "/v1"))
+	if err != nil || to.Host == "" || to.Scheme != "https" && to.Scheme != "http" {
+		return nil, fmt.Errorf("--api must be the URL of an endpoint, such as https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com, is %q", endpoint)
+	}
+	transport, err := signed(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			for _, name := range []string{"Cookie", "Origin", "Referer", "Authorization"} { // the browser's own are nobody else's business
+				r.Out.Header.Del(name)
+			}
+		},
+		ModifyResponse: ownAnswer,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				return // the page has left the view that asked
+			}
+			fmt.Fprintln(c.err, "perdure: the API was not reached: "+oneLine(err.Error()))
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable","retryable":true,"detail":%s}`, strconv.Quote("the API at "+to.Host+" was not reached"))
+		},
+	}, nil
+}
+
+// uiHandler serves the page, and the API beside it, to browsers that were led here by the address of this tool alone. What a page of another
+// origin asks of the API is refused, reads too: the time and the kind of an answer say whether an instance is there. A name that another
+// resolves to this machine is refused as well.
+func uiHandler(api http.Handler, port int) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(ui.Path, ui.Handler())
+	mux.Handle("/v1/", ownPage(api))
+	mux.Handle("GET /{$}", http.RedirectHandler(ui.Path, http.StatusFound))
+	return loopback.Only(port, http.NewCrossOriginProtection().Handler(mux))
+}
+
+// ownHeaders are of every answer of the API: a browser that is led to one shows it, and runs nothing of it in the origin of the page.
+var ownHeaders = map[string]string{
+	"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+}
+
+// ownPage passes on what our page asks for, or a program, and nothing that a page of another origin does.
+func ownPage(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range ownHeaders {
+			w.Header().Set(name, value)
+		}
+		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+		switch {
+		case site != "" && site != "same-origin" && site != "none", origin != "" && origin != "http://"+r.Host:
+			http.Error(w, "a page of another site has asked for this: it is refused", http.StatusForbidden)
+		case r.Header.Get("Upgrade") != "":
+			http.Error(w, "the API speaks plain HTTP: there is nothing to upgrade to", http.StatusForbidden)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// ownAnswer takes from an endpoint's answer what would let it act in the origin of the page.
+func ownAnswer(answer *http.Response) error {
+	for name := range answer.Header {
+		if _, own := ownHeaders[name]; own || name == "Set-Cookie" || strings.HasPrefix(name, "Access-Control-") {
+			answer.Header.Del(name)
+		}
+	}
+	return nil
+}
+
+// closeTime is how long requests may take that are under way at the end.
+const closeTime = 2 * time.Second
+
+// serveUI serves until ctx ends.
+func serveUI(ctx context.Context, c *command, port int, api http.Handler) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("ui: %w: --port names another one", err)
+	}
+	at := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
+	address := fmt.Sprintf("http://127.0.0.1:%d%s", at, ui.Path)
+
+	s := &http.Server{Handler: uiHandler(api, at), ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	if c.json {
+		err = c.printJSON(map[string]string{"url": address})
+	} else {
+		err = c.print(address + "\n")
+		fmt.Fprintln(c.err, "serving until it is interrupted (Ctrl-C)")
+	}
+
+	if err == nil {
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+		}
+	}
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer stop()
+	_ = s.Shutdown(closing) // what is left is cut off
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("ui: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionInfo is what perdure version --json prints.
+type versionInfo struct {
+	// Version is the module's, such as v0.3.0; "(devel)" of a build that is no release's.
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source, where the build knows it
+	Modified bool   `json:"modified,omitempty"` // whether the source differed from that
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+const develVersion = "(devel)"
+
+func versionVerb(c *command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "version", Short: "Show the version of this tool",
+		Example: `  perdure version --json`,
+		Args:    func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },
+		RunE: func(*cobra.Command, []string) error {
+			v := thisVersion()
+			if c.json {
+				return c.printJSON(v)
+			}
+			text := fmt.Sprintf("perdure %s, %s, %s", v.Version, v.Go, v.Platform)
+			if v.Revision != "" {
+				text += ", " + v.Revision
+			}
+			if v.Modified {
+				text += " (modified)"
+			}
+			return c.print(text + "\n")
+		},
+	}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+func thisVersion() versionInfo {
+	v := versionInfo{Version: develVersion, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if own := moduleOf(build); own.Version != "" {
+		v.Version = own.Version
+	}
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+const modulePath = "github.com/perdure/perdure"
+
+// moduleOf returns this module in a build: the main one, or, of a tool that another module runs, one of its dependencies.
+func moduleOf(build *debug.BuildInfo) debug.Module {
+	if build.Main.Path == modulePath {
+		return build.Main
+	}
+	for _, d := range build.Deps {
+		if d.Path == modulePath && d.Replace == nil {
+			return *d
+		}
+	}
+	return debug.Module{}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Status shows a cancelled call whose end is waited for until it has ended.
+func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
+	h.Append("order-7",
+		at(-2*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelNote{Wait: true}}), // #3
+		at(-90*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
+	)
+	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "2m00s     —          —  cancelled 1m30s ago (requested), waiting for its end\n") {
+		t.Errorf("before: %s", got)
+	}
+	if got := h.mustRun("status", "order-7", "--json"); !strings.Contains(got, `"cancelledAt":"2026-07-01T02:58:30Z","cancelReason":"requested"`) {
+		t.Errorf("before: %s", got)
+	}
+	h.Append("order-7", at(-time.Minute, history.Event{
+		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3, Cancel: &history.CancelNote{Ended: history.EndGivenUp}, Error: &history.Failure{Type: history.TypeCancelled},
+	}))
+	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "It waits for nothing") {
+		t.Errorf("after: %s", got)
+	}
+}
+
+// For a call whose end was waited for, why and history show when the cancel was decided and seen, and how the call
+// ended.
+func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	seen := began.Add(1900 * ms)
+	gone := &history.Failure{Type: history.TypeCancelled, Reason: "requested"}
+	for name, tt := range map[string]struct {
+		end          history.Event
+		why, history string
+	}{
+		"its worker was gone": {
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndWorkerGone, SeenAt: &seen}},
+			"+700ms  its worker was gone, told after 30.1s\n", "cancel seen 2026-07-01T03:00:01Z ended worker_gone",
+		},
+		"nobody told": {
+			history.Event{Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout}, Cancel: &history.CancelNote{Ended: history.EndTimedOut}},
+			"—  nobody told, its time was over after 30.8s\n", "ended timed_out",
+		},
+		"never began": {
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndNeverBegan, SeenAt: &seen}},
+			"+700ms  never started\n", "ended never_began",
+		},
+		"given up": {
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &seen}},
+			"+700ms  LEAKED: not waited for after 30.1s\n", "ended given_up",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
+			h.Append("order-7",
+				at(0, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
+				at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelNote{Wait: true}}), // #3
+				at(1200*ms, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
+			)
+			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "—  not yet, or not known\n") {
+				t.Errorf("why, before: %s", got)
+			}
+			tt.end.SourceEventID = 3
+			h.Append("order-7", at(32*time.Second, tt.end))
+			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "  +1.20s  engine  requested  ") || !strings.Contains(got, tt.why) {
+				t.Errorf("why, after: %s", got)
+			}
+			if got := h.mustRun("history", "order-7"); !strings.Contains(got, "waits for the end of a cancel") || !strings.Contains(got, tt.history) {
+				t.Errorf("history: %s", got)
+			}
+		})
+	}
+}

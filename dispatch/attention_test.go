@@ -1,0 +1,124 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// What may need a person is a metric, in a line of the watch: an instance that is blocked, and one whose first turn does not come. While all is well, and
+// once it is again, there is no such line: a metric without data points costs nothing.
+func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
+		var log journal
+		k, err := dispatch.NewTimekeeper(h.Provider, &dispatch.TimekeeperOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		look := func(want map[string]any) {
+			t.Helper()
+			if _, err := k.Watch(ctx); err != nil {
+				t.Error(err)
+			}
+			all := log.String()
+			wantAttention(t, all[seen:], want)
+			seen = len(all)
+		}
+		look(nil)
+
+		in := h.start("sleeper", 0)
+		lacks := h.orchestrator(versions("1"), "lacks")
+		for range 3 {
+			time.Sleep(10 * time.Minute)
+			h.give(lacks)
+		}
+		h.startAs("i-2", "sleeper", 0)
+		_ = h.loseAll() // its wake
+		time.Sleep(3 * time.Minute)
+		if _, err := k.Watch(ctx); err != nil { // notices it, beside the count
+			t.Error(err)
+		}
+		seen = len(log.String())
+		time.Sleep(2 * time.Minute)
+		look(map[string]any{"hub": "shop", "InstancesBlocked": 1.0, "OldestPendingSeconds": 300.0})
+
+		if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID}, provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-2"}); err != nil {
+			t.Fatal(err)
+		}
+		h.give(lacks)
+		time.Sleep(10 * time.Minute)
+		h.give(lacks)
+		look(nil)
+	})
+}
+
+// wantAttention fails unless the lines of one look have one that is a metric of these values, or none.
+func wantAttention(t *testing.T, lines string, want map[string]any) {
+	t.Helper()
+	var found []map[string]any
+	for line := range strings.Lines(lines) {
+		var attrs map[string]any
+		if err := json.Unmarshal([]byte(line), &attrs); err != nil {
+			t.Fatal(err)
+		}
+		if attrs["msg"] == "instances need attention" {
+			found = append(found, attrs)
+		}
+	}
+	if want == nil {
+		if len(found) > 0 {
+			t.Errorf("a hub that is well: %v", found)
+		}
+		return
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d lines, want one: %s", len(found), lines)
+	}
+	for name, v := range want {
+		if found[0][name] != v {
+			t.Errorf("%s is %v, want %v", name, found[0][name], v)
+		}
+	}
+	aws, err := json.Marshal(found[0]["_aws"])
+	if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub"]],"Metrics":[{"Name":"InstancesBlocked","Unit":"Count"},{"Name":"OldestPendingSeconds","Unit":"Seconds"}],"Namespace":"perdure"}]`) {
+		t.Errorf("it is no metric: %s, %v", aws, err)
+	}
+}
+
+// An activity that the worker's build does not have is a metric of its queue: the age of the queue shows such a message no more once it was received a few times.
+func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "new", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "added", 1).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		var log journal
+		w := must(dispatch.NewWorker(perdure.NewRegistry(), h.Provider, &dispatch.WorkerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))}))
+		h.start("new", 0)
+		h.turn(0)
+		w.HandleRecords(ctx, h.receive(h.Provider.Hub().WorkQueues["default"]))
+
+		var line map[string]any
+		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
+			t.Fatal(err, log.String())
+		}
+		if line["hub"] != "shop" || line["queue"] != "default" || line["ActivitiesUnregistered"] != 1.0 {
+			t.Errorf("the line has %v", line)
+		}
+		aws, err := json.Marshal(line["_aws"])
+		if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesUnregistered","Unit":"Count"}],"Namespace":"perdure"}]`) {
+			t.Errorf("it is no metric: %s, %v", aws, err)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// tenants has an orchestration of which each activity is somebody's: its input, unless that is empty. Each fails once.
+func tenants() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "serve", func(ctx context.Context, whose string) (string, error) {
+		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
+			return "", errors.New("not now")
+		}
+		return whose, nil
+	})
+	perdure.AddOrchestration(r, "tenants", func(ctx *perdure.OrchestrationContext, all []string) ([]string, error) {
+		var fs []*perdure.Future[string]
+		for _, whose := range all {
+			retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
+		}
+		return perdure.Values(ctx, fs)
+	})
+	return r
+}
+
+// groupsOfWork returns the groups in which each of the tenants' work items was sent, in order.
+func (h *hub) groupsOfWork() map[string][]string {
+	h.t.Helper()
+	groups := map[string][]string{}
+	for _, c := range h.made() {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		if !ok || *in.QueueUrl != h.Provider.Hub().WorkQueues[perdure.DefaultQueue] {
+			continue
+		}
+		for _, e := range in.Entries {
+			w, err := provider.DecodeWorkItem(*e.MessageBody)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if e.MessageDeduplicationId != nil {
+				h.t.Error("a standard queue takes no deduplication id")
+			}
+			groups[w.FairnessKey] = append(groups[w.FairnessKey], aws.ToString(e.MessageGroupId))
+		}
+	}
+	return groups
+}
+
+func TestAWorkItemIsInTheGroupOfItsFairnessKey(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
+		end := h.finish(h.start("tenants", []string{"Ada & Söhne", "zz", "Ada & Söhne", ""}))
+		if string(end.Output) != `["Ada \u0026 Söhne","zz","Ada \u0026 Söhne",""]` {
+			t.Fatalf("ended with %s", end.String())
+		}
+
+		got := h.groupsOfWork()
+		for whose, sends := range map[string]int{"Ada & Söhne": 4, "zz": 2, "": 2} {
+			groups := got[whose]
+			if len(groups) != sends || len(slices.Compact(slices.Clone(groups))) != 1 {
+				t.Errorf("of %q in the groups %q: want %d sends in one, attempts with those before", whose, groups, sends)
+			}
+			if (groups[0] == "") != (whose == "") || whose != "" && strings.Contains(groups[0], whose) {
+				t.Errorf("of %q in the group %q", whose, groups[0])
+			}
+		}
+		if got["zz"][0] == got["Ada & Söhne"][0] {
+			t.Error("two keys are one")
+		}
+	})
+}
+
+// A group puts what lies in a work queue into no order: a record that is given back comes back by itself.
+func TestWorkItemsOfOneFairnessKeyAreNoFIFOGroup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
+		h.start("tenants", []string{"a", "a"})
+		h.turn(0)
+		records := h.receive(h.Provider.Hub().WorkQueues[perdure.DefaultQueue])
+		if len(records) != 2 {
+			t.Fatalf("%d work items", len(records))
+		}
+		for _, r := range records {
+			if r.Group != "" || r.Sequence != "" {
+				t.Errorf("a work item is in group %q, at %q", r.Group, r.Sequence)
+			}
+		}
+	})
+}
+
+func TestAFairnessKeyThatHistoryCannotHoldPanics(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{strings.Repeat("k", 257), "\xff"} {
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, "WithFairnessKey") {
+					t.Errorf("%.10q: %s", key, said)
+				}
+			}()
+			perdure.WithFairnessKey(key)
+		}()
+	}
+	perdure.WithFairnessKey(strings.Repeat("k", 256))
+}

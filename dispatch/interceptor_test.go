@@ -1,0 +1,248 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// onlooker notes what its interceptor is called for.
+type onlooker struct {
+	mu         sync.Mutex
+	turns      []perdure.TurnInfo
+	results    []perdure.TurnResult
+	activities []string
+}
+
+func (w *onlooker) interceptor() perdure.Interceptor {
+	return perdure.Interceptor{
+		Turn: func(ctx context.Context, t perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+			r := next(ctx)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.turns, w.results = append(w.turns, t), append(w.results, r)
+		},
+		Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+			r := next(ctx)
+			what := "ok"
+			if r.Failure != nil {
+				what = r.Failure.Message
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.activities = append(w.activities, fmt.Sprintf("%s #%d attempt %d: %s", a.Name, a.ActivityID, a.Attempt, what))
+		},
+	}
+}
+
+func (w *onlooker) sequences() (all []int64) {
+	for _, t := range w.turns {
+		all = append(all, t.Sequence)
+	}
+	return all
+}
+
+// Each turn is seen once, with what became of it, though without a cache each is replayed from the beginning.
+func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cache    int
+		replayed []bool
+	}{
+		"warm": {0, []bool{true, false, false}},
+		"cold": {-1, []bool{true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &onlooker{}
+			inBubble(t, simhub.Options{CacheBytes: c.cache, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
+				in := h.start("chain", 2)
+				h.finish(in)
+				info := perdure.TurnInfo{InstanceID: "i-1", ExecutionID: in.ExecutionID, Name: "chain", Version: "0", Messages: 1}
+				var want []perdure.TurnInfo
+				for i, replayed := range c.replayed {
+					info.Sequence, info.Replayed = int64(i+1), replayed
+					if i > 0 {
+						info.Awaited = []int64{int64(i)} // the activity that it comes back to
+					}
+					want = append(want, info)
+				}
+				if diff := cmp.Diff(want, w.turns); diff != "" {
+					t.Errorf("turns (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff([]perdure.TurnResult{
+					{Committed: true, Events: 2, Status: history.StatusRunning}, {Committed: true, Events: 3, Status: history.StatusRunning}, {Committed: true, Events: 3, Status: history.StatusCompleted},
+				}, w.results); diff != "" {
+					t.Errorf("results (-want +got):\n%s", diff)
+				}
+				if want := []string{"inc #3 attempt 1: ok", "inc #6 attempt 1: ok"}; !slices.Equal(w.activities, want) {
+					t.Errorf("activities %q, want %q", w.activities, want)
+				}
+			})
+		})
+	}
+}
+
+// Interleaving: a turn cannot be committed, and its message is delivered again. The turn is redone, and so is its interception: with the same
+// sequence, committed once.
+func TestATurnThatIsRedoneIsInterceptedAgain(t *testing.T) {
+	t.Parallel()
+	w := &onlooker{}
+	inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
+		in := h.start("chain", 1)
+		refused := 0
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if isCommit(c, "h#0000000001") && refused < 20 {
+				refused++
+				return &ddbtypes.InternalServerError{Message: aws.String("not now")}
+			}
+			return next()
+		}
+		h.finish(in)
+		last := len(w.turns) - 2
+		if last < 1 {
+			t.Fatalf("turns %v", w.sequences())
+		}
+		for i, r := range w.results[:last] {
+			if w.turns[i].Sequence != 1 || r.Committed || r.Err == nil {
+				t.Errorf("try %d: %+v became %+v", i, w.turns[i], r)
+			}
+		}
+		if s := w.sequences()[last-1:]; !slices.Equal(s[len(s)-2:], []int64{1, 2}) || !w.results[last].Committed {
+			t.Errorf("turns %v, the last of the first %+v", w.sequences(), w.results[last])
+		}
+	})
+}
+
+// Interleaving: two processes run one turn, as after a lock that was lost. Both are intercepted under the same sequence, and one of them hears
+// that it has committed it.
+func TestOfTwoProcessesOneHearsThatItHasCommittedATurn(t *testing.T) {
+	t.Parallel()
+	w := &onlooker{}
+	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 2)
+		h.turn(0)
+		h.complete(in, 1, 3)
+		h.turn(1) // environment 0 is still at segment 1
+		h.complete(in, 1, 4)
+		h.turn(0)
+		committed := []bool{}
+		for _, r := range w.results {
+			committed = append(committed, r.Committed)
+		}
+		if !slices.Equal(w.sequences(), []int64{1, 2, 2, 3}) || !slices.Equal(committed, []bool{true, true, false, true}) {
+			t.Errorf("turns %v, committed %v", w.sequences(), committed)
+		}
+	})
+}
+
+// An orchestration that fails and one that is blocked say why.
+func TestAnInterceptorLearnsOfFailures(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "fails", func(*perdure.OrchestrationContext, int) (int, error) { return 0, errors.New("no luck") })
+	perdure.AddOrchestration(r, "unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallActivity(ctx, func(context.Context, int) (int, error) { return 0, nil }, 1).Await(ctx)
+	})
+	for name, want := range map[string]perdure.TurnResult{
+		"fails":   {Committed: true, Events: 2, Status: history.StatusFailed, Failure: &history.Failure{Type: "error", Message: "no luck"}},
+		"unknown": {Committed: true, Events: 1, Status: history.StatusBlocked, Failure: &history.Failure{Type: history.TypeUnregistered}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &onlooker{}
+			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
+				h.start(name, 0)
+				h.serveFor(10 * time.Minute)
+				last := w.results[len(w.results)-1]
+				if diff := cmp.Diff(want, last, cmpopts.IgnoreFields(history.Failure{}, "Message")); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Interceptors that break every rule change nothing: neither history, nor the calls that are made.
+func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
+	t.Parallel()
+	run := func(is ...perdure.Interceptor) (kinds []history.Kind, calls map[string]int64) {
+		inBubble(t, simhub.Options{Interceptors: is}, func(_ context.Context, h *hub) {
+			in := h.start("retries", 3)
+			h.Cloud.ResetCounts()
+			h.finish(in)
+			calls = h.Cloud.Counts()
+			for _, e := range h.events(in) {
+				kinds = append(kinds, e.Kind)
+			}
+			h.checkRest()
+		})
+		return kinds, calls
+	}
+	wantKinds, wantCalls := run()
+	gotKinds, gotCalls := run(
+		perdure.Interceptor{
+			Turn:     func(context.Context, perdure.TurnInfo, func(context.Context) perdure.TurnResult) { panic("before") },
+			Activity: func(context.Context, perdure.ActivityInfo, func(context.Context) perdure.ActivityResult) {},
+		},
+		perdure.Interceptor{
+			Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+				next(ctx)
+				next(ctx)
+				panic("after")
+			},
+			Activity: func(ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+				next(ctx)
+				panic("after")
+			},
+		},
+	)
+	if diff := cmp.Diff(wantKinds, gotKinds); diff != "" {
+		t.Errorf("history (-without +with):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantCalls, gotCalls); diff != "" {
+		t.Errorf("calls (-without +with):\n%s", diff)
+	}
+}
+
+// Each attempt of an activity is seen, with its failure, and what an interceptor puts into the context reaches the code.
+func TestAnInterceptorSeesEachAttemptOfAnActivity(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	w := &onlooker{}
+	var seen []any
+	r := registry()
+	perdure.AddActivity(r, "looks", func(ctx context.Context, _ int) (int, error) {
+		seen = append(seen, ctx.Value(key{}))
+		if len(seen) < 2 {
+			return 0, errors.New("look again")
+		}
+		return 0, nil
+	})
+	perdure.AddOrchestration(r, "look", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "looks", 0, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})).Await(ctx)
+	})
+	puts := perdure.Interceptor{Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+		next(context.WithValue(ctx, key{}, a.Attempt))
+	}}
+	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{puts, w.interceptor()}}, func(_ context.Context, h *hub) {
+		h.finish(h.start("look", 0))
+		if want := []string{"looks #3 attempt 1: look again", "looks #3 attempt 2: ok"}; !slices.Equal(w.activities, want) || !slices.Equal(seen, []any{1, 2}) {
+			t.Errorf("activities %q, contexts with %v", w.activities, seen)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package intake
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Metrics says which dimensions the metrics of what a function does have.
+type Metrics string
+
+// The values of Metrics.
+const (
+	// MetricsOff: there are none.
+	MetricsOff Metrics = ""
+	// MetricsByHub: the hub alone.
+	MetricsByHub Metrics = "hub"
+	// MetricsByName: the hub and the name of the activity or orchestration.
+	MetricsByName Metrics = "name"
+)
+
+// Known reports whether a value is one of Metrics.
+func (m Metrics) Known() bool { return m == MetricsOff || m == MetricsByHub || m == MetricsByName }
+
+// Meter adds up what an invocation does, and logs it as metrics. It is safe for concurrent use. A nil Meter counts nothing, and costs nothing.
+type Meter struct {
+	hub    string
+	by     string // the dimension of names; empty: there is none
+	clock  func() time.Time
+	log    *slog.Logger
+	mu     sync.Mutex
+	series map[string]*series // by name
+}
+
+// series are the metrics of one name.
+type series struct {
+	counts  map[string]int
+	lags    map[string]int // in seconds
+	samples map[string][]float64
+}
+
+// NewMeter makes a meter; nil where metrics are off. by is what names are names of.
+func NewMeter(m Metrics, hub, by string, b *Base) *Meter {
+	if m == MetricsOff {
+		return nil
+	}
+	if m != MetricsByName {
+		by = ""
+	}
+	return &Meter{hub: hub, by: by, clock: b.Clock, log: b.Logger, series: map[string]*series{}}
+}
+
+// Now is the time that a latency begins at; zero where nothing is measured.
+func (m *Meter) Now() time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	return m.clock()
+}
+
+// Count adds to a count.
+func (m *Meter) Count(metric, name string, n int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(name).counts[metric] += n
+}
+
+// Since adds a latency that began at from and ends now. Zero is none.
+func (m *Meter) Since(metric, name string, from time.Time) {
+	if m != nil {
+		m.Between(metric, name, from, m.clock())
+	}
+}
+
+// Between adds a latency, of not less than nothing: the clocks may be those of two machines. A zero from is none.
+func (m *Meter) Between(metric, name string, from, to time.Time) {
+	if m == nil || from.IsZero() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.of(name)
+	s.samples[metric] = append(s.samples[metric], max(0, float64(to.Sub(from))/float64(time.Millisecond)))
+}
+
+// of is the series of a name.
+func (m *Meter) of(name string) *series {
+	if m.by == "" {
+		name = ""
+	}
+	s := m.series[name]
+	if s == nil {
+		s = &series{counts: map[string]int{}, lags: map[string]int{}, samples: map[string][]float64{}}
+		m.series[name] = s
+	}
+	return s
+}
+
+// mostSamples is how many values of a metric one line may have, as the format says.
+const mostSamples = 100
+
+// Flush logs what was added up since the last time: a line, or one for each name.
+func (m *Meter) Flush(ctx context.Context) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	all := m.series
+	m.series = map[string]*series{}
+	m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for s := all[name]; s != nil; s = s.rest() {
+			m.write(ctx, name, s)
+		}
+	}
+}
+
+// rest takes out what a line does not hold; nil where it holds all.
+func (s *series) rest() *series {
+	rest := &series{samples: map[string][]float64{}}
+	for metric, samples := range s.samples {
+		if len(samples) > mostSamples {
+			rest.samples[metric] = samples[mostSamples:]
+		}
+	}
+	if len(rest.samples) == 0 {
+		return nil
+	}
+	return rest
+}
+
+// write logs a line, at the lowest level from info on that is logged: metrics are not for a level of the log to switch off.
+func (m *Meter) write(ctx context.Context, name string, s *series) {
+	attrs := []any{DimensionHub, m.hub}
+	dimensions := []string{DimensionHub}
+	if m.by != "" && name != "" {
+		attrs = append(attrs, m.by, name)
+		dimensions = append(dimensions, m.by)
+	}
+
+	var units []MetricUnit
+	for _, metric := range slices.Sorted(maps.Keys(s.counts)) {
+		attrs = append(attrs, metric, s.counts[metric])
+		units = append(units, MetricUnit{Name: metric, Unit: UnitCount})
+	}
+	for _, metric := range slices.Sorted(maps.Keys(s.lags)) {
+		attrs = append(attrs, metric, s.lags[metric])
+		units = append(units, MetricUnit{Name: metric, Unit: UnitSeconds})
+	}
+	for _, metric := range slices.Sorted(maps.Keys(s.samples)) {
+		samples := s.samples[metric]
+		attrs = append(attrs, metric, samples[:min(len(samples), mostSamples)])
+		units = append(units, MetricUnit{Name: metric, Unit: UnitMilliseconds})
+	}
+	attrs = append(attrs, MetricAttribute, MetricsOf(m.clock(), dimensions, units...))
+	m.log.Log(ctx, m.level(ctx), "metrics", attrs...)
+}
+
+func (m *Meter) level(ctx context.Context) slog.Level {
+	for _, l := range []slog.Level{slog.LevelInfo, slog.LevelWarn} {
+		if m.log.Enabled(ctx, l) {
+			return l
+		}
+	}
+	return slog.LevelError
+}
+
+// LagSince notes for how many seconds something has not been looked at. A zero from is none.
+func (m *Meter) LagSince(metric string, from time.Time) {
+	if m == nil || from.IsZero() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of("").lags[metric] = int(m.clock().Sub(from).Seconds())
+}

@@ -1,0 +1,249 @@
+// Package poll serves a queue of a hub in a process that Lambda has not started.
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
+)
+
+// Options are dispatch.PollOptions.
+type Options struct {
+	Loops  int
+	Lock   time.Duration
+	Grace  time.Duration
+	Unwind time.Duration
+	Renew  func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
+	Logger *slog.Logger
+}
+
+const (
+	defaultLoops = 4
+	defaultGrace = 30 * time.Second
+	// Longer than a Worker's default: it is to report what leaked.
+	defaultUnwind = intake.DefaultGrace + 2*time.Second
+	// defaultLock is for records of which it is not known how long they are locked.
+	defaultLock = 30 * time.Second
+	// A fetch that failed is tried again after these.
+	firstFetchPause   = time.Second
+	longestFetchPause = 30 * time.Second
+)
+
+func (o Options) withDefaults(queue string) Options {
+	if o.Loops == 0 {
+		o.Loops = defaultLoops
+		if queue == provider.QueueTimers {
+			o.Loops = 1
+		}
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	if o.Unwind == 0 {
+		o.Unwind = defaultUnwind
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// errStopped is the cause that the contexts of what outlives the grace end with.
+var errStopped = errors.New("dispatch: the process is being stopped")
+
+// Poll is dispatch.Poll.
+func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
+	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
+	if q.options.Renew == nil {
+		q.options.Renew = func(ctx context.Context, lock time.Duration, records ...provider.Record) ([]provider.Record, error) {
+			return p.RenewRecords(ctx, queue, lock, records...)
+		}
+	}
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var loops sync.WaitGroup
+	for range q.options.Loops {
+		loops.Go(func() { q.loop(ctx, work) })
+	}
+	finished := make(chan struct{})
+	go func() {
+		loops.Wait()
+		close(finished)
+	}()
+	<-ctx.Done()
+	if within(q.options.Grace, finished) {
+		return nil
+	}
+	left := q.giveBack(work)
+	stop(errStopped)
+	within(q.options.Unwind, finished)
+	if left == 0 {
+		return nil
+	}
+	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.Grace)
+}
+
+// within waits for something for so long, and reports whether it came.
+func within(d time.Duration, came <-chan struct{}) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-came:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// poller is what the loops of a Poll share.
+type poller struct {
+	p       provider.Polling
+	queue   string
+	handle  func(ctx context.Context, records []provider.Record) (failed []string)
+	options Options
+
+	mu      sync.Mutex
+	batches map[*batch]bool // those being handled
+}
+
+// batch is the records of one fetch.
+type batch struct{ records []provider.Record }
+
+// unfinished are those that are neither deleted, given back nor lost.
+func (b *batch) unfinished() []provider.Record {
+	var rest []provider.Record
+	for i := range b.records {
+		if h := b.records[i].Hold; h == nil || !h.Ended() {
+			rest = append(rest, b.records[i])
+		}
+	}
+	return rest
+}
+
+// loop fetches until ctx ends. What it handles is bound to work, which lasts longer.
+func (q *poller) loop(ctx, work context.Context) {
+	pause := firstFetchPause
+	for ctx.Err() == nil {
+		records, err := q.p.FetchRecords(ctx, q.queue)
+		if err != nil {
+			if ctx.Err() == nil {
+				q.options.Logger.ErrorContext(ctx, "records could not be fetched, it is tried again", "queue", q.queue, "after", pause, "error", err)
+				_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
+				pause = min(2*pause, longestFetchPause)
+			}
+			continue
+		}
+		pause = firstFetchPause
+		if len(records) > 0 {
+			q.serve(work, records)
+		}
+	}
+}
+
+// serve is the one path: handle, as a function would, then delete, as its mapping would.
+func (q *poller) serve(ctx context.Context, records []provider.Record) {
+	b := &batch{records}
+	q.mu.Lock()
+	q.batches[b] = true
+	q.mu.Unlock()
+	release := q.renew(ctx, b)
+	failed := q.handle(ctx, slices.Clone(records))
+	release()
+	q.mu.Lock()
+	delete(q.batches, b)
+	q.mu.Unlock()
+	done := slices.DeleteFunc(b.unfinished(), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })
+	if len(done) == 0 {
+		return
+	}
+	if err := q.p.DeleteRecords(ctx, q.queue, done...); err != nil {
+		q.options.Logger.WarnContext(ctx, "finished records were not deleted, they will be delivered again", "queue", q.queue, "records", len(done), "error", err)
+	}
+}
+
+// renew keeps the locks of a batch until it is released.
+func (q *poller) renew(ctx context.Context, b *batch) (release func()) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lock := q.lock(b)
+		pause := lock / intake.Renewals
+		for {
+			_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
+			rest := b.unfinished()
+			if ctx.Err() != nil || len(rest) == 0 {
+				return
+			}
+			pause = lock / intake.Renewals
+			if !q.renewOnce(ctx, lock, rest) {
+				pause = lock / intake.RenewalTries
+			}
+		}
+	}()
+	return func() {
+		stop()
+		<-ended
+	}
+}
+
+func (q *poller) lock(b *batch) time.Duration {
+	if q.options.Lock > 0 {
+		return q.options.Lock
+	}
+	if h := b.records[0].Hold; h != nil {
+		return h.Length()
+	}
+	return defaultLock
+}
+
+func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []provider.Record) (renewed bool) {
+	lost, err := q.options.Renew(ctx, lock, records...)
+	for i := range lost {
+		q.options.Logger.ErrorContext(ctx, "the lock of a record is lost: what comes of it is not sent", "queue", q.queue, "record", lost[i].ID)
+	}
+	if err != nil && ctx.Err() == nil {
+		q.options.Logger.WarnContext(ctx, "locks could not be renewed, it is tried again", "queue", q.queue, "records", len(records), "error", err)
+	}
+	return err == nil
+}
+
+// stoppedDelay is how long a record stays invisible whose process is stopped. Another may have it at once; but where processes are
+// stopped again and again, none of its deliveries is spent for nothing.
+func stoppedDelay(r *provider.Record) time.Duration {
+	if r.ReceiveCount <= intake.DeliveriesTogether {
+		return 0
+	}
+	return intake.RetryDelay(r.ReceiveCount)
+}
+
+// giveBack makes visible again what is still being handled, and ends its holds first, so that nothing of it is sent from now
+// on: least of all that an activity failed because its context ended.
+func (q *poller) giveBack(ctx context.Context) int {
+	var left []provider.Record
+	q.mu.Lock()
+	for b := range q.batches {
+		left = append(left, b.unfinished()...)
+	}
+	q.mu.Unlock()
+	if len(left) == 0 {
+		return 0
+	}
+	for delay, records := range intake.ByDelay(left, stoppedDelay) {
+		if err := q.p.AbandonRecords(ctx, q.queue, delay, records...); err != nil {
+			q.options.Logger.WarnContext(ctx, "unfinished records stay invisible until their visibility ends", "queue", q.queue, "error", err)
+		}
+	}
+	for i := range left {
+		left[i].EndHold()
+	}
+	return len(left)
+}

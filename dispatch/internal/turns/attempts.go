@@ -1,0 +1,184 @@
+package turns
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A failed attempt of an activity with a retry policy is no input of the code while another follows. It is dealt with before the turn
+// that takes its message, as far as the activity is open in the session's view; what the code has given up, or what has ended, goes
+// to it as ever. No code is needed for that: attempts go on while an instance is blocked (R14).
+
+// source is what an attempt is known from: an outcome of a message, by its index, or a message that the attempt is due.
+type source struct {
+	record string
+	index  int
+}
+
+// verdict is what the session knows of a failed attempt, or of one that is due.
+type verdict int
+
+const (
+	unjudged  verdict = iota
+	isInput           // it is for the turn
+	isRefused         // the next attempt can never be sent: that is for the turn
+	isDealt           // nothing is left of it for the turn
+)
+
+// attemptLedger is what a session knows of the attempts that its messages are about (R14). Only its own methods change it.
+type attemptLedger struct {
+	verdicts map[source]verdict
+}
+
+// isDone reports whether nothing of a message is left for the turn.
+func (l *attemptLedger) isDone(m *provider.InboxMessage, index int) bool {
+	return l.verdicts[source{m.Record.ID, index}] > isInput
+}
+
+// whollyDealt counts the first messages that brought attempts, and nothing else: nothing of them is left for a turn.
+func (l *attemptLedger) whollyDealt(messages []provider.InboxMessage) (n int) {
+	for n < len(messages) && l.isWhollyDealt(&messages[n]) {
+		n++
+	}
+	return n
+}
+
+func (l *attemptLedger) isWhollyDealt(m *provider.InboxMessage) bool {
+	for j := range m.Outcomes {
+		if l.verdicts[source{m.Record.ID, j}] != isDealt {
+			return false
+		}
+	}
+	return len(m.Outcomes) > 0 || l.verdicts[source{m.Record.ID, 0}] == isDealt
+}
+
+// forgetView forgets the verdicts that hold for the view alone: what was sent was sent.
+func (l *attemptLedger) forgetView() {
+	for of, v := range l.verdicts {
+		if v != isDealt {
+			delete(l.verdicts, of)
+		}
+	}
+}
+
+// judge takes over what the provider has made of attempts.
+func (l *attemptLedger) judge(a *attempts, done provider.Retried) {
+	if l.verdicts == nil {
+		l.verdicts = map[source]verdict{}
+	}
+	refused := map[int64]bool{}
+	for i := range done.Refused {
+		refused[done.Refused[i].EventID] = true
+	}
+	judge := func(of source, activityID int64, v provider.RetryVerdict) {
+		switch {
+		case v == provider.RetryOver:
+			l.verdicts[of] = isInput
+		case refused[activityID]:
+			l.verdicts[of] = isRefused
+		default:
+			l.verdicts[of] = isDealt
+		}
+	}
+	for i, of := range a.failedBy {
+		judge(of, a.failed[i].ActivityID, done.Failed[i])
+	}
+	for i, of := range a.dueBy {
+		judge(of, a.due[i].ActivityID, provider.RetryNext)
+	}
+}
+
+// attempts are the attempts to judge that messages are about: those that failed, those that are due, and from what each is known.
+type attempts struct {
+	failed          []provider.ActivityOutcome
+	due             []provider.DueAttempt
+	failedBy, dueBy []source
+}
+
+// retry moves on the activities of which, by the messages of the next turn, an attempt has failed or is due.
+func (s *session) retry(ctx context.Context) (next, error) {
+	var a attempts
+	taken := s.taken()
+	for i := range taken {
+		if m := &taken[i]; s.x.isFor(m) && !s.x.collect(&a, m, &s.attempts) {
+			return verify, nil // the code, which knows what is open, is not there, and history was not read
+		}
+	}
+	if len(a.failed)+len(a.due) == 0 {
+		return goOn, nil
+	}
+
+	r := &provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: a.failed, Due: a.due}
+	done, err := s.o.provider.RetryActivities(ctx, r)
+	if err != nil {
+		return goOn, err
+	}
+	if done.Verified {
+		s.x.markVerified()
+	}
+	s.backlog.refuse(done.Refused...)
+	s.attempts.judge(&a, done)
+	return goOn, nil
+}
+
+// collect adds the attempts to judge that a message is about. An attempt is judged while its activity is open, when a failure may lead to the
+// next one, and while the activity is cancelled and waited for. Then none follows, and a failure is the activity's end, if it is of the
+// current attempt; an attempt that is due is sent, and its worker reports the end. known is false where it is not known what is open.
+func (x *execution) collect(a *attempts, m *provider.InboxMessage, judged *attemptLedger) (known bool) {
+	for j := range m.Outcomes {
+		o, of := &m.Outcomes[j], source{m.Record.ID, j}
+		if o.Run == "" || o.Error == nil || judged.verdicts[of] != unjudged {
+			continue
+		}
+		open, ending, known := x.openActivity(o.ActivityID)
+		if !known {
+			return false
+		}
+		if open || ending {
+			a.failed, a.failedBy = append(a.failed, ofAttempt(o, open)), append(a.failedBy, of)
+		}
+	}
+
+	of := source{m.Record.ID, 0}
+	if m.Kind != provider.MessageTimerFired || m.Activity || judged.verdicts[of] != unjudged {
+		return true
+	}
+	open, ending, known := x.openActivity(m.TimerID)
+	if open || ending {
+		a.due = append(a.due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, Segment: m.Segment})
+		a.dueBy = append(a.dueBy, of)
+	}
+	return known
+}
+
+// ofAttempt is the failure of an attempt: of the last, unless there may be another.
+func ofAttempt(o *provider.ActivityOutcome, again bool) provider.ActivityOutcome {
+	failed := *o
+	if !again {
+		failed.RetryAt = nil
+	}
+	return failed
+}
+
+// openActivity reports whether an activity has neither ended nor been cancelled, in this view; ending, that it was cancelled, has not
+// ended, and is waited for. known is false where the code, which knows, is not there, and history was not read.
+func (x *execution) openActivity(id int64) (open, ending, known bool) {
+	if x.instance != nil {
+		open, ending = x.instance.OpenActivity(id)
+		return open, ending, true
+	}
+	if !x.state.Keeps(history.KeepOpen) {
+		if x.read == nil {
+			return false, false, false
+		}
+		x.state = x.read.State(history.KeepOpen)
+	}
+	a, there := x.state.Open(id)
+	if !there || a.Kind != history.ActivityScheduled || a.Arrived {
+		return false, false, true
+	}
+	cancelled := a.Cancelled || a.CancelAsked
+	return !cancelled, cancelled && a.Waits, true
+}

@@ -1,0 +1,198 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// triesBeforeBlocked is how many deliveries of a message may fail because of the orchestration's code, before the instance is
+// blocked: another environment may be of another build (R18).
+const triesBeforeBlocked = 3
+
+// blockOrFail deals with code that cannot take the turn, for the reason err. The messages are delivered again, for another build to take;
+// then they are parked in history, so that the instance stalls no other, and wait there for code that can. Where history shows already
+// that this build cannot, they are parked at once.
+func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
+	why := diagnosis(err)
+	if why == nil {
+		return goOn, err
+	}
+	_, known := errors.AsType[*hopelessError](err)
+	if !s.x.verified && !known {
+		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
+	}
+	s.x.breakOff(err)
+	b := &blocking{s: s, err: err, why: why, known: known, taken: s.taken()}
+	return b.resolve(ctx)
+}
+
+// blocking is a turn that the code cannot take.
+type blocking struct {
+	s   *session
+	err error
+	why *history.Failure
+	// known: history shows already that this build cannot.
+	known bool
+	taken []provider.InboxMessage
+}
+
+func (b *blocking) resolve(ctx context.Context) (next, error) {
+	s, end := b.s, b.end()
+	switch {
+	case b.early(end):
+		b.reportEarly(ctx)
+		return goOn, b.err
+	case end != nil && s.x.read == nil:
+		return verify, nil // what is outstanding stands in history alone
+	case end != nil:
+		leaveUntaken(end, b.taken...)
+		return b.commit(ctx, s.x.withCancellations(*end))
+	}
+
+	if b.why.Type == history.TypePoison { // before it is parked
+		inHand := s.backlog.unacknowledged()[:len(s.backlog.inHand())+len(b.taken)] // from the one that leads to the turn: an earlier one may have taken it
+		if err := s.poison.keep(ctx, inHand, b.why); err != nil {
+			return goOn, err
+		}
+	}
+	parked := b.park()
+	switch {
+	case parked != nil:
+		return b.commit(ctx, []history.Event{*parked})
+	case !s.x.verified:
+		return verify, nil
+	default:
+		s.drop(ctx, "the instance is blocked, and it brings nothing")
+		return goOn, nil
+	}
+}
+
+// early reports whether the messages are to be delivered again, so that an environment of another build may take them. What is
+// blocked already can be parked at once, since the watch has other builds try it; what fails cannot be undone.
+func (b *blocking) early(end *history.Event) bool {
+	switch {
+	case b.known || b.why.Type == history.TypePoison || b.s.backlog.deliveries() >= triesBeforeBlocked:
+		return false
+	case end != nil:
+		return end.Kind == history.OrchestrationFailed
+	default:
+		return !b.s.x.state.Blocked.Is
+	}
+}
+
+// end is the end of an instance whose code is not needed for it: it is terminated, or its code wants to fail; nil where there is none.
+func (b *blocking) end() *history.Event {
+	s := b.s
+	for i := range b.taken {
+		for _, in := range s.x.inputsOf(&b.taken[i], &s.attempts) {
+			if in.Kind == history.OrchestrationTerminated {
+				return &in
+			}
+		}
+	}
+	if s.x.failOnNondeterminism && b.why.Type == history.TypeNondeterminism {
+		return &history.Event{Kind: history.OrchestrationFailed, Error: b.why}
+	}
+	return nil
+}
+
+// park is the event that keeps the inputs and the diagnosis; nil when history has that diagnosis of this build, and there are no inputs.
+// What is known to be hopeless in several builds stays blocked in the last of them, unless a wake asks this one: so the environments of a
+// rollout do not each record it anew in turn, and the watch sees the build that it has asked.
+func (b *blocking) park() *history.Event {
+	s := b.s
+	parked := history.Event{Kind: history.InputsParked, Error: b.why, BuildID: s.o.options.BuildID, Inputs: failures(s.backlog.refused)}
+	woken := false
+	for i := range b.taken {
+		parked.Inputs = append(parked.Inputs, s.x.inputsOf(&b.taken[i], &s.attempts)...)
+		woken = woken || b.taken[i].Kind == provider.MessageWake
+	}
+
+	blocked := &s.x.state.Blocked
+	if b.known && !woken {
+		parked.Error, parked.BuildID = blocked.Why, blocked.Build
+	}
+	if len(parked.Inputs) == 0 && blocked.Says(&parked) {
+		return nil
+	}
+	now := s.o.options.Clock().UTC()
+	for i := range parked.Inputs {
+		parked.Inputs[i].Time = now
+	}
+	return &parked
+}
+
+// commit consumes all messages but those behind a start.
+func (b *blocking) commit(ctx context.Context, events []history.Event) (next, error) {
+	s := b.s
+	events = s.x.numbered(s.o.options.Clock(), events...)
+	kind := events[len(events)-1].Kind
+	if kind != history.InputsParked { // which causes nothing
+		trace(ctx, events)
+	}
+	b.report(ctx, kind)
+
+	t := s.x.newTurn(s.item.InstanceID, events)
+	n := len(b.taken)
+	if n > 0 {
+		t.Watermark = b.taken[n-1].Position
+	}
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	switch {
+	case errors.Is(err, provider.ErrTooLarge) && s.backlog.takeFewer(n): // each message by itself is not (R2)
+		return takeFewer, nil
+	case err != nil:
+		return goOn, err
+	}
+
+	s.committed(ctx, t, refused, n)
+	if why := hopelessIn(s.o.options.BuildID, &s.x.state.Blocked); why != nil {
+		s.x.breakOff(&hopelessError{why}) // what comes next is parked without another try
+	}
+	s.consume(0)
+	return goOn, nil
+}
+
+// report logs that the code was not run to its end. What is parked without it is logged quietly: there may be thousands of it.
+func (b *blocking) report(ctx context.Context, end history.Kind) {
+	level, text := slog.LevelError, "the orchestration's code cannot go on"
+	if b.known && end == history.InputsParked {
+		level, text = slog.LevelDebug, "messages are parked: the instance is blocked in this build"
+	}
+	o := &b.s.o.options
+	// newlyBlocked is what turns a canary of this build back: what was blocked before it is no fault of it.
+	o.Logger.With(b.onNewer(ctx)...).Log(ctx, level, text, "instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID, "newlyBlocked", !b.s.x.state.Blocked.Is,
+		"attemptCount", b.s.backlog.deliveries(), "historyEndsWith", end, "error", b.err)
+}
+
+// reportEarly logs that the code cannot take a turn that another build may take. It says newlyBlocked too: of a canary's turns nearly
+// all are taken by the build before it at the second try, so that hardly an instance would be blocked by what shifts everything.
+func (b *blocking) reportEarly(ctx context.Context) {
+	o := &b.s.o.options
+	o.Logger.With(b.onNewer(ctx)...).WarnContext(ctx, "the orchestration's code cannot take a turn, its messages come again: another build may take them",
+		"instance", b.s.item.InstanceID, "buildId", o.BuildID, "newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
+}
+
+// terminateDamaged ends an instance whose history cannot be read, where a message asks for it: no code is needed for that.
+func (s *session) terminateDamaged(ctx context.Context, failed error) error {
+	s.discard()
+	taken := s.taken()
+	i := slices.IndexFunc(taken, func(m provider.InboxMessage) bool { return m.Kind == provider.MessageTerminate })
+	if i < 0 {
+		return failed
+	}
+	if _, err := s.load(ctx, provider.Strong); !errors.Is(err, provider.ErrCorrupt) {
+		return err // it was the read that was damaged
+	}
+	if err := s.o.provider.TerminateDamaged(ctx, &taken[i]); err != nil {
+		return err
+	}
+	s.o.options.Logger.WarnContext(ctx, "an instance whose history cannot be read was terminated", "instance", s.item.InstanceID, "error", failed)
+	s.drop(ctx, "the instance is over")
+	return nil
+}

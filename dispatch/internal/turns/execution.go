@@ -1,0 +1,211 @@
+package turns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// execution is an orchestration in memory: its coroutines, and the head they stand at.
+type execution struct {
+	instance *replay.Instance // nil when over
+	head     provider.Head
+	version  string
+	// failOnNondeterminism is as the code was registered.
+	failOnNondeterminism bool
+	// verified: head was read or written in this invocation, strongly consistent. Warm state is not (R5).
+	verified bool
+	// due: it has had no turn yet, and gets one in this invocation whatever arrived.
+	due  bool
+	read *provider.Orchestration // as read in this invocation; nil when warm
+	// broken is why its code cannot go on; then instance is nil.
+	broken error
+	// state is the fold of history, as far as it was read or written in this invocation: what waits for a time, and all that is open once that
+	// is asked of an execution whose code is not there.
+	state *history.State
+	// trail is what leads back to what the last turns have caused.
+	trail trail
+	// cancels are what the last turns have decided to cancel.
+	cancels provider.CancelBlock
+	// retention is how long the instance is kept after its end; 0 is for ever.
+	retention time.Duration
+	// firsts are the ids of the first events of the segments, times their times, in milliseconds.
+	firsts, times []int64
+	// fetch returns the document of a reference, in this invocation.
+	fetch func(r history.Reference) (json.RawMessage, error)
+	// refused are events of other instances that must not reach the instance; looked is whether they were read. They are
+	// events of before it began: while it lives none is added.
+	refused provider.RefusedEvents
+	looked  bool
+	// start is what the execution began with, but for what its code has been given.
+	start history.Event
+}
+
+// over reports whether the execution has ended.
+func (x *execution) over() bool { return x.state.Over() }
+
+// newTurn is a turn of this view, which has consumed nothing.
+func (x *execution) newTurn(instanceID string, events []history.Event) *provider.Turn {
+	t := &provider.Turn{
+		InstanceID: instanceID, Head: x.head, Watermark: x.head.Watermark, Before: x.state, Events: events,
+		Retention: x.retention, Cancels: provider.CancelsOf(events),
+	}
+	if last := x.cancels.Last; len(t.Cancels) > 0 {
+		t.CancelsAfter = &last
+	}
+	_, t.CancelBlock = x.cancels.Add(t.Head.Segment+1, t.Cancels)
+	return t
+}
+
+// committed moves on to the head that a turn has made. consumed: it has consumed messages.
+func (x *execution) committed(t *provider.Turn, consumed bool) {
+	x.state.Apply(t.Events...)
+	x.head, x.verified, x.read = t.After(), true, nil
+	x.due = x.state.InParts
+	x.addSegment(&t.Events[0])
+	x.cancels, _ = x.cancels.Add(t.Head.Segment+1, t.Cancels)
+	x.trail.apply(t.Events, consumed)
+}
+
+// addSegment notes what the next segment begins with.
+func (x *execution) addSegment(first *history.Event) {
+	x.firsts = append(x.firsts, first.ID)
+	x.times = append(x.times, first.Time.UnixMilli())
+}
+
+// breakOff gives up the code, which cannot go on.
+func (x *execution) breakOff(why error) {
+	x.broken = why
+	x.close()
+}
+
+// idle: no turn is due.
+func (x *execution) idle() { x.due = false }
+
+// markVerified notes that the head was looked at, strongly consistent.
+func (x *execution) markVerified() { x.verified = true }
+
+// rest leaves the execution for another invocation, which cannot know whether its head is still the one.
+func (x *execution) rest() { x.verified, x.read = false, nil }
+
+// numbered dates and numbers the events of a turn that no code took part in.
+func (x *execution) numbered(now time.Time, events ...history.Event) []history.Event {
+	for i := range events {
+		events[i].ID, events[i].Time = x.state.LastID+1+int64(i), now.UTC()
+	}
+	return events
+}
+
+// withCancellations puts before an end that no code took part in the cancellations of all that the history which was read left outstanding.
+func (x *execution) withCancellations(end history.Event) []history.Event {
+	return append(x.read.State(history.KeepOpen).CancelOutstanding(history.TerminalReason(end.Kind)), end)
+}
+
+func (x *execution) close() {
+	if x.instance != nil {
+		x.instance.Close()
+		x.instance = nil
+	}
+}
+
+// These are roughly what an execution takes without its code.
+const (
+	executionBytes = 2 << 10
+	openBytes      = 192
+)
+
+// bytes is roughly what it costs to keep the execution.
+func (x *execution) bytes() int {
+	if x.instance == nil {
+		return executionBytes + x.state.OpenCount()*openBytes
+	}
+	return x.instance.Bytes() + len(x.state.CustomStatus)
+}
+
+// revive rebuilds an execution by replaying what was read, of which state is the fold. With hindered its code is not run, for that reason.
+func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration, state *history.State, hindered error) (*execution, error) {
+	events, err := read.Events()
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
+	}
+	x := &execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state}
+	x.due = read.Head.Segment == 0 || state.InParts
+	for i := range read.Segments {
+		x.addSegment(&read.Segments[i].Events[0])
+		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))
+	}
+	x.trail.applyAll(read.Segments)
+	x.retention = o.retentionOf(state.Name, state.Version)
+	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil
+
+	if x.over() {
+		return x, nil
+	}
+	if hindered != nil {
+		x.broken = hindered
+		return x, nil //nolint:nilerr // it is rebuilt, but for its code
+	}
+	code, ok := o.registry.Orchestration(state.Name, state.Version)
+	if !ok {
+		x.broken = &unregisteredError{InstanceID: read.InstanceID, Name: state.Name, Version: state.Version}
+		return x, nil
+	}
+	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
+	x.instance = replay.New(code, replay.Options{
+		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
+		ExactRetries: o.options.ExactRetries, BuildID: o.options.BuildID,
+		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
+	})
+	x.fetch = o.fetch(ctx, read.InstanceID)
+	began := o.meter.Now()
+	err = x.instance.Replay(events)
+	if read.Head.Segment > 0 {
+		o.meter.Count(intake.MetricCacheMisses, state.Name, 1)
+		o.meter.Since(intake.MetricReplay, state.Name, began)
+	}
+	if err != nil {
+		x.close()
+		if err = fmt.Errorf("dispatch: instance %q: replay: %w", read.InstanceID, err); diagnosis(err) == nil {
+			return nil, err
+		}
+		x.broken = err
+		return x, nil
+	}
+	if d := x.instance.Differences(); d.Count > 0 {
+		o.options.Logger.WarnContext(ctx, "the code gives other inputs by now than the build did that decided them: those in history are kept",
+			"instance", read.InstanceID, "execution", read.Head.ExecutionID, "build", o.options.BuildID, "inputs", d.Count, "first", d.First)
+	}
+	return x, nil
+}
+
+// segmentOf returns the segment in which an event lies: one of the turn under way lies in the next.
+func (x *execution) segmentOf(eventID int64) int64 {
+	if eventID > x.state.LastID {
+		return int64(len(x.firsts))
+	}
+	return int64(sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > eventID })) - 1
+}
+
+// fetch reads what history refers to.
+func (o *Orchestrator) fetch(ctx context.Context, instanceID string) func(history.Reference) (json.RawMessage, error) {
+	return func(r history.Reference) (json.RawMessage, error) {
+		return o.provider.ReadDocument(ctx, instanceID, r)
+	}
+}
+
+// retentionOf is how long instances of a name and version are kept after their end; 0 is for ever. Of code that this build does not
+// have, nothing but the hub's setting is known.
+func (o *Orchestrator) retentionOf(name, version string) time.Duration {
+	d := o.options.Retention
+	if code, ok := o.registry.Orchestration(name, version); ok && code.Retention != 0 {
+		d = code.Retention
+	}
+	return max(d, 0)
+}

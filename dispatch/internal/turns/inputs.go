@@ -1,0 +1,121 @@
+package turns
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// inputsOf translates a message into the history events it brings. A message for another execution, or for another instance that
+// had the id before, brings none; one that names none is for whichever is the current one.
+//
+// What is dealt with by the attempts of activities is no input.
+func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+	if !x.isFor(m) {
+		return nil
+	}
+	switch m.Kind {
+	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
+		events := make([]history.Event, 0, len(m.Outcomes))
+		for i := range m.Outcomes {
+			if !attempts.isDone(m, i) {
+				events = append(events, outcome(&m.Outcomes[i]))
+			}
+		}
+		return events
+	case provider.MessageTimerFired:
+		return x.fired(m, attempts)
+	case provider.MessageEventRaised:
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), RequestedBy: history.Requester(m.RequestedBy)}}
+	case provider.MessageEventSent:
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), Parent: m.Parent}}
+	case provider.MessageEventAnswered:
+		return answered(m)
+	case provider.MessageTerminate:
+		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)}}
+	case provider.MessageChildOutcome:
+		return []history.Event{childOutcome(m)}
+	case provider.MessageCancel:
+		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: asker(m)}}
+	case provider.MessageCancelActivity:
+		return []history.Event{{
+			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.CutCancelMessage(m.Text),
+			RequestedBy: cmp.Or(history.Requester(m.RequestedBy), history.RequestedByClient),
+		}}
+	case provider.MessageCancelChildOutcome:
+		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
+	case provider.MessageWake, provider.MessageStart:
+	}
+	return nil
+}
+
+// asker is who asks for an instance to be cancelled. A parent names itself.
+func asker(m *provider.InboxMessage) string {
+	if m.Parent != nil {
+		return m.RequestedBy
+	}
+	return history.Requester(m.RequestedBy)
+}
+
+// isFor reports whether a message is for the execution, or for whichever is the current one.
+func (x *execution) isFor(m *provider.InboxMessage) bool {
+	return (m.ExecutionID == "" || m.ExecutionID == x.head.ExecutionID) && (m.StartID == "" || m.StartID == x.start.StartID)
+}
+
+// dataOf is the data of an external event. A message has a document: what looks like a reference in one is none of the engine's, and
+// must not be taken for one.
+func dataOf(m *provider.InboxMessage) history.Payload {
+	if _, refers := m.Data.Reference(); refers {
+		return history.Inline(json.RawMessage(m.Data))
+	}
+	return m.Data
+}
+
+// fired is what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's
+// business.
+func (x *execution) fired(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+	if m.Attempt > 0 || attempts.isDone(m, 0) {
+		return nil
+	}
+	if !m.Activity {
+		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+	}
+	if !x.state.HasTimer(m.TimerID) {
+		return nil
+	}
+	return []history.Event{{Kind: history.ActivityFailed, SourceEventID: m.TimerID, Error: intake.TimedOut(intake.CloseMessage)}}
+}
+
+func outcome(o *provider.ActivityOutcome) history.Event {
+	e := history.Event{Kind: history.ActivityCompleted, SourceEventID: o.ActivityID, Attempt: o.Attempt, Result: o.Result}
+	if o.Error != nil {
+		e.Kind, e.Result, e.Error = history.ActivityFailed, nil, o.Error
+	}
+	if o.Ended != "" || o.SeenAt != nil {
+		e.Cancel = &history.CancelNote{Ended: o.Ended, SeenAt: o.SeenAt}
+	}
+	return e
+}
+
+func childOutcome(m *provider.InboxMessage) history.Event {
+	if m.Error != nil {
+		return history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}
+	}
+	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: m.SourceEventID, Result: m.Result}
+}
+
+// failures are the inputs that record outputs which could not be sent (R9).
+func failures(refused []provider.OutputFailure) []history.Event {
+	events := make([]history.Event, len(refused))
+	for i := range refused {
+		events[i] = history.Event{Kind: history.OutputFailed, SourceEventID: refused[i].EventID, Error: &refused[i].Failure}
+		if ended := refused[i].Ended; ended != "" {
+			events[i].Cancel = &history.CancelNote{Ended: ended}
+		}
+	}
+	return events
+}

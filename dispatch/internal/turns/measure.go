@@ -1,0 +1,51 @@
+package turns
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// measure counts what a turn that is committed, and applied to the view, has brought about.
+func measure(s *session, t *provider.Turn) {
+	m, x := s.o.meter, s.x
+	if m == nil {
+		return
+	}
+	name, now := x.state.Name, t.Events[0].Time
+	m.Since(intake.MetricTurn, name, s.turnBegan)
+	if t.Head.Segment == 0 && x.start.Number == 1 {
+		m.Between(intake.MetricOrchestrationScheduleToStart, name, x.dueAt(), now)
+	}
+	for i := range t.Events {
+		e := &t.Events[i]
+		if e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed {
+			m.Between(intake.MetricActivityEndToEnd, name, x.timeOf(e.SourceEventID), now)
+		}
+	}
+	ended, over := map[history.Kind]string{
+		history.OrchestrationCompleted: intake.MetricOrchestrationsCompleted, history.OrchestrationFailed: intake.MetricOrchestrationsFailed,
+		history.OrchestrationCancelled: intake.MetricOrchestrationsCancelled, history.OrchestrationTerminated: intake.MetricOrchestrationsTerminated,
+	}[x.state.Last]
+	if !over {
+		return
+	}
+	m.Count(ended, name, 1)
+	m.Between(intake.MetricOrchestrationExecution, name, time.UnixMilli(x.times[1]), now)
+	m.Between(intake.MetricOrchestrationEndToEnd, name, x.dueAt(), now)
+}
+
+// dueAt is when the execution was started, or is to begin where that is later.
+func (x *execution) dueAt() time.Time {
+	if at := x.start.StartAt; at != nil && at.After(x.start.Time) {
+		return *at
+	}
+	return x.start.Time
+}
+
+// timeOf is the time of an event of this execution.
+func (x *execution) timeOf(eventID int64) time.Time {
+	return time.UnixMilli(x.times[x.segmentOf(eventID)])
+}

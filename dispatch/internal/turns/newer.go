@@ -1,0 +1,50 @@
+package turns
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/history"
+)
+
+// onNewer is what the log says where this build is the first to part from a history, at what a newer build has decided: nothing where it is not so,
+// or not known. It turns a canary of that build back: the build before it could not go on with the instances that the canary has had, neither beside
+// it nor once it were turned back. What a newer build cannot go on with is its own fault, and counted as such (newlyBlocked).
+func (b *blocking) onNewer(ctx context.Context) []any {
+	if b.known || b.s.x.state.Blocked.Is || b.why.Type != history.TypeNondeterminism {
+		return nil
+	}
+	own := b.s.o.options.BuildID
+	decided := b.decidedBy(b.why.EventID)
+	if decided == "" || decided == own {
+		return nil
+	}
+	before, err := b.s.o.provider.ReadBuild(ctx, own)
+	if err != nil || before.Since.IsZero() {
+		return nil // the alarm of the build's own says it, once all is shifted
+	}
+	after, err := b.s.o.provider.ReadBuild(ctx, decided)
+	if err != nil || !after.Since.After(before.Since) {
+		return nil
+	}
+	return []any{"blockedOnNewer", true, "newerBuild", decided}
+}
+
+// decidedBy is the build of the turn that an event of history belongs to; empty where history was not read.
+func (b *blocking) decidedBy(eventID int64) string {
+	if b.s.x.read == nil {
+		return ""
+	}
+	build := ""
+	for _, segment := range b.s.x.read.Segments {
+		for i := range segment.Events {
+			e := &segment.Events[i]
+			if e.Kind == history.TurnStarted {
+				build = e.BuildID
+			}
+			if e.ID >= eventID {
+				return build
+			}
+		}
+	}
+	return build
+}

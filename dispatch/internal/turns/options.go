@@ -1,0 +1,46 @@
+package turns
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/provider"
+)
+
+// Options are dispatch.OrchestratorOptions.
+type Options struct {
+	BuildID      string
+	Clock        func() time.Time
+	Logger       *slog.Logger
+	CacheBytes   int
+	TurnLimit    time.Duration
+	ExactRetries bool
+	MaxAttempts  int
+	HubName      string
+	Metrics      intake.Metrics
+	Retention    time.Duration
+	Interceptors []perdure.Interceptor
+}
+
+// DefaultCacheBytes bounds the cache of a process that does not say otherwise.
+const DefaultCacheBytes = 64 << 20
+
+const defaultTurnLimit = 10 * time.Second
+
+// NewOrchestrator makes an orchestrator. It calls nothing.
+func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *Orchestrator {
+	opts.BuildID = cmp.Or(opts.BuildID, intake.DefaultBuildID)
+	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
+	opts.TurnLimit = cmp.Or(opts.TurnLimit, defaultTurnLimit)
+	opts.MaxAttempts = cmp.Or(opts.MaxAttempts, intake.DefaultMaxAttempts)
+	base := intake.NewBase(p, opts.Clock, opts.Logger)
+	opts.Clock, opts.Logger = base.Clock, base.Logger
+	return &Orchestrator{
+		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(),
+		interceptors: interceptorsOf(&opts), meter: intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base),
+	}
+}

@@ -1,0 +1,99 @@
+package turns
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// answered is what the answer to events brings that this instance has raised in another.
+func answered(m *provider.InboxMessage) (events []history.Event) {
+	for _, r := range m.SourceEventIDs {
+		for id := r.First; id <= r.Last; id++ {
+			e := history.Event{Kind: history.ExternalEventDelivered, SourceEventID: id}
+			if m.Error != nil {
+				e.Kind, e.Error = history.ExternalEventUndelivered, m.Error
+			}
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// isAnswered reports whether a message is of another instance that is told where nobody takes it.
+func isAnswered(m *provider.InboxMessage) bool {
+	return isParentsCancel(m) || m.Kind == provider.MessageEventSent
+}
+
+// answer tells another instance that nobody takes its first message that waits.
+func answer(ctx context.Context, s *session, first *provider.InboxMessage) error {
+	switch {
+	case first.Kind == provider.MessageEventSent:
+		return refuseEvents(ctx, s)
+	case s.absent:
+		return s.pass(s.o.refuseCancel(ctx, first))
+	default:
+		return s.pass(s.o.answerCancel(ctx, s.x, first))
+	}
+}
+
+// leaveUntaken has the end of an execution say which events of other instances its messages have brought, and its code has not taken: the end is
+// what answers them (R24).
+func leaveUntaken(end *history.Event, consumed ...provider.InboxMessage) {
+	for i := range consumed {
+		if m := &consumed[i]; m.Kind == provider.MessageEventSent {
+			end.Inputs = append(end.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Parent: m.Parent})
+		}
+	}
+}
+
+// clockSkew is by how much the clocks of two functions may differ.
+const clockSkew = 5 * time.Minute
+
+// lookForRefused looks, once for an execution, which events of other instances must not reach it: their senders were told that nobody was there, and
+// the message, or a copy, has come all the same. An execution that began long before an event was sent was there.
+func lookForRefused(ctx context.Context, s *session) error {
+	if s.x.looked || s.x.over() {
+		return nil
+	}
+	waiting := s.backlog.waiting()
+	for i := range waiting {
+		m := &waiting[i]
+		if m.Kind != provider.MessageEventSent || m.SentAt != nil && s.x.start.Time.Add(clockSkew).Before(*m.SentAt) {
+			continue
+		}
+		refused, err := s.o.provider.RefusedEvents(ctx, s.item.InstanceID)
+		if err != nil {
+			return err
+		}
+		s.x.refused, s.x.looked = refused, true
+		return nil
+	}
+	return nil
+}
+
+// refuseEvents answers the events of other instances at the front that nobody takes: no instance is there, or it is over, or they were refused before.
+func refuseEvents(ctx context.Context, s *session) error {
+	var ms []*provider.InboxMessage
+	waiting := s.backlog.waiting()
+	for i := range waiting {
+		if waiting[i].Kind != provider.MessageEventSent || !s.x.notForCode(waiting[i]) {
+			break
+		}
+		ms = append(ms, &waiting[i])
+	}
+
+	over := ""
+	if s.x != nil && s.x.over() {
+		over = s.x.head.ExecutionID
+	}
+	if err := s.o.provider.RefuseEvents(ctx, over, ms...); err != nil {
+		return err
+	}
+	s.o.options.Logger.InfoContext(ctx, "external events of another instance found nobody", "instance", s.item.InstanceID, "events", len(ms),
+		"from", ms[0].Parent.InstanceID, "fromExecution", ms[0].Parent.ExecutionID, "fromEventId", ms[0].Parent.EventID, "name", ms[0].Name, "over", over != "")
+	s.consume(len(ms))
+	return nil
+}

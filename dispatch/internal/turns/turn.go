@@ -1,0 +1,171 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// turn runs the body over what is left, up to the message that ends the execution (R2), and commits what it decided.
+func (s *session) turn(ctx context.Context) (next, error) {
+	if s.x.broken != nil {
+		return s.blockOrFail(ctx, s.x.broken)
+	}
+
+	taken := s.taken()
+	inputs := make([][]history.Event, 0, len(taken)+1)
+	inputs = append(inputs, failures(s.backlog.refused))
+	for i := range taken {
+		inputs = append(inputs, s.x.inputsOf(&taken[i], &s.attempts))
+	}
+
+	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
+	out, err := s.x.instance.Turn(replay.Turn{
+		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
+		Commits: s.x.state.Blocked.Is || s.x.trail.alone, // its status goes on, or something leads back to what it has caused
+	})
+	switch {
+	case err != nil:
+		return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
+	case len(out.Events) == 0:
+		return s.passOver(ctx, taken)
+	default:
+		trace(ctx, out.Events)
+		t := turn{s: s, out: &out}
+		return t.commit(ctx)
+	}
+}
+
+// passOver gives up messages that do not concern the orchestration any more.
+func (s *session) passOver(ctx context.Context, taken []provider.InboxMessage) (next, error) {
+	if !s.x.verified {
+		return verify, nil
+	}
+	s.x.idle()
+	if i := slices.IndexFunc(taken, isWake); i >= 0 { // the watch wakes what shows Pending, though its turn may have been long ago
+		s.o.refresh(ctx, &taken[i].Message)
+	}
+	if len(taken) == len(s.backlog.waiting()) {
+		s.drop(ctx, "nothing in it concerns the orchestration any more")
+		return goOn, nil
+	}
+	s.backlog.recorded()
+	s.consume(len(taken))
+	return goOn, nil
+}
+
+// isWake reports whether a message brings nothing but the turn that it causes.
+func isWake(m provider.InboxMessage) bool { return m.Kind == provider.MessageWake && !m.IsRefresh() }
+
+// turn is what the code has decided, on its way into history.
+type turn struct {
+	s *session
+	// out is what the code has decided, consumed how many messages led to that.
+	out      *replay.Outcome
+	consumed int
+}
+
+// commit makes the turn durable and sends what it decided. Only then are its messages done.
+func (t *turn) commit(ctx context.Context) (next, error) {
+	s := t.s
+	t.consumed = t.messages()
+	commit := s.x.newTurn(s.item.InstanceID, t.out.Events)
+	commit.LockedUntil = s.item.LockedUntil()
+	if t.out.Continued != nil {
+		commit.Next = t.successor()
+	}
+	if t.consumed > 0 {
+		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
+	}
+
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, commit)
+	if errors.Is(err, provider.ErrTooLarge) {
+		if next := t.shrink(); next != goOn {
+			return next, nil
+		}
+		commit = t.endTooLarge(commit, err)
+		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
+	}
+	if err != nil {
+		return goOn, err
+	}
+
+	s.committed(ctx, commit, refused, t.consumed)
+	if commit.Next != nil {
+		return s.beginSuccessor(ctx, commit)
+	}
+	s.consume(0)
+	return goOn, nil
+}
+
+// messages is how many messages the turn consumes.
+func (t *turn) messages() int {
+	s, waiting := t.s, t.s.backlog.waiting()
+	consumed := max(t.out.Consumed-1, 0) // the first group was the refused outputs
+	if t.out.Ended && t.out.Consumed == 0 && len(waiting) > 0 && (t.out.Continued == nil || !s.x.isLedBy(s.backlog.inHand())) {
+		consumed = 1 // a body that ended before any message was started by the first: it must be known as the trigger (R4)
+		t.handOn(&waiting[0])
+	}
+	for consumed < len(waiting) && isWake(waiting[consumed]) {
+		consumed++ // it brought what it could: a turn
+	}
+	return consumed
+}
+
+// shrink deals with a turn that no commit can hold. Outcomes that came together, each of a legal size, may fit when fewer are
+// taken (R2): first of what was parked, and then of messages. What is too large by itself goes on to an end with the reason.
+func (t *turn) shrink() next {
+	s := t.s
+	switch parked := s.x.state.Parked; {
+	case parked > 0 && s.mostParked == 0:
+		s.mostParked = max(parked/2, 1)
+	case min(parked, s.mostParked) > 1:
+		s.mostParked = min(parked, s.mostParked) / 2
+	case s.backlog.takeFewer(t.consumed):
+	case s.x.read == nil:
+		return verify // what is outstanding stands in history alone
+	default:
+		return goOn
+	}
+	return takeFewer
+}
+
+// endTooLarge is the turn that takes the place of one which is too large by itself: an end with the reason.
+func (t *turn) endTooLarge(tooLarge *provider.Turn, why error) *provider.Turn {
+	s := t.s
+	watermark := tooLarge.Watermark
+	if first := s.backlog.first(); t.consumed == 0 && first != nil {
+		t.consumed, watermark = 1, first.Position // what leads to an end has to lead back to it (R4)
+	}
+	end := history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: history.TypePayloadTooLarge, Message: why.Error(), NonRetryable: true}}
+	leaveUntaken(&end, s.backlog.waiting()[:t.consumed]...)
+	events := append([]history.Event{tooLarge.Events[0]}, s.x.withCancellations(end)...)
+
+	commit := s.x.newTurn(s.item.InstanceID, s.x.numbered(s.o.options.Clock(), events...))
+	commit.LockedUntil, commit.Watermark = tooLarge.LockedUntil, watermark
+	return commit
+}
+
+// committed moves on: t is history, and its messages are consumed.
+func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int) {
+	logCancels(ctx, s.o.options.Logger, t)
+	s.x.committed(t, consumed > 0)
+	noteResult(s, t)
+	measure(s, t)
+	s.sent.upTo(s.x.head)
+
+	if t.Events[0].Parked == 0 { // else the turn took parked inputs alone
+		s.backlog.recorded()
+	}
+	s.backlog.refuse(refused...)
+	s.backlog.consume(consumed)
+	if s.x.over() || t.Next != nil {
+		s.backlog.recorded()
+		s.x.close()
+	}
+}

@@ -1,0 +1,267 @@
+package work
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/provider"
+)
+
+// admission finds out whether the activity of a task is to be run here and now: whether it is due, not cancelled, not over, in time and
+// registered, and what its deliveries have come to. It returns a function that runs the activity, or the result without.
+type admission struct {
+	base      *intake.Base
+	registry  *registry.Registry
+	options   *Options
+	provider  provider.Provider
+	manager   *manager
+	standings *standings // of executions whose activities were delivered again
+	alone     *intake.Alone
+	// interceptors are nil where there are none.
+	interceptors *activityChain
+}
+
+// admit admits an activity, beside the others of its batch or, where a mark stands, when its turn has come.
+func (a *admission) admit(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+	run, hindered = a.prepare(ctx, t)
+	if hindered != nil || !t.doubtful() {
+		return run, hindered
+	}
+	if hindered = a.mark(ctx, t, true); hindered != nil || t.suspicion.marked {
+		return run, hindered
+	}
+
+	if !a.awaitTurn(ctx, t) {
+		return nil, &result{back: true}
+	}
+	t.cancels, t.looks = a.readAgain(ctx, t), newLook(ctx) // the batch has read before the wait
+	if run, hindered = a.prepare(ctx, t); hindered == nil {
+		hindered = a.mark(ctx, t, false)
+	}
+	return run, hindered
+}
+
+// prepare admits an activity, whatever its deliveries have come to.
+func (a *admission) prepare(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+	it := &t.item
+	hop := false
+	if it.NotBefore != nil {
+		if hop = it.NotBefore.Sub(a.options.Clock()) > intake.WaitHere; !hop {
+			if err := intake.WaitUntil(ctx, a.options.Clock, *it.NotBefore); err != nil {
+				return nil, &result{back: true}
+			}
+			t.cancels, t.looks = a.readAgain(ctx, t), newLook(ctx) // the batch has read before the wait
+		}
+	}
+
+	runs := it.WaitCancel && !hop
+	if runs { // what is over needs no run, for which its copies would have to wait
+		if hindered = a.overBefore(ctx, t); hindered != nil {
+			return nil, hindered
+		}
+	}
+	if hindered = a.checkCancel(ctx, t, runs); hindered != nil {
+		return nil, hindered
+	}
+	if !runs {
+		if hindered = a.overBefore(ctx, t); hindered != nil {
+			return nil, hindered
+		}
+	}
+
+	switch {
+	case tooLate(&it.WorkItem, a.options.Clock()):
+		return nil, &result{outcome: a.tooLate(ctx, t)}
+	case hop:
+		return nil, a.hop(ctx, t)
+	}
+	return a.runnable(ctx, t)
+}
+
+// checkCancel returns the result of a task whose activity is cancelled, or of which that cannot be read. An activity that is waited for
+// takes its run first.
+func (a *admission) checkCancel(ctx context.Context, t *task, runs bool) *result {
+	if runs {
+		return a.takeRun(ctx, t)
+	}
+	cancel, unread, err := t.cancels.Of(t.item.ActivityID)
+	if err != nil {
+		t.log().ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	}
+	return a.heed(ctx, t, &cancel, unread)
+}
+
+// takeRun makes a task the one that runs its activity, and checks then whether the activity is cancelled.
+func (a *admission) takeRun(ctx context.Context, t *task) *result {
+	taken, err := a.manager.runs.take(ctx, t)
+	switch {
+	case err != nil:
+		t.log().ErrorContext(ctx, "an activity that is waited for could not be taken, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	case taken.Outcome != nil: // it may have been sent, or not
+		return &result{outcome: taken.Outcome}
+	case !taken.Held:
+		return a.copyOf(ctx, t)
+	}
+	return a.heed(ctx, t, &taken.Cancel, taken.CancelsFrom)
+}
+
+// heed is the result of a task whose activity was cancelled before it began here; nil where it was not.
+func (a *admission) heed(ctx context.Context, t *task, cancel *provider.CancelInfo, unread int64) *result {
+	if !cancel.Requested {
+		t.unread = unread
+		return nil
+	}
+	t.log().InfoContext(ctx, "activity was cancelled before it began, and is not run",
+		"reason", cancel.Reason, "message", cancel.Message, "decidedFor", max(0, a.options.Clock().Sub(cancel.RequestedAt)))
+	t.batch.worker.meter.Count(intake.MetricActivitiesCancelled, t.item.Name, 1)
+	t.stop.isCancelled(cancel)
+	if t.run == nil || t.run.before == nil { // else its code may have begun elsewhere, where it is recorded when it saw the cancel
+		a.manager.records.end(ctx, t, a.options.Clock(), provider.EndNeverStarted)
+	}
+	return a.notBegun(ctx, t, cancel)
+}
+
+// notBegun is the result of a task whose activity was found cancelled before its code began here. Where the end is waited for, its run and
+// its attempt tell whether code began before. Of an attempt that is not the current one nothing is sent.
+func (a *admission) notBegun(ctx context.Context, t *task, cancel *provider.CancelInfo) *result {
+	if !t.isWaitedFor() {
+		return &result{}
+	}
+	if current, hindered := a.isCurrent(ctx, t); hindered != nil || !current {
+		return cmp.Or(hindered, &result{})
+	}
+	seenAt := a.options.Clock()
+	if t.run != nil && !t.run.left.SeenAt.IsZero() {
+		seenAt = t.run.left.SeenAt
+	}
+	outcome := t.cancelled(&perdure.CancelledError{Reason: perdure.CancelReason(cancel.Reason), Message: cancel.Message})
+	r := t.endedAs(result{outcome: outcome}, t.endBefore(), seenAt)
+	return &r
+}
+
+// copyOf is the result of a task whose activity another delivery runs, or has just left: it comes again when that is over. An attempt that
+// is not the current one is over by now.
+func (a *admission) copyOf(ctx context.Context, t *task) *result {
+	if current, hindered := a.isCurrent(ctx, t); hindered != nil || !current {
+		return cmp.Or(hindered, &result{})
+	}
+	t.log().InfoContext(ctx, "another delivery of an activity that is waited for has begun it, this one goes back to the queue",
+		"attemptCount", t.item.Record.ReceiveCount)
+	return &result{back: true}
+}
+
+// isCurrent reports whether a task is of the current attempt of its activity.
+func (a *admission) isCurrent(ctx context.Context, t *task) (current bool, hindered *result) {
+	it := &t.item
+	if it.Retry == nil {
+		return true, nil
+	}
+	at, err := a.provider.ReadRetry(ctx, it.ExecutionID, it.ActivityID)
+	if err != nil {
+		t.log().ErrorContext(ctx, "it cannot be read at which attempt an activity is that is waited for, its work item goes back to the queue", "error", err)
+		return false, &result{back: true}
+	}
+	t.past.ended(at.Ended)
+	return at.Attempt == 0 || at.Attempt == it.Attempt, nil
+}
+
+// overBefore is the result of a task whose activity has ended before this delivery, or has another attempt by now; nil where it has not.
+func (a *admission) overBefore(ctx context.Context, t *task) *result {
+	switch over, err := a.isOver(ctx, t); {
+	case err != nil:
+		t.log().ErrorContext(ctx, "it cannot be read whether an activity that is delivered again has ended, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	case over:
+		t.log().InfoContext(ctx, "an activity that is delivered again has ended, or has another attempt by now, and is not run",
+			"attemptCount", t.item.Record.ReceiveCount)
+		return &result{}
+	}
+	return nil
+}
+
+// readAgain is a read of the cancel record for a task alone.
+func (a *admission) readAgain(ctx context.Context, t *task) *provider.CancelRead {
+	return provider.NewCancelRead(ctx, a.provider.ReadCancels, t.item.ExecutionID, t.item.Segment)
+}
+
+// hop sends a work item again that is not due for longer than its queue could delay it: a release before this one has sent it. Once the
+// lock is over, another worker does.
+func (a *admission) hop(ctx context.Context, t *task) *result {
+	if !t.item.Record.Held(a.options.Clock()) {
+		return &result{back: true}
+	}
+	if err := a.provider.PutWorkItems(ctx, t.item.WorkItem); err != nil {
+		t.log().ErrorContext(ctx, "an attempt of an activity that is not due yet was not accepted, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	}
+	return &result{}
+}
+
+// tooLate is the outcome of an activity that may not begin any more.
+func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutcome {
+	it := &t.item
+	t.log().WarnContext(ctx, "activity is not run: its schedule-to-close time was over before it began", "closeBy", *it.CloseBy)
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: closedError(it.Name)}
+	if it.WaitCancel {
+		o.Ended = t.endBefore()
+	}
+	return o
+}
+
+// runnable finds an activity, if this build can run it.
+func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+	it := &t.item
+	activity, ok := a.registry.Activity(it.Name)
+	if !ok {
+		t.log().ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
+			intake.DimensionHub, a.options.HubName, intake.DimensionQueue, a.options.Queue, intake.MetricUnregistered, 1,
+			intake.MetricAttribute, intake.MetricsOf(a.options.Clock(), []string{intake.DimensionHub, intake.DimensionQueue}, intake.MetricUnit{Name: intake.MetricUnregistered, Unit: intake.UnitCount}))
+		a.manager.records.unknown(ctx, t)
+		return nil, &result{back: true}
+	}
+	input, inline := it.Input.Document()
+	if !inline {
+		t.log().ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read: its work item goes back to the queue")
+		return nil, &result{back: true}
+	}
+	if !a.readPast(ctx, t) {
+		return nil, &result{back: true}
+	}
+
+	return func(ctx context.Context) result {
+		value, failure := t.runWithin(ctx, a.intercepted(activity), input)
+		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
+		if failure == nil {
+			o.Result = history.Inline(value)
+		}
+		if it.WaitCancel && t.abandoned {
+			o.Ended = history.EndGivenUp
+		}
+		return result{outcome: o}
+	}, nil
+}
+
+// readPast reads what an earlier attempt or delivery may have left. Most are the first, and it costs them nothing.
+func (a *admission) readPast(ctx context.Context, t *task) (ok bool) {
+	it := &t.item
+	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.Again {
+		return true
+	}
+	r, err := a.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)
+	if err != nil {
+		t.log().ErrorContext(ctx, "it cannot be read what an earlier attempt of an activity has left, its work item goes back to the queue", "error", err)
+		return false
+	}
+	t.beats.from(r.Details)
+	a.manager.records.known(ctx, t, &r)
+	if r.RunOutOf == it.Attempt {
+		t.past.runOuts = r.RunOuts
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package work
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// How an activity ended that was cancelled, where its end is waited for.
+
+// endedAs adds to the outcome of an activity that was cancelled how it ended, and when its worker saw the cancel, where that is waited
+// for.
+func (t *task) endedAs(r result, how string, seenAt time.Time) result {
+	if r.outcome == nil || !t.item.WaitCancel {
+		return r
+	}
+	o := *r.outcome
+	seenAt = seenAt.UTC()
+	o.Ended, o.SeenAt = cmp.Or(o.Ended, how), &seenAt
+	return result{outcome: &o}
+}
+
+// endedBefore adds to the outcome of an attempt that one before it was given up, where that is so: its code may still run, whatever came
+// of this attempt.
+func (t *task) endedBefore(r result) result {
+	if r.outcome == nil || r.outcome.Ended != "" || t.past.end == "" || !t.item.WaitCancel {
+		return r
+	}
+	o := *r.outcome
+	o.Ended = t.past.end
+	return result{outcome: &o}
+}
+
+// givenUp is the result of an activity that did not heed its cancel within the grace.
+func (t *task) givenUp() result {
+	if !t.isWaitedFor() {
+		return result{}
+	}
+	return t.endedAs(result{outcome: t.cancelled(t.stop.why)}, history.EndGivenUp, t.stop.at)
+}
+
+// cancelled is the outcome of an activity that did not come to one of its own.
+func (t *task) cancelled(why *perdure.CancelledError) *provider.ActivityOutcome {
+	return &provider.ActivityOutcome{
+		ActivityID: t.item.ActivityID, Attempt: t.item.Attempt,
+		Error: &history.Failure{Type: history.TypeCancelled, Reason: string(why.Reason), Message: why.Message},
+	}
+}
+
+// endBefore is how an activity ended whose code does not begin here.
+func (t *task) endBefore() string {
+	var left provider.ActivityRecord
+	var before *provider.Run
+	if t.run != nil {
+		left, before = t.run.left, t.run.before
+	}
+	switch {
+	case t.past.end != "": // an earlier attempt or delivery was given up, and its code may still run
+		return t.past.end
+	case left.End == provider.EndFinished || left.End == provider.EndStopped: // and could not be sent
+		return history.EndReturned
+	case left.End == provider.EndLeaked:
+		return history.EndGivenUp
+	case before != nil && before.Attempt == t.item.Attempt:
+		return history.EndWorkerGone
+	case t.item.Attempt > 1:
+		return history.EndReturned
+	default:
+		return history.EndNeverBegan
+	}
+}

@@ -1,0 +1,83 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/provider"
+)
+
+// recordLimit is how long writing an activity's record may take: half of what an invocation keeps for sending its outcomes.
+const recordLimit = intake.Reserve / 2
+
+// recorder writes down, at best, what people and later deliveries want to know of an activity.
+type recorder struct {
+	provider provider.Provider
+	options  *Options
+}
+
+// end records how a cancelled activity ended. Its outcome is sent all the same, and only after.
+func (r *recorder) end(ctx context.Context, t *task, seenAt time.Time, end provider.ActivityEnd) {
+	now := r.options.Clock()
+	if !t.mayWrite(now) {
+		return
+	}
+	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: seenAt, EndedAt: now, End: end})
+	if err != nil {
+		t.log().WarnContext(ctx, "it could not be recorded how a cancelled activity ended", "end", string(end), "error", err)
+	}
+}
+
+// sightings records that cancels were seen whose ends are waited for: should this worker die before it has sent the end, another that
+// sends it knows when that was.
+func (r *recorder) sightings(m *manager, seen []sighting) {
+	for _, s := range seen {
+		if s.waited {
+			go r.sighting(m, s.task)
+		}
+	}
+}
+
+func (r *recorder) sighting(m *manager, t *task) {
+	m.mu.Lock()
+	may := t.mayWrite(r.options.Clock())
+	seen := provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: t.stop.at}
+	m.mu.Unlock()
+	if !may {
+		return
+	}
+	if err := r.put(t.batch.ctx, t, seen); err != nil {
+		t.log().WarnContext(t.batch.ctx, "it could not be recorded that an activity has seen its cancel", "error", err)
+	}
+}
+
+// unknown records that this build does not have an activity: it is for people who wonder what the activity waits for.
+func (r *recorder) unknown(ctx context.Context, t *task) {
+	now := r.options.Clock()
+	if !t.mayWrite(now) {
+		return
+	}
+	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, UnknownAt: now, UnknownBuild: r.options.BuildID})
+	if err != nil {
+		t.log().WarnContext(ctx, "it could not be recorded that an activity is not registered in this build", "error", err)
+	}
+}
+
+// known takes back that a build did not have an activity: this one begins it.
+func (r *recorder) known(ctx context.Context, t *task, left *provider.ActivityRecord) {
+	now := r.options.Clock()
+	if !left.UnknownAt.After(left.BegunAt) || !t.mayWrite(now) {
+		return
+	}
+	if err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, BegunAt: now}); err != nil {
+		t.log().WarnContext(ctx, "it could not be recorded that an activity has begun which another build did not have", "error", err)
+	}
+}
+
+// put writes to an activity's record.
+func (r *recorder) put(ctx context.Context, t *task, record provider.ActivityRecord) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	defer stop()
+	return r.provider.PutActivityRecords(ctx, t.item.ExecutionID, record)
+}

@@ -1,0 +1,219 @@
+package work
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/provider"
+)
+
+// The end of an activity that is waited for when it is cancelled is sent, whatever it is (R23). It is the end of all code that runs for
+// the activity: so one delivery at a time runs such an activity, or says that nothing does. It takes the run before it looks whether the
+// activity is cancelled: of two copies of a message one sees the other, or both see the cancel.
+
+// heldRun is the run of an activity in the hands of a task, until the run is over, and what was before it.
+type heldRun struct {
+	// own is the run; one without a Token is another's by now.
+	own provider.Run
+	// before is the run that the activity had until then, left what its record said.
+	before *provider.Run
+	left   provider.ActivityRecord
+
+	// keepAt is when the run is to be renewed, failing that this could not be done last.
+	keepAt           time.Time
+	keeping, failing bool
+}
+
+// hasRun reports whether a task holds the run of its activity.
+func (t *task) hasRun() bool { return t.run != nil && t.run.own.Token != "" }
+
+// runs takes the runs of activities that are waited for, and renews them. The manager's lock guards it.
+type runs struct {
+	manager  *manager
+	provider provider.Provider
+}
+
+// take makes a task the one that runs its activity.
+func (r *runs) take(ctx context.Context, t *task) (provider.Taken, error) {
+	next := r.next(t)
+	taken, err := r.provider.TakeRun(ctx, next)
+	if err == nil && taken.Outcome == nil && taken.Held {
+		r.took(t, next, &taken)
+	}
+	return taken, err
+}
+
+// next is the run that a task asks for now.
+func (r *runs) next(t *task) provider.Run {
+	m := r.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := provider.Run{
+		ExecutionID: t.item.ExecutionID, ActivityID: t.item.ActivityID, Segment: t.item.Segment, Attempt: t.item.Attempt,
+		Until: m.options.Clock().Add(m.options.LockTimeout),
+	}
+	if t.hasRun() {
+		next.Token = t.run.own.Token
+	} else {
+		next.Token = rand.Text()
+	}
+	return next
+}
+
+// took notes that a task has its run.
+func (r *runs) took(t *task, own provider.Run, taken *provider.Taken) {
+	r.manager.mu.Lock()
+	defer r.manager.mu.Unlock()
+	if !t.hasRun() {
+		t.run = &heldRun{before: taken.Before, left: taken.Left}
+		if before := t.run.before; before != nil && before.GivenUp {
+			t.past.givenUp()
+		}
+	}
+	r.kept(t.run, own)
+}
+
+// kept notes that a task has its run until later.
+func (r *runs) kept(h *heldRun, own provider.Run) {
+	h.own = own
+	h.keepAt = own.Until.Add(-r.grace() - r.manager.options.LockRenewalBuffer)
+	h.failing = false
+}
+
+// grace is how long before the end of its run an activity is stopped whose run was not renewed: for so long its code may take to end, and
+// when another delivery may begin, this one is waited for no more.
+func (r *runs) grace() time.Duration {
+	o := r.manager.options
+	return min(o.grace(), (o.LockTimeout-o.LockRenewalBuffer)/2)
+}
+
+// ends is when a task is to be stopped, unless its run is renewed before. One whose context has ended has until the end of the run.
+func (r *runs) ends(t *task) time.Time {
+	if t.stop.why != nil {
+		return t.run.own.Until
+	}
+	return t.run.own.Until.Add(-r.grace())
+}
+
+// check stops an activity whose run could not be renewed, while no other delivery can have begun it; by the end of the run it is given up.
+func (r *runs) check(t *task, now time.Time) {
+	if !t.hasRun() || now.Before(r.ends(t)) {
+		return
+	}
+	if !t.stop.lost {
+		t.lose(now)
+		r.manager.news.expired = append(r.manager.news.expired, t)
+	}
+	t.stop.giveUpBy(t.run.own.Until)
+}
+
+// due renews the run of a task where that is due, and returns when that, or the end of the run, is.
+func (r *runs) due(t *task, now time.Time) (next time.Time) {
+	if !t.hasRun() {
+		return time.Time{}
+	}
+	if !t.stop.lost {
+		next = r.ends(t)
+	}
+	switch h := t.run; {
+	case h.keeping:
+	case h.keepAt.After(now):
+		next = earlier(next, h.keepAt)
+	default:
+		h.keeping = true
+		go r.keep(t.batch.ctx, t)
+	}
+	return next
+}
+
+// keep renews the run of a running task. A run that is another's by now is lost.
+func (r *runs) keep(ctx context.Context, t *task) {
+	m := r.manager
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), m.options.LockRenewalBuffer/2)
+	defer stop()
+	next := r.next(t)
+	taken, err := r.provider.TakeRun(ctx, next)
+
+	m.mu.Lock()
+	now := m.options.Clock()
+	h := t.run
+	h.keeping = false
+	firstFailure := false
+	switch {
+	case t.phase != phaseRunning:
+	case err != nil:
+		h.keepAt = now.Add(m.options.LockRenewalBuffer / intake.RenewalTries)
+		firstFailure, h.failing = !h.failing, true
+	case !taken.Held:
+		h.own = provider.Run{} // there is none to keep any more
+		t.lose(now)
+	default:
+		r.kept(h, next)
+		m.heed(t, taken.Cancel, now)
+	}
+	m.mu.Unlock()
+
+	if firstFailure {
+		t.log().WarnContext(ctx, "the run of an activity that is waited for could not be renewed, it is tried again", "error", err)
+	}
+	m.look()
+}
+
+// keepOutcomes writes down how runs ended, before their outcomes are sent, and returns what may be sent: the rest goes back to the queue.
+// Should an outcome be sent, and its record or a copy of it come again before a turn has taken the outcome, the code does not run beside
+// what follows.
+func (r *runs) keepOutcomes(ctx context.Context, ends []finished) []finished {
+	var keeping sync.WaitGroup
+	for i := range ends {
+		t, o := ends[i].task, ends[i].outcome
+		if !ends[i].back && o != nil && t.hasRun() && !t.began.IsZero() {
+			keeping.Go(func() { ends[i].back = !r.keepOutcome(ctx, t, named(t, o)) })
+		}
+	}
+	keeping.Wait()
+	return ends
+}
+
+func (r *runs) keepOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome) (kept bool) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	defer stop()
+	err := r.provider.EndRun(ctx, t.run.own, o)
+	if err != nil {
+		t.log().ErrorContext(ctx, "the outcome of an activity that is waited for could not be kept, its work item goes back to the queue", "error", err)
+	}
+	return err == nil
+}
+
+// leave lets go of the runs of tasks that go back to their queue, at best: a run that stays expires by itself, and says that its activity
+// may have begun.
+func (r *runs) leave(ctx context.Context, tasks []*task) {
+	if !slices.ContainsFunc(tasks, (*task).hasRun) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	var leaving sync.WaitGroup
+	for _, t := range tasks {
+		if t.hasRun() {
+			leaving.Go(func() { r.leaveOne(ctx, t) })
+		}
+	}
+	leaving.Wait()
+}
+
+func (r *runs) leaveOne(ctx context.Context, t *task) {
+	ctx, stop := context.WithTimeout(ctx, recordLimit)
+	defer stop()
+	own, leave := t.run.own, t.run.before
+	if !t.began.IsZero() {
+		over := own
+		over.Until, over.GivenUp = r.manager.options.Clock(), t.leaked
+		leave = &over
+	}
+	if err := r.provider.LeaveRun(ctx, own, leave); err != nil {
+		t.log().WarnContext(ctx, "an activity that is waited for goes back to its queue, and is not begun again for as long as a lease takes", "error", err)
+	}
+}

@@ -1,0 +1,69 @@
+package work
+
+import (
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/provider"
+)
+
+// stopping is why and when an activity is stopped: its context ends, and it is waited for until giveUpAt. The manager's lock guards it
+// while the activity runs.
+type stopping struct {
+	// why is what the context was ended with, at the time at. Nil: it was not.
+	why          *perdure.CancelledError
+	at, giveUpAt time.Time
+	// lost: another worker may have the activity.
+	lost bool
+	// deleted: its instance is deleted, and nothing may be left of it.
+	deleted bool
+	// unwanted: it is cancelled since its execution has ended, so that nothing waits for its end.
+	unwanted bool
+}
+
+// beginStop ends the context of a running task and begins its grace. The first reason stays; a later one can shorten the grace.
+func (t *task) beginStop(why *perdure.CancelledError, now time.Time) {
+	s := &t.stop
+	if s.why == nil {
+		s.why, s.at = why, now
+		s.giveUpAt = now.Add(t.batch.worker.options.grace())
+		if t.item.WaitCancel && t.item.CloseBy != nil { // its end is sent before its schedule-to-close time says that it is over
+			s.giveUpBy(*t.item.CloseBy)
+		}
+		t.cancel(why)
+	}
+	if why.Reason == perdure.ReasonDeadline { // a later reason may shorten the grace
+		s.giveUpBy(t.batch.lastAt)
+	}
+}
+
+// lose stops a task that another worker may have by now, or soon.
+func (t *task) lose(now time.Time) {
+	t.stop.lost = true
+	t.beginStop(&perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "another worker may have the activity now"}, now)
+}
+
+// giveUpBy shortens the grace.
+func (s *stopping) giveUpBy(at time.Time) { s.giveUpAt = earlier(s.giveUpAt, at) }
+
+// isCancelled notes that an activity is cancelled, of whose instance or execution nothing may be left.
+func (s *stopping) isCancelled(c *provider.CancelInfo) {
+	s.deleted = c.Deleted
+	if s.why == nil {
+		s.unwanted = c.Ended
+	}
+}
+
+// isDeleted notes that the instance of an activity is deleted.
+func (s *stopping) isDeleted() { s.deleted = true }
+
+// isWaitedFor reports whether something waits for the end of an activity that is cancelled.
+func (t *task) isWaitedFor() bool { return t.item.WaitCancel && !t.stop.deleted && !t.stop.unwanted }
+
+// earlier is the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

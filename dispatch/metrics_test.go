@@ -1,0 +1,201 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// metricLine is a line of the log in embedded metric format.
+type metricLine struct {
+	Level string `json:"level"`
+	AWS   struct {
+		CloudWatchMetrics []struct {
+			Namespace  string     `json:"Namespace"`
+			Dimensions [][]string `json:"Dimensions"`
+			Metrics    []struct {
+				Name string `json:"Name"`
+				Unit string `json:"Unit"`
+			} `json:"Metrics"`
+		} `json:"CloudWatchMetrics"`
+	} `json:"_aws"`
+	values map[string]json.RawMessage
+}
+
+// metricLines are the metrics of a log, but for those that are logged whatever the options say.
+func metricLines(t *testing.T, log string) (all []metricLine) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		var m metricLine
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		_ = json.Unmarshal([]byte(line), &m.values)
+		if string(m.values["msg"]) == `"metrics"` {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// sums adds the counts, and counts the samples of latencies.
+func sums(t *testing.T, lines []metricLine) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for _, l := range lines {
+		for _, m := range l.AWS.CloudWatchMetrics[0].Metrics {
+			var count int
+			var samples []float64
+			switch {
+			case json.Unmarshal(l.values[m.Name], &count) == nil:
+				all[m.Name] += count
+			case json.Unmarshal(l.values[m.Name], &samples) == nil:
+				all[m.Name] += len(samples)
+			default:
+				t.Errorf("%s is %s", m.Name, l.values[m.Name])
+			}
+		}
+	}
+	return all
+}
+
+// measured runs f on a hub with metrics, and returns them. The log is at level warning, which must not lose them.
+func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *hub)) (lines []metricLine, invocations int64) {
+	t.Helper()
+	var log bytes.Buffer
+	o := simhub.Options{Registry: r, Metrics: m, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), BatchSize: 1, CancellationGracePeriod: time.Second}
+	inBubble(t, o, func(_ context.Context, h *hub) {
+		f(h)
+		invocations = h.Cloud.Counts()["Lambda.Invoke"]
+	})
+	return metricLines(t, log.String()), invocations
+}
+
+// An invocation logs one line, with the hub as its dimension, and the latencies are those of what was done.
+func TestMetricsOfAnOrchestration(t *testing.T) {
+	t.Parallel()
+	lines, invocations := measured(t, nil, dispatch.MetricsByHub, func(h *hub) { h.finish(h.start("retries", 2)) })
+	if n := int64(len(lines)); n == 0 || n > invocations {
+		t.Errorf("%d lines of %d invocations", n, invocations)
+	}
+	for _, l := range lines {
+		d := l.AWS.CloudWatchMetrics[0]
+		if d.Namespace != "perdure" || len(d.Dimensions) != 1 || !slices.Equal(d.Dimensions[0], []string{"hub"}) || string(l.values["hub"]) != `"test"` || l.Level != "WARN" {
+			t.Errorf("%+v of %s", l.AWS, l.values["hub"])
+		}
+	}
+	want := map[string]int{
+		"ActivityScheduleToStartLatency": 2, "ActivityExecutionLatency": 2, "ActivitiesRetried": 1, "ActivityEndToEndLatency": 1,
+		"OrchestrationScheduleToStartLatency": 1, "OrchestrationExecutionLatency": 1, "OrchestrationEndToEndLatency": 1, "OrchestrationsCompleted": 1,
+		"TurnLatency": 2, "CacheHits": 2,
+	}
+	if diff := cmp.Diff(want, sums(t, lines)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, l := range lines {
+		if v, there := l.values["ActivityEndToEndLatency"]; there { // the attempts are a minute apart
+			var ms []float64
+			if err := json.Unmarshal(v, &ms); err != nil || ms[0] < 60_000 || ms[0] > 70_000 {
+				t.Errorf("end to end %s", v)
+			}
+		}
+		if v, there := l.values["ActivityScheduleToStartLatency"]; there {
+			var ms []float64
+			if err := json.Unmarshal(v, &ms); err != nil || ms[0] > 1000 {
+				t.Errorf("schedule to start %s", v)
+			}
+		}
+	}
+}
+
+// By name there is a line for each name, whose value is a dimension.
+func TestMetricsByName(t *testing.T) {
+	t.Parallel()
+	lines, _ := measured(t, nil, dispatch.MetricsByName, func(h *hub) { h.finish(h.start("chain", 1)) })
+	seen := map[string]bool{}
+	for _, l := range lines {
+		d := l.AWS.CloudWatchMetrics[0].Dimensions[0]
+		seen[d[1]+" "+string(l.values[d[1]])] = true
+	}
+	if len(seen) != 2 || !seen[`activity "inc"`] || !seen[`orchestration "chain"`] {
+		t.Errorf("dimensions %v", seen)
+	}
+}
+
+// Where they are off there are none.
+func TestMetricsAreOff(t *testing.T) {
+	t.Parallel()
+	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) { h.finish(h.start("chain", 1)) }); len(lines) > 0 {
+		t.Errorf("%d lines", len(lines))
+	}
+	if _, err := dispatch.NewTimekeeper(nil, nil); err == nil {
+		t.Error("a timekeeper without a provider")
+	}
+}
+
+// Every metric that there is, but for those of latencies above, moves when what it counts happens. The activity that leaks in a process that stops is
+// delivered again, and found cancelled.
+func TestEveryMetricMoves(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) { return 0, errors.New("no luck") })
+	perdure.AddActivity(r, "heeds", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+	perdure.AddActivity(r, "ignores", func(context.Context, int) (int, error) { time.Sleep(time.Hour); return 0, nil })
+	for _, name := range []string{"fails", "heeds", "ignores"} {
+		perdure.AddOrchestration(r, "calls "+name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.CallActivityByName[int](ctx, name, 1).Await(ctx)
+		})
+	}
+	lines, _ := measured(t, r, dispatch.MetricsByName, func(h *hub) {
+		c := client.New(h.Provider, client.WithCaller("test"))
+		for _, name := range []string{"fails", "heeds", "ignores"} {
+			if _, err := c.Start(h.t.Context(), "calls "+name, 1, client.WithInstanceID(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.serveFor(time.Minute)
+		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""), c.Terminate(h.t.Context(), "ignores", "")); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(2 * time.Hour)
+		for range 2 {
+			if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+	})
+	got := sums(t, lines)
+	for metric, want := range map[string]int{
+		"ActivitiesFailed": 1, "ActivitiesCancelled": 2, "ActivitiesLeaked": 1, "OrchestrationsFailed": 1, "OrchestrationsCancelled": 1, "OrchestrationsTerminated": 1, "WatchLag": 120,
+	} {
+		if got[metric] != want {
+			t.Errorf("%s is %d, want %d: %v", metric, got[metric], want, got)
+		}
+	}
+}
+
+// A cold process replays, and says how often and for how long.
+func TestColdTurnsAreMeasured(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	o := simhub.Options{Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, nil)), CacheBytes: -1}
+	inBubble(t, o, func(_ context.Context, h *hub) { h.finish(h.start("chain", 2)) })
+	got := sums(t, metricLines(t, log.String()))
+	if got["CacheMisses"] != 2 || got["ReplayLatency"] != 2 || got["CacheHits"] != 0 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,47 @@
+package dispatch_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// Zero is a default, and a negative number switches off what can be switched off. Other numbers below zero are refused, by their names.
+func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
+	t.Parallel()
+	r, p := perdure.NewRegistry(), fakeprovider.New(time.Now)
+	orchestrator := func(o dispatch.OrchestratorOptions) error {
+		_, err := dispatch.NewOrchestrator(r, p, &o)
+		return err
+	}
+	worker := func(o dispatch.WorkerOptions) error {
+		_, err := dispatch.NewWorker(r, p, &o)
+		return err
+	}
+	for want, err := range map[string]error{
+		"OrchestratorOptions.TurnLimit":    orchestrator(dispatch.OrchestratorOptions{TurnLimit: -1}),
+		"OrchestratorOptions.MaxAttempts":  orchestrator(dispatch.OrchestratorOptions{MaxAttempts: -1}),
+		"WorkerOptions.MaxAttempts":        worker(dispatch.WorkerOptions{MaxAttempts: -1}),
+		"WorkerOptions.LockAfter":          worker(dispatch.WorkerOptions{LockAfter: -1}),
+		"WorkerOptions.LockTimeout":        worker(dispatch.WorkerOptions{LockTimeout: -1}),
+		"WorkerOptions.LockRenewalBuffer":  worker(dispatch.WorkerOptions{LockRenewalBuffer: -1}),
+		"WorkerOptions.CancelPollInterval": worker(dispatch.WorkerOptions{CancelPollInterval: -1}),
+		"PollOptions.Loops":                dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Loops: -1}),
+		"PollOptions.Lock":                 dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Lock: -1}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want+" must not be negative") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if err := orchestrator(dispatch.OrchestratorOptions{CacheBytes: -1, Retention: perdure.KeepForEver}); err != nil {
+		t.Error(err)
+	}
+	if err := worker(dispatch.WorkerOptions{SendAnewAfter: -1, CancellationGracePeriod: -1}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,157 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// atOnce counts those of a hub's deeds that run, each until its code is over, whatever anybody waits for.
+type atOnce struct {
+	now, most, runs atomic.Int64
+}
+
+// work runs for a day, or so much longer than its context, and tells nobody.
+func (a *atOnce) work(longer time.Duration) func(context.Context, deed) (string, error) {
+	return func(ctx context.Context, _ deed) (string, error) {
+		a.runs.Add(1)
+		n := a.now.Add(1)
+		defer a.now.Add(-1)
+		a.most.Store(max(a.most.Load(), n))
+		select {
+		case <-time.After(24 * time.Hour):
+		case <-ctx.Done():
+			time.Sleep(longer)
+		}
+		return "over", nil
+	}
+}
+
+// tokenOf is the token of the run that a call takes or renews; "" of any other call.
+func tokenOf(c simaws.Call) string {
+	in, ok := c.Input.(*dynamodb.UpdateItemInput)
+	if !ok || in.ExpressionAttributeNames["#outcome"] != "runOutcome" {
+		return ""
+	}
+	return text(in.ExpressionAttributeValues, ":token")
+}
+
+// For a quarter of an hour runs cannot be written, none or those of one worker. An activity that is waited for is stopped in time: no copy of its work item runs beside it, whenever that comes,
+// and its undo waits until it has ended. The log says so, once each.
+func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		longer time.Duration
+		all    bool
+	}{{0, false}, {9 * time.Second, false}, {9 * time.Second, true}} {
+		for _, cancelled := range []time.Duration{0, 12 * time.Second, 25 * time.Second, 6 * time.Minute, 20 * time.Minute} {
+			t.Run(fmt.Sprintf("%+v, cancelled after %v", c, cancelled), func(t *testing.T) {
+				t.Parallel()
+				s, a, log := &sagas{}, &atOnce{}, &journal{}
+				r := s.registry()
+				perdure.AddActivity(r, "undo-once", func(context.Context, string) (string, error) {
+					s.note(&s.undone)
+					if a.now.Load() > 0 {
+						t.Error("it is undone while it runs")
+					}
+					return "", nil
+				})
+				perdure.AddActivity(r, "do-once", a.work(c.longer))
+				perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (_ string, err error) {
+					doing := perdure.CallActivityByName[string](ctx, "do-once", deed{}, perdure.WaitForCancellation())
+					defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+						_, err := perdure.CallActivityByName[string](ctx, "undo-once", "").Await(ctx)
+						return err
+					})
+					return doing.Await(ctx)
+				})
+				var throttled atomic.Bool
+				var first atomic.Value
+				intercept := func(_ context.Context, call simaws.Call, next func() error) error {
+					if token := tokenOf(call); token != "" {
+						first.CompareAndSwap(nil, token)
+						if throttled.Load() && (c.all || token == first.Load()) {
+							return simaws.Throttled()
+						}
+					}
+					return next()
+				}
+				o := simhub.Options{Registry: r, Intercept: intercept, Logger: slog.New(slog.NewTextHandler(log, nil))}
+				inBubble(t, o, func(ctx context.Context, h *hub) {
+					s.hub = h
+					in := h.startAs("a", "once", 0)
+					s.meanwhile(time.Hour, func() {
+						time.Sleep(time.Minute)
+						again := h.copyOf(in, 3)
+						throttled.Store(true)
+						time.AfterFunc(15*time.Minute, func() { throttled.Store(false) })
+						time.AfterFunc(cancelled, func() { s.cancelIt(in) })
+						for range 20 {
+							if err := h.Provider.PutWorkItems(ctx, again); err != nil {
+								t.Error(err)
+							}
+							time.Sleep(3 * time.Second)
+						}
+					})
+					if n := len(s.seen(&s.undone)); n != 1 || a.most.Load() != 1 {
+						t.Errorf("undone %d times; %d ran at once, %d in all", n, a.most.Load(), a.runs.Load())
+					}
+					h.checkRest()
+					time.Sleep(24 * time.Hour)
+				})
+				if cancelled < 6*time.Minute {
+					return
+				}
+				for _, line := range []string{"run of an activity that is waited for could not be renewed", "is stopped, since its run could not be renewed in time"} {
+					if n := log.count(line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
+						t.Errorf("%d lines: %s", n, line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// count counts the lines of a log that hold all of these.
+func (j *journal) count(all ...string) (n int) {
+lines:
+	for line := range strings.Lines(j.String()) {
+		for _, part := range all {
+			if !strings.Contains(line, part) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// copyOf is the work item of an activity, as it was sent, to be sent again.
+func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
+	h.t.Helper()
+	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := range o.Segments {
+		for _, w := range provider.OutputsOf(o.Origin(), o.Segments[i], nil).WorkItems {
+			if w.ActivityID == activityID {
+				w.Again = true
+				return w
+			}
+		}
+	}
+	h.t.Fatalf("no activity #%d", activityID)
+	return provider.WorkItem{}
+}

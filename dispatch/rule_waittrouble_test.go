@@ -1,0 +1,482 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// polledDeed is what runs of a deed in processes that poll, and of its undo.
+type polledDeed struct {
+	limit time.Duration // of start-to-close; 0: none
+	retry bool          // it has a policy
+	dying int           // so many runs after the first take their process down
+
+	mu      sync.Mutex
+	running map[*mortal]int
+	polledEnd
+}
+
+// polledEnd is what came of it: how often it was begun and undone, how many ran at once, and while it was undone, and how it is said to have ended.
+type polledEnd struct {
+	begun, undone   int
+	most, leftAtEnd int
+	ended           string
+}
+
+func (d *polledDeed) end() polledEnd {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.polledEnd
+}
+
+// count adds to what runs in a process, and returns how many run in those that live.
+func (d *polledDeed) count(ctx context.Context, n int) (all int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, _ := ctx.Value(mortalKey{}).(*mortal)
+	d.running[m] += n
+	for m, k := range d.running {
+		if m == nil || !m.dead.Load() {
+			all += k
+		}
+	}
+	d.most = max(d.most, all)
+	return all
+}
+
+// registry has the orchestration "saga", which does a deed until it is cancelled, and then undoes it. The first run of it heeds the end of its context so much later,
+// the others take so long.
+func (d *polledDeed) registry(first, others time.Duration) *perdure.Registry {
+	d.running = map[*mortal]int{}
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "do", func(ctx context.Context, _ int) (string, error) {
+		d.count(ctx, 1)
+		defer d.count(ctx, -1)
+		d.mu.Lock()
+		longer := others
+		if d.begun++; d.begun == 1 {
+			longer = first
+		}
+		dies := d.begun > 1 && d.begun <= 1+d.dying
+		d.mu.Unlock()
+		if dies {
+			simhub.Die(ctx)
+		}
+		<-ctx.Done()
+		time.Sleep(longer)
+		return "done", nil
+	})
+	perdure.AddActivity(r, "undo", func(ctx context.Context, how string) (string, error) {
+		running := d.count(ctx, 0)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.undone++
+		d.leftAtEnd, d.ended = running, how
+		return "", nil
+	})
+	perdure.AddOrchestration(r, "saga", func(ctx *perdure.OrchestrationContext, _ int) (_ string, err error) {
+		opts := []perdure.ActivityCallOption{perdure.WaitForCancellation()}
+		if d.limit > 0 {
+			opts = append(opts, perdure.WithStartToClose(d.limit))
+		}
+		if d.retry {
+			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3}))
+		}
+		doing := perdure.CallActivityByName[string](ctx, "do", 1, opts...)
+		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+			_, why := doing.Await(ctx)
+			_, err := perdure.CallActivityByName[string](ctx, "undo", endOf(why)).Await(ctx)
+			return err
+		})
+		return doing.Await(ctx)
+	})
+	return r
+}
+
+// process serves the whole hub by pollers, as one process does.
+func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
+	w := h.activities(r)
+	stops := []func() error{
+		h.polled(ctx, h.Provider, provider.QueueInbox, o.HandleRecords, dispatch.PollOptions{}),
+		h.polled(ctx, h.Provider, "default", w.HandleRecords, dispatch.PollOptions{Renew: w.RenewRecords}),
+		h.polled(ctx, h.Provider, provider.QueueTimers, h.Timekeeper.HandleRecords, dispatch.PollOptions{}),
+	}
+	return func() {
+		for _, s := range stops {
+			_ = s()
+		}
+		o.Close()
+	}
+}
+
+// A process that polls dies before or after each of its calls: between taking the run and the first line of code, between keeping the outcome and sending it, between
+// that and deleting the record. Another finds out, and the deed is undone after it has ended.
+func TestR23APollerThatDiesIsNotOvertakenByTheUndo(t *testing.T) {
+	shortrun.Skip(t)
+	t.Parallel()
+	died := 0
+	for _, after := range []bool{false, true} {
+		for at, dies := int64(1), true; dies && !t.Failed(); at++ {
+			d := &polledDeed{}
+			r := d.registry(2*time.Second, 2*time.Second)
+			atWork := func(ctx context.Context, c simaws.Call, next func() error) error {
+				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" && (m == nil || !m.dead.Load()) {
+					return next()
+				}
+				return dying(ctx, c, next)
+			}
+			inBubble(t, simhub.Options{Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+				m := &mortal{at: at, after: after}
+				first := h.process(context.WithValue(ctx, mortalKey{}, m), r)
+				in := h.startAs("a", "saga", 0)
+				time.Sleep(5 * time.Second)
+				h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+				time.Sleep(time.Minute)
+				dies = m.dead.Load()
+				first()
+				second := h.process(ctx, r)
+				time.Sleep(time.Hour)
+				second()
+				if e := d.end(); e.undone < 1 || e.undone > 3 || e.undone > 1 && !dies || e.leftAtEnd > 0 || e.most > 1 {
+					t.Errorf("call %d, after=%v: %+v", at, after, e)
+				}
+				h.wantEmpty()
+			})
+			if dies {
+				died++
+			}
+		}
+	}
+	t.Logf("a process died %d times", died)
+	if died < 50 {
+		t.Errorf("the process died %d times", died)
+	}
+}
+
+// For minutes no lock of a process that polls can be renewed, nor perhaps its run. The activity is stopped; if it ignores that, another delivery begins while it still runs: then nobody says of it that
+// it has returned, whatever the other comes to.
+func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
+	t.Parallel()
+	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
+		for _, runs := range []bool{false, true} {
+			for _, cancelled := range []time.Duration{time.Second, 20 * time.Second, 35 * time.Second, 50 * time.Second, 4 * time.Minute, 10 * time.Minute} {
+				t.Run(fmt.Sprint(first, ", runs=", runs, ", cancelled after ", cancelled), func(t *testing.T) {
+					t.Parallel()
+					d := &polledDeed{}
+					r := d.registry(first, 2*time.Second)
+					var throttled atomic.Bool
+					intercept := func(_ context.Context, c simaws.Call, next func() error) error {
+						if throttled.Load() && (c.Operation == "ChangeMessageVisibilityBatch" || runs && tokenOf(c) != "") {
+							return simaws.Throttled()
+						}
+						return next()
+					}
+					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+						stop := h.process(ctx, r)
+						in := h.startAs("a", "saga", 0)
+						time.Sleep(time.Minute)
+						throttled.Store(true)
+						time.AfterFunc(5*time.Minute, func() { throttled.Store(false) })
+						time.Sleep(cancelled)
+						h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+						time.Sleep(30 * time.Minute)
+						if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
+							t.Errorf("%+v", e)
+						}
+						time.Sleep(2 * time.Hour)
+						stop()
+						h.wantEmpty()
+					})
+				})
+			}
+		}
+	}
+}
+
+// The first delivery ignores that its invocation is about to end, or that its time is over, which cannot be kept then; another heeds its cancel. The first still runs: nobody
+// says that it has returned.
+func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ invocation, limit time.Duration }{
+		"the end of its invocation": {time.Minute, 0},
+		"the end of its time":       {0, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &polledDeed{limit: c.limit}
+			r := d.registry(time.Hour, time.Millisecond)
+			keeps := func(_ context.Context, c simaws.Call, next func() error) error {
+				in, ok := c.Input.(*dynamodb.UpdateItemInput)
+				if ok && d.end().begun < 2 && text(in.ExpressionAttributeValues, ":outcome") != "" {
+					return simaws.Throttled()
+				}
+				return next()
+			}
+			inBubble(t, simhub.Options{Registry: r, Intercept: keeps, InvocationLimit: c.invocation, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+				s := &sagas{hub: h}
+				in := s.startAs("a", "saga", 0)
+				s.meanwhile(30*time.Minute, func() {
+					for d.end().begun < 2 {
+						time.Sleep(10 * time.Millisecond)
+					}
+					s.cancelIt(in)
+				})
+				if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
+					t.Errorf("%+v", e)
+				}
+				h.checkRest()
+				time.Sleep(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// The first delivery ignores the end of its invocation, and its code still runs; two more take their processes down. The fourth is a suspect, which is
+// admitted again when its turn has come: that the first was given up stands.
+func TestR23ASuspectDoesNotForgetWhatWasGivenUpBeforeIt(t *testing.T) {
+	t.Parallel()
+	for _, retry := range []bool{false, true} {
+		d := &polledDeed{retry: retry, dying: 2}
+		r := d.registry(time.Hour, time.Millisecond)
+		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // but what has died calls no more
+		inBubble(t, simhub.Options{Registry: r, Intercept: none, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			s := &sagas{hub: h}
+			in := s.startAs("a", "saga", 0)
+			s.meanwhile(30*time.Minute, func() {
+				for d.end().begun < 4 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				s.cancelIt(in)
+			})
+			if e := d.end(); e.begun != 4 || e.undone != 1 || e.leftAtEnd == 0 || e.ended != "requested, given_up" {
+				t.Errorf("with a policy %v: %+v", retry, e)
+			}
+			h.checkRest()
+			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// family is a mother whose kid does a deed, both of which undo, and whose undo may be impossible.
+type family struct {
+	*sagas
+
+	orders []string // whose undo has begun
+}
+
+// registry has "mother" and "kid". The kid comes to an end in a way of its own: "large" undoes by a turn that no commit can hold, "strict" parts from its history, and fails then.
+func (f *family) registry(way string) *perdure.Registry {
+	r := f.sagas.registry()
+	perdure.AddActivity(r, "undo-of", func(_ context.Context, id string) (string, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.orders = append(f.orders, id)
+		return "", nil
+	})
+	undo := func(ctx *perdure.OrchestrationContext) error {
+		_, err := perdure.CallActivityByName[string](ctx, "undo-of", ctx.InstanceID()).Await(ctx)
+		return err
+	}
+	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+		kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", d, perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
+		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+			_, why := kid.Await(ctx)
+			ctx.SetCustomStatus(endOf(why))
+			return undo(ctx)
+		})
+		return kid.Await(ctx)
+	})
+	var opts []perdure.OrchestrationOption
+	if way == "strict" {
+		opts = append(opts, perdure.FailOnNondeterminism())
+	}
+	perdure.AddOrchestration(r, "kid", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+		if way == "strict" && ctx.IsReplaying() {
+			ctx.SetCustomStatus("no such thing")
+		}
+		doing := perdure.CallActivityByName[string](ctx, "do", d, perdure.WaitForCancellation())
+		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+			perdure.CallActivityByName[string](ctx, "do", deed{Job: stubborn}, perdure.WaitForCancellation())
+			for i := range 40 {
+				if way == "large" {
+					perdure.CallActivityByName[string](ctx, "nobody", babble(uint64(i), 180<<10))
+				}
+			}
+			return undo(ctx)
+		})
+		return doing.Await(ctx)
+	}, opts...)
+	return r
+}
+
+// A kid whose own undo is too large for any commit, or whose code has parted from its history, fails while ends are waited for: nothing of it hangs, no undo of its begins, and
+// its mother, who is cancelled and waits for its end, is answered and undoes.
+func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
+	t.Parallel()
+	for way, want := range map[string]string{"large": history.TypePayloadTooLarge, "strict": history.TypeNondeterminism} {
+		for _, cold := range []bool{false, true} {
+			if way == "strict" && !cold {
+				continue
+			}
+			t.Run(fmt.Sprint(way, ", cold=", cold), func(t *testing.T) {
+				t.Parallel()
+				f := &family{sagas: &sagas{}}
+				o := simhub.Options{Registry: f.registry(way)}
+				if cold {
+					o.CacheBytes = 1
+				}
+				inBubble(t, o, func(_ context.Context, h *hub) {
+					f.hub = h
+					in := f.startAs("a", "mother", deed{Job: job{Takes: time.Hour, Longer: 3 * time.Second}})
+					f.meanwhile(2*time.Hour, func() { f.cancelAfter(5*time.Second, in) })
+					kid, err := h.Provider.ReadInstance(t.Context(), "kid")
+					if err != nil {
+						t.Fatal(err)
+					}
+					end, err := h.Provider.ReadEnd(t.Context(), kid.ExecutionID)
+					if err != nil || end.Kind != history.OrchestrationFailed || end.Error.Type != want {
+						t.Errorf("the kid ended with %s, %+v, %v", end.String(), end.Error, err)
+					}
+					if fmt.Sprint(f.orders) != "[a]" || string(f.read(in).CustomStatus) != `"requested, over"` {
+						t.Errorf("undone: %v; %s", f.orders, f.read(in).CustomStatus)
+					}
+					f.events(kid)
+					f.checkRest()
+					time.Sleep(3 * time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// Whoever ends an instance, or a mother whose kid's end is waited for, in the very grace that is waited for: nothing of it is undone, and nothing is told of it.
+func TestR23NothingIsUndoneOfWhatIsEndedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"terminate", "purge"} {
+		for _, whom := range []string{"saga", "mother"} {
+			t.Run(fmt.Sprint(way, " ", whom), func(t *testing.T) {
+				t.Parallel()
+				f := &family{sagas: &sagas{}}
+				inBubble(t, simhub.Options{Registry: f.registry("")}, func(ctx context.Context, h *hub) {
+					f.hub = h
+					in := f.startAs("a", whom, deed{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
+					f.meanwhile(2*time.Hour, func() {
+						f.cancelAfter(5*time.Second, in)
+						time.Sleep(4 * time.Second)
+						if way == "terminate" {
+							f.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+						} else if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
+							t.Error(err)
+						}
+					})
+					want := "[]"
+					if whom == "mother" {
+						want = "[kid]" // which was cancelled before, and undoes on its own
+					}
+					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {
+						t.Errorf("undone: %d, %v, want %s", n, f.orders, want)
+					}
+					f.checkRest()
+					time.Sleep(3 * time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// An orchestration continues as new while an end is waited for, in the body and in a coroutine: nothing waits, nothing is undone, and the next execution hears nothing of it.
+func TestR23ContinueAsNewWaitsForNoEnd(t *testing.T) {
+	t.Parallel()
+	for _, j := range []job{stubborn, {Takes: time.Hour, Longer: 8 * time.Second}} {
+		s := &sagas{}
+		r := s.registry()
+		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { s.note(&s.undone); return nil })
+			if d.Fails {
+				return "over", perdure.Sleep(ctx, time.Hour)
+			}
+			f := perdure.CallActivityByName[string](ctx, "do", d, perdure.WaitForCancellation())
+			perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) { _, _ = f.Await(ctx) })
+			_ = perdure.Sleep(ctx, 5*time.Second)
+			f.Cancel("no")
+			_ = perdure.Sleep(ctx, 2*time.Second)
+			return perdure.ContinueAsNew[string](ctx, deed{Fails: true})
+		})
+		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+			s.hub = h
+			in := s.startAs("a", "goes-on", deed{Job: j})
+			s.serveFor(3 * time.Hour)
+			s.wantOutput(s.read(in), `"over"`)
+			if n := len(s.seen(&s.undone)); n > 0 {
+				t.Errorf("undone %d times", n)
+			}
+			for _, e := range s.events(s.read(in)) {
+				if e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed {
+					t.Errorf("the next execution has %s", e.String())
+				}
+			}
+			s.checkRest()
+			time.Sleep(3 * time.Hour)
+		})
+	}
+}
+
+// A work item that the release before has sent does not say that its end is waited for. What runs of it, and returns, is the end all the same; of the rest the schedule-to-close
+// time bounds the wait.
+func TestR23AWorkItemOfTheReleaseBeforeIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job   job
+		begun bool
+		want  perdure.CancelEnd
+	}{
+		"returns":     {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.EndReturned},
+		"is given up": {stubborn, true, perdure.EndTimedOut},
+		"never began": {stubborn, false, perdure.EndTimedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+				in := s.startAs("a", "saga", deed{Job: c.job, Close: 30 * time.Minute})
+				s.turn(0)
+				items := s.workItems()
+				old := items[0].WorkItem
+				old.WaitCancel, old.Again = false, true
+				if err := s.Provider.PutWorkItems(ctx, old); err != nil {
+					t.Fatal(err)
+				}
+				_ = s.Provider.DeleteRecords(ctx, "default", items[0].Record)
+				if !c.begun {
+					s.cancelIt(in)
+					s.turn(0)
+				}
+				s.meanwhile(2*time.Hour, func() {
+					if c.begun {
+						s.cancelAfter(5*time.Second, in)
+					}
+				})
+				now, undone := s.read(in), s.seen(&s.undone)
+				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want || len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
+					t.Errorf("it ended %s, want %s; undone at %v", now.CustomStatus, want, undone)
+				}
+				s.checkRest()
+			})
+		})
+	}
+}

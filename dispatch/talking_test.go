@@ -1,0 +1,117 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// tells says what an orchestration tells another: so many events "add", of the numbers from 0 on.
+type tells struct {
+	To     string
+	Events int
+	// Anew: the one that hears continues as new after each event.
+	Anew bool
+}
+
+// hearing is what an orchestration has heard, and how many events it still waits for.
+type hearing struct {
+	Left  int
+	Heard []int
+	Anew  bool
+}
+
+// addTalking adds orchestrations that raise events in others.
+func addTalking(r *perdure.Registry) {
+	perdure.AddOrchestration(r, "hears", hears)
+	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+		return answersOf(ctx, raiseAll(ctx, in.To, in.Events))
+	})
+	perdure.AddOrchestration(r, "tells-and-ends", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+		raiseAll(ctx, in.To, in.Events)
+		return "told", nil
+	})
+	perdure.AddOrchestration(r, "talks", talks)
+	perdure.AddOrchestration(r, "meets", meets)
+	perdure.AddOrchestration(r, "tells-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
+			return "", err
+		}
+		return answersOf(ctx, raiseAll(ctx, id, 1))
+	})
+}
+
+// hears waits for events and tells their numbers, in the order in which they came.
+func hears(ctx *perdure.OrchestrationContext, h hearing) ([]int, error) {
+	for h.Left > 0 {
+		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h.Heard, h.Left = append(h.Heard, n), h.Left-1
+		if h.Anew && h.Left > 0 {
+			return perdure.ContinueAsNew[[]int](ctx, h)
+		}
+	}
+	return h.Heard, nil
+}
+
+func raiseAll(ctx *perdure.OrchestrationContext, to string, events int) []*perdure.Future[struct{}] {
+	told := make([]*perdure.Future[struct{}], events)
+	for n := range told {
+		told[n] = perdure.RaiseEvent(ctx, to, "add", n)
+	}
+	return told
+}
+
+// answersOf counts what became of events.
+func answersOf(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{}]) (string, error) {
+	count := map[string]int{}
+	for _, f := range told {
+		_, err := f.Await(ctx)
+		switch {
+		case err == nil:
+			count["delivered"]++
+		case errors.Is(err, perdure.ErrInstanceNotFound):
+			count["absent"]++
+		case errors.Is(err, perdure.ErrInstanceOver):
+			count["over"]++
+		default:
+			return "", err
+		}
+	}
+	var all []string
+	for what, n := range count {
+		all = append(all, fmt.Sprintf("%d %s", n, what))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", "), nil
+}
+
+// talks starts a child and tells it something in the same turn: it is there before the events come.
+func talks(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: in.Events, Anew: in.Anew})
+	answers, err := answersOf(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
+	if err != nil {
+		return "", err
+	}
+	heard, err := child.Await(ctx)
+	return fmt.Sprint(answers, "; heard ", heard), err
+}
+
+// meets tells somebody who may not be there, and brings them about if they are not.
+func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
+	if _, err := perdure.RaiseEvent(ctx, id, "add", 6).Await(ctx); !errors.Is(err, perdure.ErrInstanceNotFound) {
+		return "", fmt.Errorf("an event for nobody: %w", err)
+	}
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: 2}, perdure.WithInstanceID(id))
+	told := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
+	if err := perdure.WhenAll(ctx, perdure.Awaitables(told)...); err != nil {
+		return "", err
+	}
+	heard, err := child.Await(ctx)
+	return fmt.Sprint("heard ", heard), err
+}

@@ -1,0 +1,91 @@
+package guides_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+func price(_ context.Context, item string) (int, error) {
+	if item == "" {
+		return 0, errors.New("what is it?")
+	}
+	return 10 * len(item), nil
+}
+
+func label(_ context.Context, parcel string) (string, error) { return "to " + parcel, nil }
+
+func priceAll(ctx *perdure.OrchestrationContext, items []string) ([]int, error) {
+	var prices []*perdure.Future[int]
+	for _, item := range items {
+		prices = append(prices, perdure.CallActivity(ctx, price, item))
+	}
+	return perdure.Values(ctx, prices)
+}
+
+func shipAll(ctx *perdure.OrchestrationContext, parcels []string) (int, error) {
+	shipped, err := perdure.Map(ctx, parcels, ship, perdure.MaxConcurrent(10), perdure.TooManyFailed(3))
+	if err != nil {
+		return 0, err // three have failed: what ran was cancelled, what had not begun did not begin
+	}
+	for i, s := range shipped {
+		if s.Err != nil {
+			ctx.Logger().Warn("not shipped", "parcel", parcels[i], "error", s.Err)
+		}
+	}
+	return len(shipped.Values()), nil
+}
+
+func ship(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+	if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
+		return "", err
+	}
+	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
+}
+
+func priceOf(ctx *perdure.OrchestrationContext, o struct{ Tenant, Item string }) (int, error) {
+	return perdure.CallActivity(ctx, price, o.Item, perdure.WithFairnessKey(o.Tenant)).Await(ctx)
+}
+
+func TestMany(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "price", price)
+	perdure.AddActivity(r, "label", label)
+	perdure.AddOrchestration(r, "price-all", priceAll)
+	perdure.AddOrchestration(r, "ship-all", shipAll)
+	perdure.AddOrchestration(r, "price-of", priceOf)
+	env := perduretest.New(t, r)
+
+	if got := run[int](t, env, "price-of", map[string]string{"Tenant": "acme", "Item": "bc"}); got != 20 {
+		t.Error(got)
+	}
+	if got := run[[]int](t, env, "price-all", []string{"a", "bc"}); len(got) != 2 || got[1] != 20 {
+		t.Error(got)
+	}
+	if got := run[int](t, env, "ship-all", []string{"a", "", "bc"}); got != 2 {
+		t.Error(got)
+	}
+}
+
+// run starts an orchestration and returns its result.
+func run[T any](t *testing.T, env *perduretest.Env, name string, input any) T {
+	t.Helper()
+	id, err := env.Client().Start(t.Context(), name, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := client.Result[T](s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}

@@ -1,0 +1,217 @@
+package guides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+type Order struct{ Cents int }
+
+type Receipt struct{ Number string }
+
+// Fulfil charges an order, and ships it once it is packed.
+func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
+	retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
+	paid, err := perdure.CallActivityByName[Receipt](ctx, "charge", o, retried).Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	ctx.SetCustomStatus("paid")
+	packed, late := perdure.WaitForExternalEvent[string](ctx, "packed"), perdure.CreateTimer(ctx, 24*time.Hour)
+	if first, err := perdure.Select(ctx, packed, late); err != nil || first == 1 {
+		return "", errors.Join(err, errors.New("not packed"))
+	}
+	parcel, err := packed.Await(ctx)
+	return parcel + " for " + paid.Number, err
+}
+
+// Registry is what the functions and the tests run.
+func Registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "charge", func(context.Context, Order) (Receipt, error) { return Receipt{"7"}, nil })
+	perdure.AddOrchestration(r, "fulfil", Fulfil)
+	return r
+}
+
+func TestAnOrderIsPackedInTime(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(23 * time.Hour) // takes no time
+	if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+		t.Fatal(err)
+	}
+	status, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](status); err != nil || got != "box for 7" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestACardIsDeclinedTwice(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	env.Stub("charge").Takes(3*time.Second).Fails(2, errors.New("declined")).Returns(Receipt{"8"})
+
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.At(time.Hour, func() {
+		if err := env.Client().Raise(t.Context(), id, "packed", "bag"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := env.Client().Wait(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+
+	calls := env.Calls("charge")
+	if len(calls) != 3 || calls[1].Attempt != 2 || calls[1].At != time.Minute+3*time.Second {
+		t.Errorf("%+v", calls)
+	}
+	if o, err := perduretest.Input[Order](calls[0]); err != nil || o.Cents != 900 {
+		t.Errorf("charged %+v, %v", o, err)
+	}
+}
+
+func TestAnOrderIsChargedOnceWhateverDies(t *testing.T) {
+	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
+		t.Helper()
+		env := perduretest.New(t, Registry(), crash)
+		id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.At(time.Hour, func() {
+			if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+				t.Error(err)
+			}
+		})
+		if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
+			t.Errorf("%s, %v", status.Status, err)
+		}
+		return env
+	})
+}
+
+func TestAnOrderSurvivesADeploymentAndAnOutage(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Hour)
+	env.Deploy(Registry()) // the registry of another build
+	if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+		t.Fatal(err)
+	}
+	env.Outage(perduretest.DynamoDB, 10*time.Minute)
+	env.Advance(20 * time.Minute)
+	if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
+		t.Errorf("%s, %v", status.Status, err)
+	}
+}
+
+func TestTheHistoryOfAnOrder(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900}, client.WithInstanceID("order-7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(25 * time.Hour) // nobody packs it
+	env.Golden(id, "testdata/not-packed.json")
+}
+
+// Forecast asks a server for the weather.
+func Forecast(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return string(b), err
+}
+
+// Tomorrow asks after a day.
+func Tomorrow(ctx *perdure.OrchestrationContext, url string) (string, error) {
+	if err := perdure.Sleep(ctx, 24*time.Hour); err != nil {
+		return "", err
+	}
+	return perdure.CallActivity(ctx, Forecast, url).Await(ctx)
+}
+
+func TestTheWeatherIsAskedOfARealServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "sunny") }))
+	defer server.Close()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "forecast", Forecast)
+	perdure.AddOrchestration(r, "tomorrow", Tomorrow)
+
+	env := perduretest.New(t, r, perduretest.WithNetwork("forecast"))
+	id, err := env.Client().Start(t.Context(), "tomorrow", server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](status); err != nil || got != "sunny" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// hub is the deployed hub that TEST_HUB names; without a name, one in virtual time.
+func hub(t *testing.T) *perduretest.Env {
+	t.Helper()
+	name := os.Getenv("TEST_HUB")
+	if name == "" {
+		return perduretest.New(t, Registry())
+	}
+	deployed, err := dynamo.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return perduretest.Deployed(t, deployed)
+}
+
+func TestAnOrderInAnyHub(t *testing.T) {
+	env := hub(t)
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.At(time.Second, func() {
+		if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+			t.Error(err)
+		}
+	})
+	status, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](status); err != nil || got != "box for 7" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

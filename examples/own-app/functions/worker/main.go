@@ -1,0 +1,15 @@
+// Command worker runs the activities of a work queue.
+package main
+
+import (
+	"log/slog"
+
+	"github.com/perdure/perdure/lambdahandler"
+
+	"example.com/subscriptions"
+)
+
+func main() {
+	outside := subscriptions.Sandbox{Log: slog.Default()}
+	lambdahandler.StartWorker(subscriptions.Registry(outside, outside))
+}

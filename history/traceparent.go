@@ -1,0 +1,63 @@
+package history
+
+import "encoding/json"
+
+// TraceParent is the trace context that something travels with: a W3C traceparent of version 00, or empty. What is read
+// from outside and is none becomes empty, so that a wrong one can neither fail nor grow anything.
+type TraceParent string
+
+// The parts of a traceparent: version, trace id, parent id and flags, with a hyphen between each two.
+const (
+	traceParentBytes = 55
+	traceIDAt        = 3
+	parentIDAt       = 36
+	flagsAt          = 53
+)
+
+// ParseTraceParent returns the context in s, of whatever version, in the form of version 00; empty where s holds none
+// as https://www.w3.org/TR/trace-context defines it.
+func ParseTraceParent(s string) TraceParent {
+	switch {
+	case len(s) < traceParentBytes, s[traceIDAt-1] != '-', s[parentIDAt-1] != '-', s[flagsAt-1] != '-':
+		return ""
+	case s[:2] == "ff", s[:2] == "00" && len(s) > traceParentBytes, len(s) > traceParentBytes && s[traceParentBytes] != '-':
+		return ""
+	}
+	t := s[traceIDAt:traceParentBytes]
+	version, traceID, parentID, flags := s[:2], t[:32], t[33:49], t[50:]
+	if !isHex(version) || !isHex(traceID) || !isHex(parentID) || !isHex(flags) || isZero(traceID) || isZero(parentID) {
+		return ""
+	}
+	if version == "00" {
+		return TraceParent(s)
+	}
+	return TraceParent("00-" + t)
+}
+
+// UnmarshalJSON reads a context. Whatever is none is read as empty, and is no error.
+func (t *TraceParent) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		s = ""
+	}
+	*t = ParseTraceParent(s)
+	return nil
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func isZero(s string) bool {
+	for i := range len(s) {
+		if s[i] != '0' {
+			return false
+		}
+	}
+	return true
+}

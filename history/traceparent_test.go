@@ -1,0 +1,52 @@
+package history_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+)
+
+const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// A context of any version is kept as one of version 00; what is none, however long, becomes empty.
+func TestParseTraceParent(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]history.TraceParent{
+		traced:                                   traced,
+		strings.Replace(traced, "-01", "-00", 1): history.TraceParent(strings.Replace(traced, "-01", "-00", 1)),
+		"cc" + traced[2:]:                        traced,
+		"cc" + traced[2:] + "-what-comes":        traced,
+		"":                                       "",
+		traced + "-more":                         "", // version 00 has no more
+		"cc" + traced[2:] + "more":               "",
+		"ff" + traced[2:]:                        "",
+		"0g" + traced[2:]:                        "",
+		strings.ToUpper(traced):                  "",
+		traced[:54]:                              "",
+		strings.Replace(traced, "-", "_", 1):     "",
+		strings.Replace(traced, "4bf92f3577b34da6a3ce929d0e0e4736", strings.Repeat("0", 32), 1): "",
+		strings.Replace(traced, "00f067aa0ba902b7", strings.Repeat("0", 16), 1):                 "",
+		strings.Replace(traced, "00f067aa0ba902b7", "00f067aa0ba902bé"[:16], 1):                 "",
+		strings.Repeat("a", 1<<20): "",
+		strings.Repeat("é", 40):    "",
+	} {
+		if got := history.ParseTraceParent(s); got != want {
+			t.Errorf("%.80q is %q, want %q", s, got, want)
+		}
+	}
+}
+
+// A record with a wrong context is read without it.
+func TestARecordIsReadWhateverItsTraceParent(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]history.TraceParent{
+		`"` + traced + `"`: traced, `"none"`: "", `7`: "", `{"a":[]}`: "", `null`: "", `"` + strings.Repeat("x", 1<<16) + `"`: "",
+	} {
+		var e history.Event
+		if err := json.Unmarshal([]byte(`{"id":1,"kind":"TurnStarted","traceparent":`+doc+`,"buildId":"b"}`), &e); err != nil || e.TraceParent != want || e.BuildID != "b" {
+			t.Errorf("%.40s: %+v, %v", doc, e, err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// lettersWithin is how long one call looks for dead letters: what it has then received, and may have to send and delete one
+// by one, is done before API Gateway gives up on the call after 30 s.
+const lettersWithin = 12 * time.Second
+
+const (
+	paramReason   = "reason"
+	paramInstance = "instance"
+)
+
+// DeadLetter is a record among the dead letters of a queue. Texts of what it says of itself are cut to 1 KiB.
+type DeadLetter struct {
+	Queue      string    `json:"queue"`
+	ID         string    `json:"id"`
+	Reason     string    `json:"reason,omitempty"`
+	SentAt     time.Time `json:"sentAt,omitzero"`
+	Deliveries int       `json:"deliveries"`
+	provider.Subject
+	// Body is that of one dead letter: JSON, or a text where it is none.
+	Body any `json:"body,omitempty"`
+}
+
+// NewDeadLetter is the answer that a dead letter makes in a list: without its body, which may be a megabyte.
+func NewDeadLetter(d *client.DeadLetter) DeadLetter {
+	about := d.About
+	for _, text := range []*string{(*string)(&about.Kind), &about.InstanceID, &about.ExecutionID, &about.Name} {
+		*text = short(*text)
+	}
+	return DeadLetter{Queue: d.Queue, ID: d.Record.ID, Reason: short(d.Reason), SentAt: d.SentAt, Deliveries: d.Record.ReceiveCount, Subject: about}
+}
+
+// WithBody is the answer that a dead letter makes by itself.
+func WithBody(d *client.DeadLetter) DeadLetter {
+	answer := NewDeadLetter(d)
+	answer.Body = d.Record.Body
+	if body := []byte(d.Record.Body); json.Valid(body) {
+		answer.Body = json.RawMessage(body)
+	}
+	return answer
+}
+
+// short cuts a text that may be anything.
+func short(text string) string { return history.CutMessage(text, provider.MaxInstanceIDBytes) }
+
+// DeadLetterQueues say about how many dead letters each queue has.
+type DeadLetterQueues struct {
+	Queues []client.DeadLetterCount `json:"queues"`
+}
+
+// DeadLetters are some of a queue, in no order. Complete is false where there are more than an answer holds, or than could
+// be looked at in its time. ReadAt is when they were read, by the hub's clock: what came later is not meant by what is done
+// with it as sentBefore.
+type DeadLetters struct {
+	Items    []DeadLetter `json:"items"`
+	Complete bool         `json:"complete"`
+	ReadAt   time.Time    `json:"readAt"`
+}
+
+// DeadLettersDone is what came of a redrive or drop; see client.DeadLetterResult. Errors are those of the dead letters that
+// failed.
+type DeadLettersDone struct {
+	Done     int64    `json:"done"`
+	Kept     int64    `json:"kept"`
+	Later    int64    `json:"later"`
+	Failed   int64    `json:"failed"`
+	Sent     []string `json:"sent"`
+	Complete bool     `json:"complete"`
+	Errors   []string `json:"errors"`
+}
+
+// letters are the calls about dead letters.
+type letters struct{ *handler }
+
+func letterRoutes() []route {
+	call := func(serve func(l letters, w http.ResponseWriter, r *http.Request, query url.Values) error) func(*handler, http.ResponseWriter, *http.Request, url.Values) error {
+		return func(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
+			return serve(letters{h}, w, r, query)
+		}
+	}
+	return []route{
+		{http.MethodGet, "/v1/dead-letters", nil, call(letters.queues)},
+		{http.MethodGet, "/v1/dead-letters/{queue}", []string{paramReason, paramInstance, paramLimit}, call(letters.list)},
+		{http.MethodGet, "/v1/dead-letters/{queue}/{deadLetterId}", nil, call(letters.one)},
+		{http.MethodPost, "/v1/dead-letters/{queue}/redrive", nil, call(letters.redrive)},
+		{http.MethodPost, "/v1/dead-letters/{queue}/drop", nil, call(letters.drop)},
+	}
+}
+
+func (l letters) queues(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	counts, err := l.client.CountDeadLetters(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, DeadLetterQueues{Queues: append([]client.DeadLetterCount{}, counts...)})
+}
+
+func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
+	queue, err := pathID(r, fieldQueue, fieldQueue)
+	if err != nil {
+		return err
+	}
+	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	answer := DeadLetters{Items: []DeadLetter{}, ReadAt: l.now().UTC().Truncate(time.Millisecond)}
+	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{
+		Queue: queue, Reason: query.Get(paramReason), InstanceID: query.Get(paramInstance), Within: lettersWithin,
+	}, int(limit))
+	if err != nil {
+		return err
+	}
+
+	for i := range found.Items {
+		answer.Items = append(answer.Items, NewDeadLetter(&found.Items[i]))
+	}
+	fit, err := fitting(DeadLetters{Items: []DeadLetter{}, ReadAt: answer.ReadAt}, answer.Items)
+	if err != nil {
+		return err
+	}
+	answer.Complete = found.Complete && fit == len(answer.Items)
+	answer.Items = answer.Items[:fit]
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	queue, err := pathID(r, fieldQueue, fieldQueue)
+	if err != nil {
+		return err
+	}
+	id, err := pathID(r, fieldDeadLetterID, fieldDeadLetterID)
+	if err != nil {
+		return err
+	}
+	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{Queue: queue, IDs: []string{id}, Within: lettersWithin}, 1)
+	if err != nil {
+		return err
+	}
+	if len(found.Items) == 0 {
+		return &problem{
+			Status: http.StatusNotFound, Code: codeDeadLetterNotFound, Field: fieldDeadLetterID, Retryable: true,
+			Detail: "no dead letter of this id is visible in this queue: somebody may look at it, as the watch does for a minute",
+		}
+	}
+
+	answer := WithBody(&found.Items[0])
+	doc, err := encode(answer)
+	if err != nil {
+		return err
+	}
+	if size := wireSize(doc); size > answerLimit {
+		return errAnswerTooLarge("body", "the body of this dead letter", size, "perdure dead show prints it")
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// letterOrder is what a redrive or drop is asked to do.
+type letterOrder struct {
+	query      client.DeadLetterQuery
+	all, force bool
+}
+
+// readOrder reads which dead letters of the path's queue are meant: what is left out by accident must not mean all.
+func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOrder, err error) {
+	q := &o.query
+	if q.Queue, err = pathID(r, fieldQueue, fieldQueue); err != nil {
+		return o, err
+	}
+	fields := map[string]any{fieldIDs: &q.IDs, paramReason: &q.Reason, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore, fieldAll: &o.all}
+	if redrive {
+		fields[paramForce] = &o.force
+	}
+	if err = readBody(w, r, fields); err != nil {
+		return o, err
+	}
+	q.Within = lettersWithin
+
+	filtered := q.Reason != "" || q.InstanceID != ""
+	switch {
+	case len(q.IDs) > client.MaxPage:
+		return o, &provider.FieldError{Field: fieldIDs, Problem: fmt.Sprintf("are %d, of %d at most", len(q.IDs), client.MaxPage)}
+	case len(q.IDs) > 0 && (filtered || o.all):
+		return o, &provider.FieldError{Field: fieldIDs, Problem: "say it all: reason, instanceId and all are for where there are none"}
+	case len(q.IDs) == 0 && filtered == o.all:
+		return o, &provider.FieldError{Field: fieldAll, Problem: "is to be given where nothing else selects, and only there: what is left out by accident must not mean every dead letter of the queue"}
+	}
+	return o, checkYear(fieldSentBefore, q.SentBefore)
+}
+
+func (l letters) redrive(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	o, err := readOrder(w, r, true)
+	if err != nil {
+		return err
+	}
+	var opts []client.RedriveOption
+	if o.force {
+		opts = append(opts, client.ForceRedrive())
+	}
+	done, err := l.client.RedriveDeadLetters(r.Context(), o.query, opts...)
+	return l.done(w, r, "redrive dead letters", &o, done, err)
+}
+
+func (l letters) drop(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	o, err := readOrder(w, r, false)
+	if err != nil {
+		return err
+	}
+	done, err := l.client.DropDeadLetters(r.Context(), o.query)
+	return l.done(w, r, "drop dead letters", &o, done, err)
+}
+
+// lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has to
+// learn what was done.
+func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done client.DeadLetterResult, err error) error {
+	if err != nil && done.Done+done.Kept+done.Later+done.Failed == 0 {
+		return err
+	}
+	l.asked(r, operation, ofQueue, o.query.Queue)
+	answer := DeadLettersDone{
+		Done: done.Done, Kept: done.Kept, Later: done.Later, Failed: done.Failed, Sent: append([]string{}, done.Sent...), Complete: done.Complete, Errors: []string{},
+	}
+	for _, one := range joined(err) {
+		if why := problemOf(one).Detail; !slices.Contains(answer.Errors, why) {
+			answer.Errors = append(answer.Errors, why)
+		}
+	}
+	if err != nil {
+		l.log.WarnContext(r.Context(), "dead letters could not be dealt with", "operation", operation, ofQueue, o.query.Queue, "failed", done.Failed, "error", err)
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// joined returns the errors that one consists of.
+func joined(err error) []error {
+	var all interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &all):
+		return all.Unwrap()
+	default:
+		return []error{err}
+	}
+}

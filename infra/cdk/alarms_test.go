@@ -1,0 +1,176 @@
+package cdk_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
+)
+
+const alarmType = "AWS::CloudWatch::Alarm"
+
+// alarmName is what an alarm is called behind perdure-<hub>-.
+func alarmName(alarm resource) string {
+	_, name, _ := strings.Cut(strings.Join(plain(alarm.get("AlarmName")), ""), "Hub-")
+	return name
+}
+
+// The alarms that there are, and when they are on: threshold, so many of so many periods, and what no data means.
+func TestAlarms(t *testing.T) {
+	t.Parallel()
+	type rule struct {
+		threshold, of, periods float64
+		missing                string
+	}
+	const quiet, silent = "notBreaching", "breaching"
+	want := map[string]rule{
+		"InboxAge":              {300, 1, 1, quiet},
+		"TimersAge":             {1200, 1, 1, quiet},
+		"TimersWaiting":         {1, 1, 1, quiet},
+		"WorkAge-default":       {1800, 1, 1, quiet},
+		"WorkerMissing-default": {1, 1, 1, quiet},
+		"Unregistered-default":  {1, 1, 1, quiet},
+		"DeadLetters-inbox":     {1, 1, 1, quiet},
+		"DeadLetters-timers":    {1, 1, 1, quiet},
+		"DeadLetters-default":   {1, 1, 1, quiet},
+		"InstancesBlocked":      {1, 1, 1, quiet},
+		"InstancesDeleting":     {1, 3, 3, quiet},
+		"OldestPending":         {600, 1, 1, quiet},
+		"WatchSilent":           {1, 3, 3, silent},
+		"TableThrottles":        {1, 2, 3, quiet},
+		"ApiErrors":             {1, 2, 3, quiet},
+		"ApiUrlErrors":          {1, 2, 3, quiet},
+	}
+	for _, function := range []string{"Orchestrator", "Worker-default", "Renewer", "Api"} {
+		want["Errors-"+function] = rule{1, 1, 1, quiet}
+		want["Throttles-"+function] = rule{1, 3, 3, quiet}
+		want["Recursion-"+function] = rule{1, 1, 1, quiet}
+	}
+	parsed := parse(t)
+	for _, alarm := range parsed.ofType(alarmType) {
+		name := alarmName(alarm)
+		rules, known := want[name]
+		if !known {
+			t.Errorf("alarm %q is not expected", name)
+		}
+		delete(want, name)
+		got := rule{
+			parsed.number(t, alarm, "Threshold"), parsed.number(t, alarm, "DatapointsToAlarm"), parsed.number(t, alarm, "EvaluationPeriods"), alarm.text("TreatMissingData"),
+		}
+		if got != rules {
+			t.Errorf("%s: %+v, want %+v", name, got, rules)
+		}
+		below := alarm.text("ComparisonOperator") == "LessThanThreshold"
+		if below != (rules.missing == silent) {
+			t.Errorf("%s compares by %s", name, alarm.text("ComparisonOperator"))
+		}
+	}
+	for name := range want {
+		t.Errorf("there is no alarm %s", name)
+	}
+}
+
+// A person who is woken finds each alarm in the runbook, under the name that it has.
+func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(b), "\n## Alarms\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, alarm := range parse(t).ofType(alarmType) {
+		kind, _, _ := strings.Cut(alarmName(alarm), "-")
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + kind + `\b[^|]*\|`).MatchString(section) {
+			t.Errorf("no line of the runbook is about %s", kind)
+		}
+		if text := alarm.text("AlarmDescription"); !strings.Contains(text, "docs/operations.md, Alarms, "+kind) {
+			t.Errorf("%s does not say where its runbook is: %s", kind, text)
+		}
+	}
+}
+
+func TestAlarmsTellWhenTheyAreOverToo(t *testing.T) {
+	t.Parallel()
+	jsiiLock.Lock()
+	app := awscdk.NewApp(nil)
+	stack := awscdk.NewStack(app, jsii.String("Topics"), nil)
+	topic := awssns.Topic_FromTopicArn(stack, jsii.String("Pager"), jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
+	jsiiLock.Unlock()
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, AlarmTopic: topic}, func(awscdk.Stack, *cdk.TaskHub) {})
+	alarms := got.ofType(alarmType)
+	if len(alarms) == 0 {
+		t.Fatal("no alarms")
+	}
+	for _, alarm := range alarms {
+		begins, ends := plain(alarm.get("AlarmActions")), plain(alarm.get("OKActions"))
+		if len(begins) != 1 || !slices.Equal(begins, ends) {
+			t.Errorf("%s tells %v, and its end %v", alarm.id, begins, ends)
+		}
+	}
+}
+
+// Each door has the alarm of its own kind, which is there only with it.
+func TestAlarmsOfTheAPIAreThereWithTheirDoor(t *testing.T) {
+	t.Parallel()
+	for _, alarm := range parse(t).ofType(alarmType) {
+		want := map[string]string{"ApiErrors": "IsHttpApi", "ApiUrlErrors": "IsFunctionUrl"}[alarmName(alarm)]
+		if !strings.Contains(alarm.condition, want) || want == "" && alarm.condition != "" {
+			t.Errorf("%s is there on condition %q, want %q", alarm.id, alarm.condition, want)
+		}
+	}
+}
+
+// The dashboard begins with the state of the alarms, and draws each metric that one of them watches.
+func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	body := strings.Join(plain(parsed.find(t, "AWS::CloudWatch::Dashboard", "TaskHub").get("DashboardBody")), "")
+	if !strings.Contains(body, `"type":"alarm"`) {
+		t.Error("it does not show the alarms")
+	}
+	for _, alarm := range parsed.ofType(alarmType) {
+		metric := alarm.text("MetricName")
+		if metric == "" || metric == "RecursiveInvocationsDropped" || strings.HasPrefix(alarmName(alarm), "WatchSilent") {
+			continue
+		}
+		if !strings.Contains(body, `"`+metric+`"`) {
+			t.Errorf("it does not draw %s of %s", metric, alarm.id)
+		}
+	}
+}
+
+// Where the functions make metrics of what is done, the dashboard draws each that docs/telemetry.md lists; where they do not, none.
+func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "telemetry.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := func(metrics string) string {
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, Metrics: metrics}, func(awscdk.Stack, *cdk.TaskHub) {})
+		return strings.Join(plain(got.find(t, "AWS::CloudWatch::Dashboard", "TaskHub").get("DashboardBody")), "")
+	}
+	with, without := drawn(cdk.MetricsByHub), drawn("")
+	listed := regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z0-9]+)` \\| [A-Z].* \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1)
+	for _, metric := range listed {
+		name, always := metric[1], strings.HasPrefix(metric[2], "always")
+		if !strings.Contains(with, `"`+name+`"`) {
+			t.Errorf("it does not draw %s", name)
+		}
+		if strings.Contains(without, `"`+name+`"`) != always {
+			t.Errorf("it draws %s although nothing makes it, or the other way round", name)
+		}
+	}
+	if len(listed) < 20 {
+		t.Errorf("docs/telemetry.md lists %d metrics", len(listed))
+	}
+}

@@ -1,0 +1,275 @@
+package cdk_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscodedeploy"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
+)
+
+const (
+	aliasType   = "AWS::Lambda::Alias"
+	versionType = "AWS::Lambda::Version"
+	groupType   = "AWS::CodeDeploy::DeploymentGroup"
+)
+
+var (
+	canaryLock   sync.Mutex
+	canariesMade = map[string]template{}
+)
+
+// withCanary makes the template of a build once: the tests only read it.
+func withCanary(t *testing.T, build string) template {
+	t.Helper()
+	canaryLock.Lock()
+	defer canaryLock.Unlock()
+	if _, made := canariesMade[build]; !made {
+		canariesMade[build] = makeCanary(t, build, "")
+	}
+	return canariesMade[build]
+}
+
+// makeCanary is a hub whose orchestrator is of a build, and what is turned back by an alarm of the team's, too.
+func makeCanary(t *testing.T, build, logLevel string) template {
+	t.Helper()
+	topic := given(func(stack awscdk.Stack) awssns.ITopic {
+		return awssns.Topic_FromTopicArn(stack, jsii.String("Pager"), jsii.String("arn:aws:sns:eu-west-1:123456789012:pager"))
+	})
+	boundary := given(func(stack awscdk.Stack) awsiam.IManagedPolicy {
+		return awsiam.ManagedPolicy_FromManagedPolicyArn(stack, jsii.String("Boundary"), jsii.String(boundaryARN))
+	})
+	canary := given(func(stack awscdk.Stack) *cdk.Canary {
+		return &cdk.Canary{
+			Shift:  awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(),
+			Alarms: []awscloudwatch.IAlarm{awscloudwatch.Alarm_FromAlarmArn(stack, jsii.String("Orders"), jsii.String("arn:aws:cloudwatch:eu-west-1:123456789012:alarm:orders-lost"))},
+		}
+	})
+	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {
+		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Builds"), jsii.String("builds"))
+		return &cdk.FunctionCode{Code: awslambda.Code_FromBucketV2(bucket, jsii.String(build+".zip"), nil), BuildID: build}
+	})
+	return custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"}, Canary: canary, AlarmTopic: topic, LogLevel: logLevel,
+		OrchestratorProps: cdk.FunctionProps{Code: code}, PlatformProps: cdk.PlatformProps{PermissionsBoundary: boundary},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+}
+
+func TestWithoutACanaryThereIsNoAlias(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	for _, kind := range []string{aliasType, versionType, groupType} {
+		if n := len(parsed.ofType(kind)); n > 0 {
+			t.Errorf("%d of %s", n, kind)
+		}
+	}
+}
+
+// Messages come to what is shifted: the queues are mapped to the aliases of what runs a team's code.
+func TestACanaryShiftsWhatRunsTheTeamsCode(t *testing.T) {
+	t.Parallel()
+	got := withCanary(t, "c0ffee")
+	for mapping, function := range map[string]string{
+		"TaskHubInboxMapping": "TaskHubOrchestrator", "TaskHubWorkMappingdefault": "TaskHubWorkerdefault", "TaskHubWorkMappingpayments": "TaskHubWorkerpayments",
+	} {
+		name := strings.Join(leaves(got.find(t, mappingType, mapping).get("FunctionName")), " ")
+		i := slices.IndexFunc(got.ofType(aliasType), func(r resource) bool { return strings.Contains(name, r.id) })
+		if i < 0 || !strings.HasSuffix(name, ":live") {
+			t.Fatalf("%s leads to %s, which is no alias", mapping, name)
+		}
+		alias := got.ofType(aliasType)[i]
+		if !strings.HasPrefix(refOf(alias.get("FunctionName")), function) {
+			t.Errorf("%s leads to an alias of %v", mapping, alias.get("FunctionName"))
+		}
+		version := got.find(t, versionType, refOf(alias.get("FunctionVersion")))
+		if version.deletionPolicy != "RetainExceptOnCreate" { // kept once its deployment has ended well
+			t.Errorf("%s: an old version is deleted (%s) while its last activities run", function, version.deletionPolicy)
+		}
+
+		update, _ := got.Resources[alias.id].UpdatePolicy["CodeDeployLambdaAliasUpdate"].(map[string]any)
+		group := got.find(t, groupType, refOf(update["DeploymentGroupName"]))
+		if shift := strings.Join(plain(group.get("DeploymentConfigName")), ""); shift != "CodeDeployDefault.LambdaLinear10PercentEvery1Minute" {
+			t.Errorf("%s is shifted by %s", function, shift)
+		}
+		if events := plain(group.get("AutoRollbackConfiguration", "Events")); !slices.Contains(events, "DEPLOYMENT_STOP_ON_ALARM") || !slices.Contains(events, "DEPLOYMENT_FAILURE") {
+			t.Errorf("%s is turned back on %v", function, events)
+		}
+		if after := plain(got.Resources[alias.id].DependsOn); !slices.ContainsFunc(after, func(id string) bool { return id == group.id }) {
+			t.Errorf("%s may be shifted before its deployment group has the new alarms: it waits for %v", function, after)
+		}
+	}
+	if timers := got.find(t, mappingType, "TaskHubTimersMapping"); !strings.HasPrefix(refOf(timers.get("FunctionName")), "TaskHubRenewer") {
+		t.Errorf("the timers lead to %v", timers.get("FunctionName"))
+	}
+}
+
+// The activities that new code calls are there before it.
+func TestWorkersAreShiftedBeforeTheOrchestrator(t *testing.T) {
+	t.Parallel()
+	got := withCanary(t, "c0ffee")
+	after := plain(got.Resources[got.find(t, aliasType, "TaskHubOrchestrator").id].DependsOn)
+	for _, worker := range []string{"TaskHubWorkerdefaultAlias", "TaskHubWorkerpaymentsAlias"} {
+		if !slices.ContainsFunc(after, func(id string) bool { return strings.HasPrefix(id, worker) }) {
+			t.Errorf("the orchestrator does not wait for %s: it waits for %v", worker, after)
+		}
+	}
+}
+
+// What turns a build back is what that build does: errors of its version, and instances that it is the first to block.
+func TestACanaryIsTurnedBackByItsOwnFaults(t *testing.T) {
+	t.Parallel()
+	got := withCanary(t, "c0ffee")
+	byName := map[string]resource{}
+	for _, alarm := range got.ofType(alarmType) {
+		byName[alarm.id] = alarm
+	}
+	watched := func(function string) (alarms []resource, others []string) {
+		group := got.find(t, groupType, "TaskHub"+function)
+		list, _ := group.get("AlarmConfiguration", "Alarms").([]any)
+		for _, each := range list {
+			name, _ := each.(map[string]any)
+			if alarm, own := byName[refOf(name["Name"])]; own {
+				alarms = append(alarms, alarm)
+			} else {
+				others = append(others, strings.Join(plain(name["Name"]), ""))
+			}
+		}
+		return alarms, others
+	}
+	for _, function := range []string{"Orchestrator", "Workerdefault", "Workerpayments"} {
+		alarms, others := watched(function)
+		if !slices.Equal(others, []string{"orders-lost"}) {
+			t.Errorf("%s: alarms of the team's are %v", function, others)
+		}
+		metrics := map[string]resource{}
+		for _, alarm := range alarms {
+			metrics[alarm.text("MetricName")] = alarm
+			if alarm.get("Period") != 60.0 || alarm.get("Threshold") != 1.0 || alarm.text("TreatMissingData") != "notBreaching" || alarm.get("AlarmActions") == nil {
+				t.Errorf("%s is %v", alarm.id, alarm.properties)
+			}
+		}
+		dimensions := dimensionsOf(metrics["Errors"])
+		if version := got.find(t, versionType, dimensions["ExecutedVersion"]); !strings.HasPrefix(refOf(version.get("FunctionName")), "TaskHub"+function) ||
+			!strings.HasSuffix(dimensions["Resource"], ":live") || dimensions["FunctionName"]+":live" != dimensions["Resource"] {
+			t.Errorf("%s: errors of %v", function, dimensions)
+		}
+		blocked, has := metrics["newlyBlocked"]
+		if has != (function == "Orchestrator") || has && dimensionsOf(blocked)["build"] != "c0ffee" {
+			t.Errorf("%s: blocked instances of %v", function, dimensionsOf(blocked))
+		}
+	}
+
+	for id, want := range map[string]struct{ pattern, build string }{
+		"TaskHubNewlyBlocked": {"{ $.newlyBlocked IS TRUE }", "$.buildId"}, "TaskHubBlockedOnNewer": {"{ $.blockedOnNewer IS TRUE }", "$.newerBuild"},
+	} {
+		filter := got.find(t, "AWS::Logs::MetricFilter", id)
+		how, _ := filter.get("MetricTransformations").([]any)
+		made, _ := how[0].(map[string]any)
+		dimensions, _ := made["Dimensions"].([]any)
+		by, _ := dimensions[0].(map[string]any)
+		if filter.text("FilterPattern") != want.pattern || made["MetricName"] != "newlyBlocked" || made["MetricNamespace"] != "perdure/orders" || by["Key"] != "build" || by["Value"] != want.build {
+			t.Errorf("the metric is %v of %s", made, filter.text("FilterPattern"))
+		}
+	}
+}
+
+// An alarm that the version before has left on must not turn back the one that mends it, though that be the same build with another environment.
+func TestEachVersionHasAlarmsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	before := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Orchestrator")
+	for what, got := range map[string]template{
+		"another build": withCanary(t, "decade"), "another log level": makeCanary(t, "c0ffee", "debug"),
+	} {
+		after := namesOfCanaryAlarms(got, "Orchestrator")
+		if len(before) != 2 || len(after) != 2 {
+			t.Fatalf("%v, %v", before, after)
+		}
+		for _, name := range after {
+			if slices.Contains(before, name) {
+				t.Errorf("%s: both versions have %s", what, name)
+			}
+			if len(name) > 255 {
+				t.Errorf("%s is too long a name", name)
+			}
+		}
+	}
+}
+
+// What is not shifted keeps its alarms: their state is that of the version which goes on.
+func TestAVersionThatStaysKeepsItsAlarms(t *testing.T) {
+	t.Parallel()
+	before, after := namesOfCanaryAlarms(withCanary(t, "c0ffee"), "Worker"), namesOfCanaryAlarms(withCanary(t, "decade"), "Worker")
+	if len(before) != 2 || !slices.Equal(before, after) {
+		t.Errorf("%v, then %v", before, after)
+	}
+}
+
+// namesOfCanaryAlarms are those of functions of a kind, in order.
+func namesOfCanaryAlarms(got template, function string) (all []string) {
+	for _, alarm := range got.ofType(alarmType) {
+		if name := alarm.text("AlarmName"); strings.Contains(name, "-Canary") && strings.Contains(name, "-"+function+"-") {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTheRoleOfDeploymentsHasTheBoundary(t *testing.T) {
+	t.Parallel()
+	if role := withCanary(t, "c0ffee").find(t, roleType, "TaskHubDeploymentsRole"); role.text("PermissionsBoundary") != boundaryARN {
+		t.Errorf("its boundary is %v", role.get("PermissionsBoundary"))
+	}
+}
+
+func TestAlarmsOfACanaryHaveTheirLineInTheRunbook(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"CanaryErrors", "CanaryBlocked"} {
+		if !strings.Contains(string(b), "| "+kind) {
+			t.Errorf("no line of the runbook is about %s", kind)
+		}
+	}
+}
+
+// leaves are the texts within a value, whatever functions stand around them.
+func leaves(value any) (all []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, each := range v {
+			all = append(all, leaves(each)...)
+		}
+	case map[string]any:
+		for _, each := range v {
+			all = append(all, leaves(each)...)
+		}
+	}
+	return all
+}
+
+func dimensionsOf(alarm resource) map[string]string {
+	all := map[string]string{}
+	list, _ := alarm.get("Dimensions").([]any)
+	for _, each := range list {
+		d, _ := each.(map[string]any)
+		name, _ := d["Name"].(string)
+		all[name] = strings.Join(plain(d["Value"]), "")
+	}
+	return all
+}

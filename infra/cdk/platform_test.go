@@ -1,0 +1,318 @@
+package cdk_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecr"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk"
+)
+
+const (
+	functionType = "AWS::Lambda::Function"
+	roleType     = "AWS::IAM::Role"
+	keyARN       = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+	boundaryARN  = "arn:aws:iam::123456789012:policy/boundary"
+)
+
+// given makes, outside of the team's stack, what its props name.
+func given[T any](use func(awscdk.Stack) T) T {
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	return use(awscdk.NewStack(awscdk.NewApp(nil), jsii.String("Given"), nil))
+}
+
+func TestAQueueHasItsOwnFunction(t *testing.T) {
+	t.Parallel()
+	code := given(func(stack awscdk.Stack) awslambda.Code {
+		return awslambda.Code_FromBucketV2(awss3.Bucket_FromBucketName(stack, jsii.String("Builds"), jsii.String("builds")), jsii.String("payments.zip"), nil)
+	})
+	minutes := given(func(awscdk.Stack) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) })
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"}, WorkConcurrency: 7,
+		OrchestratorProps: cdk.FunctionProps{MemorySize: 1024},
+		WorkQueueProps: map[string]cdk.WorkQueueProps{"payments": {
+			FunctionProps: cdk.FunctionProps{MemorySize: 2048, Code: &cdk.FunctionCode{Code: code, BuildID: "c0ffee"}},
+			Timeout:       minutes, Concurrency: 3, BatchSize: 1, AgeAlarm: minutes,
+		}},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+
+	worker := got.find(t, functionType, "TaskHubWorkerpayments")
+	if memory, timeout := got.number(t, worker, "MemorySize"), got.number(t, worker, "Timeout"); memory != 2048 || timeout != 300 {
+		t.Errorf("it has %v MB and %v s", memory, timeout)
+	}
+	if worker.text("Code", "S3Key") != "payments.zip" || worker.text("Environment", "Variables", "PERDURE_BUILD_ID") != "c0ffee" {
+		t.Errorf("its code is %v of build %v", worker.get("Code"), worker.get("Environment", "Variables", "PERDURE_BUILD_ID"))
+	}
+	if n := got.number(t, got.find(t, queueType, "TaskHubWorkpayments"), "VisibilityTimeout"); n != 300 {
+		t.Errorf("its queue's visibility is %v s", n)
+	}
+	mapping := got.find(t, mappingType, "TaskHubWorkMappingpayments")
+	if n := mapping.get("ScalingConfig", "MaximumConcurrency"); n != 3.0 || mapping.get("BatchSize") != 1.0 {
+		t.Errorf("its mapping has a concurrency of %v and batches of %v", n, mapping.get("BatchSize"))
+	}
+	for _, alarm := range got.ofType(alarmType) {
+		if alarm.text("AlarmName") == "perdure-orders-WorkAge-payments" && alarm.get("Threshold") != 300.0 {
+			t.Errorf("it is in alarm from %v s on", alarm.get("Threshold"))
+		}
+	}
+
+	other := got.find(t, functionType, "TaskHubWorkerdefault")
+	if memory, timeout := got.number(t, other, "MemorySize"), got.number(t, other, "Timeout"); memory != 256 || timeout != 900 {
+		t.Errorf("the other queue's worker has %v MB and %v s", memory, timeout)
+	}
+	if n := got.find(t, mappingType, "TaskHubWorkMappingdefault").get("ScalingConfig", "MaximumConcurrency"); n != 7.0 {
+		t.Errorf("the other queue's mapping has a concurrency of %v", n)
+	}
+	if n := got.number(t, got.find(t, functionType, "TaskHubOrchestrator"), "MemorySize"); n != 1024 {
+		t.Errorf("the orchestrator has %v MB", n)
+	}
+}
+
+func TestCodeFromARegistryOfImages(t *testing.T) {
+	t.Parallel()
+	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {
+		repository := awsecr.Repository_FromRepositoryName(stack, jsii.String("Images"), jsii.String("images"))
+		return &cdk.FunctionCode{Code: awslambda.Code_FromEcrImage(repository, &awslambda.EcrImageCodeProps{TagOrDigest: jsii.String("v7")}), Image: true, BuildID: "v7"}
+	})
+	own := cdk.FunctionProps{Code: code}
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", OrchestratorProps: own, RenewerProps: own, APIProps: own, WorkQueueProps: map[string]cdk.WorkQueueProps{"default": {FunctionProps: own}},
+		WorkQueues: []string{"default"},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+	for _, function := range got.ofType(functionType) {
+		image := strings.Join(plain(function.get("Code", "ImageUri")), "")
+		if function.text("PackageType") != "Image" || !strings.Contains(image, "images:v7") || function.get("Handler") != nil || function.get("Runtime") != nil {
+			t.Errorf("%s: %s %s, handler %v of %v", function.id, function.text("PackageType"), image, function.get("Handler"), function.get("Runtime"))
+		}
+	}
+}
+
+func TestFunctionsInAVPC(t *testing.T) {
+	t.Parallel()
+	vpc := given(func(stack awscdk.Stack) awsec2.IVpc {
+		return awsec2.Vpc_FromVpcAttributes(stack, jsii.String("Vpc"), &awsec2.VpcAttributes{
+			VpcId: jsii.String("vpc-0123456789abcdef0"), AvailabilityZones: jsii.Strings("eu-west-1a"), PrivateSubnetIds: jsii.Strings("subnet-0123456789abcdef0"),
+		})
+	})
+	group := given(func(stack awscdk.Stack) awsec2.ISecurityGroup {
+		return awsec2.SecurityGroup_FromSecurityGroupId(stack, jsii.String("Group"), jsii.String("sg-0123456789abcdef0"), nil)
+	})
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Vpc: vpc, SecurityGroups: []awsec2.ISecurityGroup{group}},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+	for _, function := range got.ofType(functionType) {
+		subnets, groups := plain(function.get("VpcConfig", "SubnetIds")), plain(function.get("VpcConfig", "SecurityGroupIds"))
+		if !slices.Equal(subnets, []string{"subnet-0123456789abcdef0"}) || !slices.Equal(groups, []string{"sg-0123456789abcdef0"}) {
+			t.Errorf("%s is in %v, %v", function.id, subnets, groups)
+		}
+		role := got.find(t, roleType, refOf(function.get("Role")))
+		if actions := actionsOf(statementsOf(role)); !actions["ec2:CreateNetworkInterface"] || !actions["ec2:DeleteNetworkInterface"] {
+			t.Errorf("%s may make no network interface", role.id)
+		}
+	}
+}
+
+// The key encrypts whatever holds data, and every role of the hub may use it.
+func TestAKeyOfTheTeams(t *testing.T) {
+	t.Parallel()
+	key := given(func(stack awscdk.Stack) awskms.IKey {
+		return awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(keyARN))
+	})
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{EncryptionKey: key}},
+		func(awscdk.Stack, *cdk.TaskHub) {})
+	for kind, path := range map[string][]string{
+		queueType: {"KmsMasterKeyId"}, tableType: {"SSESpecification", "KMSMasterKeyId"}, "AWS::Logs::LogGroup": {"KmsKeyId"}, functionType: {"KmsKeyArn"},
+	} {
+		all := got.ofType(kind)
+		if len(all) == 0 {
+			t.Errorf("there is no %s", kind)
+		}
+		for _, r := range all {
+			if r.text(path...) != keyARN {
+				t.Errorf("%s is encrypted with %v", r.id, r.get(path...))
+			}
+		}
+	}
+	for _, role := range roles(t, got) {
+		if actions := actionsOf(statementsOf(role)); !actions["kms:Decrypt"] || !actions["kms:GenerateDataKey"] {
+			t.Errorf("%s may not use the key", role.id)
+		}
+	}
+}
+
+func TestATableThatExists(t *testing.T) {
+	t.Parallel()
+	table := given(func(stack awscdk.Stack) awsdynamodb.ITable {
+		return awsdynamodb.Table_FromTableName(stack, jsii.String("Table"), jsii.String("restored"))
+	})
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: table}},
+		func(awscdk.Stack, *cdk.TaskHub) {})
+	if n := len(got.ofType(tableType)); n > 0 {
+		t.Errorf("%d tables are made", n)
+	}
+	for _, function := range got.ofType(functionType) {
+		if name := function.text("Environment", "Variables", "PERDURE_TABLE"); name != "restored" {
+			t.Errorf("%s uses table %s", function.id, name)
+		}
+	}
+	orchestrator := statementsOf(got.find(t, roleType, "TaskHubOrchestratorRole"))
+	if arn := orchestrator[0].resources[0]; !strings.HasSuffix(arn, ":table/restored") {
+		t.Errorf("the orchestrator may use %s", arn)
+	}
+}
+
+func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
+	t.Parallel()
+	boundary := given(func(stack awscdk.Stack) awsiam.IManagedPolicy {
+		return awsiam.ManagedPolicy_FromManagedPolicyArn(stack, jsii.String("Boundary"), jsii.String(boundaryARN))
+	})
+	got := custom(t, cdk.TaskHubProps{
+		HubName: "orders", FunctionsDir: placeholders, LogLevel: "debug", Metrics: cdk.MetricsByName,
+		PlatformProps: cdk.PlatformProps{
+			NamePrefix: "acme-prod-orders", MaxReadRequestUnits: 4000, MaxWriteRequestUnits: 2000, PermissionsBoundary: boundary,
+			TableRemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, QueueRemovalPolicy: awscdk.RemovalPolicy_RETAIN, LogRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
+		},
+	}, func(awscdk.Stack, *cdk.TaskHub) {})
+
+	table := got.find(t, tableType, "TaskHub")
+	indexes, _ := table.get("GlobalSecondaryIndexes").([]any)
+	caps := []any{table.get("OnDemandThroughput")}
+	for _, each := range indexes {
+		index, _ := each.(map[string]any)
+		caps = append(caps, index["OnDemandThroughput"])
+	}
+	for _, c := range caps {
+		if m, _ := c.(map[string]any); m["MaxReadRequestUnits"] != 4000.0 || m["MaxWriteRequestUnits"] != 2000.0 {
+			t.Errorf("a cap is %v", c)
+		}
+	}
+	if table.text("TableName") != "acme-prod-orders-table" || table.deletionPolicy != "RetainExceptOnCreate" {
+		t.Errorf("the table is called %q, its deletion policy is %s", table.text("TableName"), table.deletionPolicy)
+	}
+	names := map[string]bool{}
+	for _, queue := range got.ofType(queueType) {
+		names[queue.text("QueueName")] = true
+		if queue.deletionPolicy != "Retain" {
+			t.Errorf("%s: deletion policy %s", queue.id, queue.deletionPolicy)
+		}
+	}
+	want := []string{}
+	for _, name := range []string{"inbox.fifo", "inbox-dead-letters.fifo", "timers", "timers-dead-letters", "work-default", "work-default-dead-letters"} {
+		want = append(want, "acme-prod-orders-"+name)
+	}
+	if slices.Sort(want); !slices.Equal(slices.Sorted(maps.Keys(names)), want) {
+		t.Errorf("the queues are called %v", names)
+	}
+	for _, logs := range got.ofType("AWS::Logs::LogGroup") {
+		if logs.deletionPolicy != "Retain" {
+			t.Errorf("%s: deletion policy %s", logs.id, logs.deletionPolicy)
+		}
+	}
+	for _, function := range got.ofType(functionType) {
+		if !strings.HasPrefix(function.text("FunctionName"), "acme-prod-orders-") {
+			t.Errorf("a function is called %s", function.text("FunctionName"))
+		}
+		if function.text("Environment", "Variables", "PERDURE_LOG_LEVEL") != "debug" || function.text("LoggingConfig", "ApplicationLogLevel") != "DEBUG" {
+			t.Errorf("%s logs from %s on, of which Lambda keeps what is from %s on", function.id,
+				function.text("Environment", "Variables", "PERDURE_LOG_LEVEL"), function.text("LoggingConfig", "ApplicationLogLevel"))
+		}
+		if got := function.text("Environment", "Variables", "PERDURE_METRICS"); got != "name" {
+			t.Errorf("%s has metrics %q", function.id, got)
+		}
+	}
+	for _, role := range roles(t, got) {
+		if role.text("PermissionsBoundary") != boundaryARN {
+			t.Errorf("%s has the boundary %v", role.id, role.get("PermissionsBoundary"))
+		}
+	}
+}
+
+// More work queues than their URLs fit into 4 KB are refused here, and not at the end of a deployment; shorter names leave room for more.
+func TestWorkQueuesThatDoNotFitTheEnvironment(t *testing.T) {
+	t.Parallel()
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	made := func(queues int, prefix string) bool {
+		props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{NamePrefix: prefix}}
+		for n := range queues {
+			props.WorkQueues = append(props.WorkQueues, fmt.Sprintf("queue-%02d", n))
+		}
+		stack := awscdk.NewStack(awscdk.NewApp(nil), jsii.String("Many"), nil)
+		return !panics(func() { cdk.NewTaskHub(stack, "TaskHub", props) })
+	}
+	for _, c := range []struct {
+		queues int
+		prefix string
+		fits   bool
+	}{{8, "", true}, {9, "", false}, {12, "p", true}, {40, "p", false}} {
+		if made(c.queues, c.prefix) != c.fits {
+			t.Errorf("%d queues with the prefix %q: accepted %v", c.queues, c.prefix, !c.fits)
+		}
+	}
+}
+
+// Every queue refuses what is sent without TLS.
+func TestQueuesAskForTLS(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	safe := map[string]bool{}
+	for _, policy := range parsed.ofType("AWS::SQS::QueuePolicy") {
+		document, _ := policy.get("PolicyDocument").(map[string]any)
+		list, _ := document["Statement"].([]any)
+		for _, each := range list {
+			s, _ := each.(map[string]any)
+			if s["Effect"] == "Deny" && strings.Contains(fmt.Sprint(s["Condition"]), "aws:SecureTransport:false") {
+				for _, queue := range plain(policy.get("Queues")) {
+					safe[queue] = true
+				}
+			}
+		}
+	}
+	for _, queue := range parsed.ofType(queueType) {
+		if !safe[queue.id] {
+			t.Errorf("%s takes messages without TLS", queue.id)
+		}
+	}
+}
+
+// A look of the watch that failed, or was throttled, is not repeated by Lambda: the next one comes.
+func TestLooksOfTheWatchAreNotRetried(t *testing.T) {
+	t.Parallel()
+	retries := parse(t).ofType("AWS::Lambda::EventInvokeConfig")
+	if len(retries) != 1 {
+		t.Fatalf("%d settings of asynchronous invocations, want the renewer's", len(retries))
+	}
+	r := retries[0]
+	if !strings.HasPrefix(refOf(r.get("FunctionName")), "TaskHubRenewer") || r.get("MaximumRetryAttempts") != 0.0 || r.get("MaximumEventAgeInSeconds") != 120.0 {
+		t.Errorf("%s: %v retries of what is no older than %v s", refOf(r.get("FunctionName")), r.get("MaximumRetryAttempts"), r.get("MaximumEventAgeInSeconds"))
+	}
+}
+
+// Nothing keeps payloads outside of the table: there is no bucket, and no right to one.
+func TestNothingIsThereThatNothingUses(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	if n := len(parsed.ofType("AWS::S3::Bucket")); n > 0 {
+		t.Errorf("%d buckets", n)
+	}
+	for _, role := range roles(t, parsed) {
+		for action := range actionsOf(statementsOf(role)) {
+			if strings.HasPrefix(action, "s3:") {
+				t.Errorf("%s has %s", role.id, action)
+			}
+		}
+	}
+}

@@ -1,0 +1,53 @@
+// Package activityctx is what the context of an activity carries beside deadlines and cancellation: a worker puts it in, and package
+// perdure takes it out for the activity's code.
+package activityctx
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Info says which activity is running, and for whom. It has the fields of perdure.ActivityInfo, which documents them.
+type Info struct {
+	InstanceID, ExecutionID string
+	ActivityID              int64
+	Name                    string
+	Attempt, AttemptCount   int
+	Queue                   string
+}
+
+// Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any
+// goroutine, also after the activity has returned.
+type Heartbeats interface {
+	// Beat takes a heartbeat: its encoded details, or none. err is not nil when it had details that cannot be kept.
+	Beat(details json.RawMessage, err error)
+	// LastDetails are the details that the attempt or delivery before has left; nil when there are none.
+	LastDetails() json.RawMessage
+}
+
+type (
+	infoKey       struct{}
+	heartbeatsKey struct{}
+)
+
+// WithInfo makes a context in which InfoFrom finds info.
+func WithInfo(ctx context.Context, info Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
+}
+
+// InfoFrom returns what runs under a context; zero when no worker has made it.
+func InfoFrom(ctx context.Context) Info {
+	info, _ := ctx.Value(infoKey{}).(Info)
+	return info
+}
+
+// WithHeartbeats makes a context in which HeartbeatsFrom finds h.
+func WithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
+	return context.WithValue(ctx, heartbeatsKey{}, h)
+}
+
+// HeartbeatsFrom returns where the heartbeats under a context go; false when no worker has made it.
+func HeartbeatsFrom(ctx context.Context) (Heartbeats, bool) {
+	h, ok := ctx.Value(heartbeatsKey{}).(Heartbeats)
+	return h, ok
+}

@@ -1,0 +1,45 @@
+// Package docpage holds sections of a page of docs against the code that they are made of, for tests.
+package docpage
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Write puts text into a section of a page, between its marks.
+func Write(page, section, text string) error {
+	doc, from, to, err := find(page, section)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(page, []byte(doc[:from]+text+doc[to:]), 0o644); err != nil { //nolint:gosec // a page of docs
+		return fmt.Errorf("docpage: %w", err)
+	}
+	return nil
+}
+
+// Read returns the text of a section of a page.
+func Read(page, section string) (string, error) {
+	doc, from, to, err := find(page, section)
+	if err != nil {
+		return "", err
+	}
+	return doc[from:to], nil
+}
+
+// find returns a page, and where in it a section's text begins and ends.
+func find(page, section string) (doc string, from, to int, err error) {
+	b, err := os.ReadFile(page) //nolint:gosec // the path is a test's
+	if err != nil {
+		return "", 0, 0, fmt.Errorf("docpage: %w", err)
+	}
+	doc = string(b)
+	begin, end := "<!-- "+section+": written by its test, with -update -->\n", "<!-- end of "+section+" -->"
+	from = strings.Index(doc, begin)
+	to = strings.Index(doc, end)
+	if from < 0 || to < from {
+		return "", 0, 0, fmt.Errorf("docpage: %s has no section %q", page, section)
+	}
+	return doc, from + len(begin), to, nil
+}

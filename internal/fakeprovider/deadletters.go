@@ -1,0 +1,149 @@
+package fakeprovider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Letters are dead letters in memory, which a hub may have beside its Provider. What was received is hidden until it is
+// released, and for as long as was asked for.
+type Letters struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	queues   map[string][]*letter
+	redriven []provider.DeadLetter
+	buried   int
+	failure  error
+}
+
+type letter struct {
+	provider.DeadLetter
+
+	hidden time.Time // until then
+}
+
+var _ provider.DeadLetters = (*Letters)(nil)
+
+// NewLetters makes the dead letters of queues, each without any.
+func NewLetters(now func() time.Time, queues ...string) *Letters {
+	l := &Letters{now: now, queues: map[string][]*letter{}}
+	for _, queue := range queues {
+		l.queues[queue] = nil
+	}
+	return l
+}
+
+// Bury adds a dead letter, which was sent now.
+func (l *Letters) Bury(queue, reason, body string) (id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buried++
+	id = fmt.Sprintf("%s-%d", queue, l.buried)
+	l.queues[queue] = append(l.queues[queue], &letter{DeadLetter: provider.DeadLetter{
+		Queue: queue, Reason: reason, SentAt: l.now(), About: provider.SubjectOf(body), Record: provider.Record{ID: id, Body: body},
+	}})
+	return id
+}
+
+// FailLetters makes every later call about dead letters fail with err, but those that release them, until FailLetters(nil).
+func (l *Letters) FailLetters(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = err
+}
+
+// Redriven returns what was redriven.
+func (l *Letters) Redriven() []provider.DeadLetter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.redriven)
+}
+
+// DeadLetterQueues implements provider.DeadLetters.
+func (l *Letters) DeadLetterQueues() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.queues))
+}
+
+// CountDeadLetters implements provider.DeadLetters.
+func (l *Letters) CountDeadLetters(_ context.Context, queue string) (visible, hidden int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.queues[queue] {
+		if d.hidden.After(l.now()) {
+			hidden++
+		} else {
+			visible++
+		}
+	}
+	return visible, hidden, l.failure
+}
+
+// ReceiveDeadLetters implements provider.DeadLetters.
+func (l *Letters) ReceiveDeadLetters(_ context.Context, queue string, hide time.Duration) (some []provider.DeadLetter, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure != nil {
+		return nil, l.failure
+	}
+	for _, d := range l.queues[queue] {
+		if len(some) == 10 || d.hidden.After(l.now()) {
+			continue
+		}
+		d.hidden = l.now().Add(hide)
+		d.Record.ReceiveCount++
+		some = append(some, d.DeadLetter)
+	}
+	return some, nil
+}
+
+// ReleaseDeadLetters implements provider.DeadLetters.
+func (l *Letters) ReleaseDeadLetters(_ context.Context, queue string, letters ...provider.DeadLetter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.queues[queue] {
+		if holds(letters, d.Record.ID) {
+			d.hidden = time.Time{}
+		}
+	}
+	return nil
+}
+
+// RedriveDeadLetters implements provider.DeadLetters.
+func (l *Letters) RedriveDeadLetters(_ context.Context, queue string, letters ...provider.DeadLetter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure != nil {
+		return l.failure
+	}
+	l.redriven = append(l.redriven, letters...)
+	l.delete(queue, letters)
+	return nil
+}
+
+// DropDeadLetters implements provider.DeadLetters.
+func (l *Letters) DropDeadLetters(_ context.Context, queue string, letters ...provider.DeadLetter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure != nil {
+		return l.failure
+	}
+	l.delete(queue, letters)
+	return nil
+}
+
+func (l *Letters) delete(queue string, letters []provider.DeadLetter) {
+	l.queues[queue] = slices.DeleteFunc(l.queues[queue], func(d *letter) bool { return holds(letters, d.Record.ID) })
+}
+
+func holds(letters []provider.DeadLetter, id string) bool {
+	return slices.ContainsFunc(letters, func(d provider.DeadLetter) bool { return d.Record.ID == id })
+}

@@ -1,0 +1,47 @@
+package fakeprovider
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Lock makes what renewing a receipt handle comes to. One that is extended has an Until, whichever: it is so long from now then. Any token that begins with
+// w1 is the hub's.
+func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.locks == nil {
+		p.locks = map[string]provider.Renewal{}
+	}
+	p.locks[receiptHandle] = r
+}
+
+// OpenWorkItem implements provider.WorkItems.
+func (p *Provider) OpenWorkItem(_ context.Context, token string) (provider.WorkItem, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure != nil {
+		return provider.WorkItem{}, p.failure
+	}
+	if len(token) < 2 || token[:2] != "w1" {
+		return provider.WorkItem{}, provider.ErrToken
+	}
+	return provider.WorkItem{V: provider.WireVersion, Queue: "default", ExecutionID: token}, nil
+}
+
+// RenewWorkItemLocks implements provider.WorkItems. What nobody has made is lost.
+func (p *Provider) RenewWorkItemLocks(_ context.Context, _ string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	renewals := make([]provider.Renewal, len(items))
+	for i := range items {
+		r, known := p.locks[items[i].Record.Lock]
+		if r.Lost = r.Lost || !known; !r.Until.IsZero() {
+			r.Until = p.now().Add(lock)
+		}
+		renewals[i] = r
+	}
+	return renewals, nil
+}

@@ -1,0 +1,156 @@
+// Package intercept calls interceptors around what they observe, so that whatever they do it is done exactly once.
+package intercept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Func is a function of an interceptor: I is what it learns of the work, R what comes of the work.
+type Func[I, R any] = func(ctx context.Context, info I, next func(context.Context) R)
+
+// Chain is the functions of interceptors, the outermost first. A nil Chain has none.
+type Chain[I, R any] struct {
+	what  string
+	log   *slog.Logger
+	calls []Func[I, R]
+}
+
+// New makes a chain of those functions that are not nil, and nil where all are: of is the function of one interceptor. what names the work in
+// the log.
+func New[T, I, R any](what string, log *slog.Logger, interceptors []T, of func(T) Func[I, R]) *Chain[I, R] {
+	c := &Chain[I, R]{what: what, log: log}
+	for _, i := range interceptors {
+		if f := of(i); f != nil {
+			c.calls = append(c.calls, f)
+		}
+	}
+	if len(c.calls) == 0 {
+		return nil
+	}
+	return c
+}
+
+// Run does the work within the interceptors, and returns what came of it.
+func (c *Chain[I, R]) Run(ctx context.Context, info I, work func(context.Context) R) R {
+	if c == nil {
+		return work(ctx)
+	}
+	at := &atomic.Int64{}
+	at.Store(inWork)
+	defer context.AfterFunc(ctx, func() { c.reportLate(ctx, int(at.Load())) })()
+	return c.from(ctx, 0, info, at, work)
+}
+
+// inWork is where a run is that is in no interceptor's own code.
+const inWork = -1
+
+// reportLate names the interceptor in whose code a run is that is out of time: it may take its process along, which then tells nothing any more.
+func (c *Chain[I, R]) reportLate(ctx context.Context, at int) {
+	if at == inWork || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return
+	}
+	c.log.ErrorContext(ctx, "an interceptor has not returned, and the time of what it was called for is over", "around", c.what, "interceptor", nameOf(c.calls[at]))
+}
+
+// Names are those of the functions, the outermost first. A nil Chain has none.
+func (c *Chain[I, R]) Names() (all []string) {
+	if c == nil {
+		return nil
+	}
+	for _, f := range c.calls {
+		all = append(all, nameOf(f))
+	}
+	return all
+}
+
+// nameOf is a function's package and name.
+func nameOf(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
+
+// from does the work within the interceptors from the i-th on; at is where the run is.
+func (c *Chain[I, R]) from(ctx context.Context, i int, info I, at *atomic.Int64, work func(context.Context) R) R {
+	if i == len(c.calls) {
+		at.Store(inWork)
+		return work(ctx)
+	}
+	at.Store(int64(i))
+	s := &step[R]{rest: func(ctx context.Context) R {
+		defer at.Store(int64(i))
+		return c.from(ctx, i+1, info, at, work)
+	}}
+	c.call(ctx, i, info, s)
+	return s.next(ctx) // what came of it, or the work itself where the interceptor left it undone
+}
+
+// call calls one interceptor. A panic of its own is logged; one that comes out of the work goes on as if there were no interceptor.
+func (c *Chain[I, R]) call(ctx context.Context, i int, info I, s *step[R]) {
+	defer func() {
+		if s.broken() {
+			return
+		}
+		if r := recover(); r != nil {
+			c.log.ErrorContext(ctx, "an interceptor has panicked, and what it was called for goes on without it", "around", c.what, "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	c.calls[i](ctx, info, func(within context.Context) R {
+		if within == nil {
+			within = ctx
+		}
+		return s.next(within)
+	})
+}
+
+// step is the work as one interceptor has it before it.
+type step[R any] struct {
+	rest func(context.Context) R
+
+	mu          sync.Mutex
+	began, done bool
+	result      R
+	panicked    any    // what the work has panicked with
+	stack       []byte // of that panic
+}
+
+// next does the work, once. A call on another goroutine, against the rules, waits for the end of the one that does it.
+func (s *step[R]) next(ctx context.Context) R {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done:
+		return s.result
+	case s.began:
+		panic(fmt.Sprintf("an interceptor has recovered a panic that was not its own: %v\n%s", s.panicked, s.stack))
+	}
+	s.began = true
+	s.do(ctx)
+	return s.result
+}
+
+// do does the work, and keeps what it panics with, since an interceptor may recover it.
+func (s *step[R]) do(ctx context.Context) {
+	defer func() {
+		if s.done {
+			return
+		}
+		if s.panicked = recover(); s.panicked != nil {
+			s.stack = debug.Stack()
+			panic(s.panicked)
+		}
+	}()
+	s.result = s.rest(ctx)
+	s.done = true
+}
+
+// broken reports whether the work has panicked, or has ended its goroutine.
+func (s *step[R]) broken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began && !s.done
+}

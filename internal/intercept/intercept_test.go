@@ -1,0 +1,214 @@
+package intercept_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/internal/intercept"
+)
+
+type (
+	call  = intercept.Func[string, int]
+	chain = intercept.Chain[string, int]
+	next  = func(context.Context) int
+)
+
+func newChain(log *slog.Logger, calls ...call) *chain {
+	return intercept.New("a test", log, calls, func(c call) call { return c })
+}
+
+type key struct{}
+
+// The first interceptor is the outermost, and what each puts into the context reaches those within, and the work.
+func TestTheFirstInterceptorIsTheOutermost(t *testing.T) {
+	t.Parallel()
+	var order []string
+	noting := func(name string) call {
+		return func(ctx context.Context, info string, next next) {
+			order = append(order, name+" of "+info)
+			path, _ := ctx.Value(key{}).(string)
+			n := next(context.WithValue(ctx, key{}, path+name))
+			order = append(order, name+" over")
+			if n != 7 {
+				t.Errorf("%s has got %d", name, n)
+			}
+		}
+	}
+	got := newChain(slog.Default(), noting("a"), nil, noting("b")).Run(t.Context(), "it", func(ctx context.Context) int {
+		order = append(order, "work in "+ctx.Value(key{}).(string))
+		return 7
+	})
+	if want := []string{"a of it", "b of it", "work in ab", "b over", "a over"}; got != 7 || !slices.Equal(order, want) {
+		t.Errorf("got %d through %q, want %q", got, order, want)
+	}
+}
+
+// Whatever an interceptor does, the work is done once, and its result is what is returned.
+func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do     call
+		panics bool
+	}{
+		"it does not call next": {do: func(context.Context, string, next) {}},
+		"it calls next twice": {do: func(ctx context.Context, _ string, next next) {
+			if a, b := next(ctx), next(ctx); a != b {
+				t.Errorf("%d, then %d", a, b)
+			}
+		}},
+		"it panics before":        {do: func(context.Context, string, next) { panic("mine") }, panics: true},
+		"it panics after":         {do: func(ctx context.Context, _ string, next next) { next(ctx); panic("mine") }, panics: true},
+		"it passes on no context": {do: func(_ context.Context, _ string, next next) { next(nil) }},
+		"it calls next beside":    {do: func(ctx context.Context, _ string, next next) { go next(ctx) }},
+		"it ends the context of it": {do: func(ctx context.Context, _ string, next next) {
+			within, stop := context.WithCancel(ctx)
+			stop()
+			next(within)
+		}},
+	} {
+		for _, place := range []string{"outermost", "innermost"} {
+			t.Run(name+", "+place, func(t *testing.T) {
+				t.Parallel()
+				var log bytes.Buffer
+				others, done := 0, 0
+				calls := []call{c.do, func(ctx context.Context, _ string, next next) { others++; next(ctx) }}
+				if place == "innermost" {
+					slices.Reverse(calls)
+				}
+				got := newChain(slog.New(slog.NewTextHandler(&log, nil)), calls...).Run(t.Context(), "it", func(ctx context.Context) int {
+					done++
+					if ctx == nil {
+						t.Error("the work has no context")
+					}
+					return 40 + done
+				})
+				if got != 41 || done != 1 || others != 1 {
+					t.Errorf("got %d, done %d times, the other interceptor called %d times", got, done, others)
+				}
+				if logged := strings.Contains(log.String(), "an interceptor has panicked") && strings.Contains(log.String(), "panic=mine"); logged != c.panics {
+					t.Errorf("logged %q", log.String())
+				}
+			})
+		}
+	}
+}
+
+// A panic of the work is none of the interceptors': it goes on as it came, and an interceptor that swallows it does not have the work done again.
+func TestAPanicOfTheWorkGoesOn(t *testing.T) {
+	t.Parallel()
+	plain := func(ctx context.Context, _ string, next next) { next(ctx) }
+	swallows := func(ctx context.Context, _ string, next next) {
+		defer func() { _ = recover() }()
+		next(ctx)
+	}
+	for name, c := range map[string]struct {
+		calls []call
+		want  string
+	}{
+		"passed on":         {[]call{plain, plain}, "the work's"},
+		"swallowed":         {[]call{swallows}, "not its own"},
+		"swallowed within":  {[]call{plain, swallows}, "not its own"},
+		"swallowed without": {[]call{swallows, plain}, "not its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			done := 0
+			defer func() {
+				if got, _ := recover().(string); !strings.Contains(got, c.want) || done != 1 {
+					t.Errorf("panicked with %q after %d times, want %q after one", got, done, c.want)
+				}
+			}()
+			newChain(slog.New(slog.DiscardHandler), c.calls...).Run(t.Context(), "it", func(context.Context) int {
+				done++
+				panic("the work's")
+			})
+		})
+	}
+}
+
+// Work that ends its goroutine, as t.FailNow does, ends it within interceptors too.
+func TestWorkThatEndsItsGoroutineIsNotDoneAgain(t *testing.T) {
+	t.Parallel()
+	done, returned := 0, false
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		newChain(slog.Default(), func(ctx context.Context, _ string, next next) { next(ctx) }).Run(t.Context(), "it", func(context.Context) int {
+			done++
+			runtime.Goexit()
+			return 1
+		})
+		returned = true
+	}()
+	<-over
+	if done != 1 || returned {
+		t.Errorf("done %d times, returned %v", done, returned)
+	}
+}
+
+// Without interceptors there is no chain, and Run allocates nothing.
+func TestNoInterceptorsCostNothing(t *testing.T) {
+	none := newChain(slog.Default(), nil, nil)
+	ctx := t.Context()
+	work := func(context.Context) int { return 1 }
+	if n := testing.AllocsPerRun(100, func() { none.Run(ctx, "it", work) }); none != nil || n != 0 {
+		t.Errorf("chain %v, %v allocations", none, n)
+	}
+}
+
+// An interceptor recovers and logs, as middlewares do. What the process dies of is what the work has panicked with: it is what poison is
+// diagnosed by.
+func TestAPanicOfTheWorkKeepsItsWords(t *testing.T) {
+	t.Parallel()
+	recovers := func(ctx context.Context, _ string, next next) {
+		defer func() { _ = recover() }()
+		next(ctx)
+	}
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "index out of range of order 7") {
+			t.Errorf("the process dies of %q", said)
+		}
+	}()
+	newChain(slog.Default(), recovers).Run(t.Context(), "it", func(context.Context) int { panic("index out of range of order 7") })
+}
+
+// One that waits for ever is named before the invocation ends: what its process says after that is nothing. The work itself may be late.
+func TestAnInterceptorThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, work, after time.Duration
+		named               bool
+	}{
+		"before": {time.Hour, 0, 0, true}, "after": {0, 0, time.Hour, true}, "the work": {0, time.Hour, 0, false}, "none": {time.Second, time.Second, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				var log bytes.Buffer
+				chain := newChain(slog.New(slog.NewTextHandler(&log, nil)), through, func(ctx context.Context, _ string, next next) {
+					time.Sleep(c.before)
+					next(ctx)
+					time.Sleep(c.after)
+				})
+				chain.Run(ctx, "", func(context.Context) int { time.Sleep(c.work); return 1 })
+				synctest.Wait() // for the log
+				named := strings.Count(log.String(), "interceptor=github.com/perdure/perdure/internal/intercept_test.TestAnInterceptorThatDoesNotReturn")
+				if named != 1 && c.named || !c.named && log.Len() > 0 {
+					t.Errorf("the log says %q", log.String())
+				}
+			})
+		})
+	}
+}
+
+func through(ctx context.Context, _ string, next next) { next(ctx) }

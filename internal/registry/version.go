@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"cmp"
+	"strings"
+)
+
+// compareVersions orders dotted versions: part by part, numbers as numbers, everything else as text; a shorter one is
+// lower than one that goes on.
+func compareVersions(a, b string) int {
+	for a != b {
+		if a == "" || b == "" {
+			return cmp.Compare(len(a), len(b))
+		}
+		var x, y string
+		x, a, _ = strings.Cut(a, ".")
+		y, b, _ = strings.Cut(b, ".")
+		if c := compareParts(x, y); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func compareParts(x, y string) int {
+	if !isNumber(x) || !isNumber(y) {
+		return cmp.Compare(x, y)
+	}
+	x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+}
+
+func isNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,57 @@
+package replay
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Info is what an orchestration's code may know of its execution.
+type Info struct{ x *execution }
+
+// InstanceID is the instance's id.
+func (i Info) InstanceID() string { return i.x.options.InstanceID }
+
+// ExecutionID is the execution's id.
+func (i Info) ExecutionID() string { return i.x.options.ExecutionID }
+
+// Now is the time of the turn, in UTC.
+func (i Info) Now() time.Time { return i.x.journal.draft.now }
+
+// IsReplaying reports whether the code is only brought back to where it was. It is true as well while the code is unwound.
+func (i Info) IsReplaying() bool {
+	return i.x.journal.cursor.replaying || !i.x.scheduler.gate.is(live)
+}
+
+// IsUnwinding reports whether the code is being dropped from memory: its deferred calls run, and nothing that they ask for is decided.
+func (i Info) IsUnwinding() bool {
+	mode := i.x.scheduler.gate.state()
+	return mode != live && mode != replaying
+}
+
+// IsInstanceCancelled reports whether the instance's cancel was requested, whatever the scope.
+func (i Info) IsInstanceCancelled() bool { return i.x.scopes.root.cancelled != nil }
+
+// Logger returns the orchestration's logger, which is silent while IsReplaying.
+func (i Info) Logger() *slog.Logger {
+	if i.x.logger == nil {
+		i.x.logger = newLogger(i.x)
+	}
+	return i.x.logger
+}
+
+// Rand returns a source of numbers that are the same in each replay of an execution.
+func (i Info) Rand() *rand.Rand {
+	if i.x.random == nil {
+		i.x.random = newRand("rand", i.x.options.ExecutionID)
+	}
+	return i.x.random
+}
+
+// NewUUID returns ids that are the same in each replay of an execution.
+func (i Info) NewUUID() string {
+	if i.x.uuids == nil {
+		i.x.uuids = newRand("uuid", i.x.options.ExecutionID)
+	}
+	return newUUID(i.x.uuids)
+}

@@ -1,0 +1,95 @@
+package replay
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/perdure/perdure/history"
+)
+
+// DefaultVersion is the version of a change for an execution that had passed it before the code asked for it.
+const DefaultVersion = -1
+
+// versions are the versions of changes that an execution goes by, each of which stays the same until its end: those that history has, and those
+// that it was found not to have.
+type versions map[string]int
+
+// Version returns the version of a change that the execution goes by. Code that reaches the change now goes by the greatest, which is recorded.
+// Code that had reached it in the past goes by what history has there, or by DefaultVersion where it has nothing. It does not return where that
+// is not from least to most: code for it is gone, or not there yet.
+func Version(c *Context, change string, least, most int) int {
+	c.x.scheduler.enter()
+	refuse := func(expected, why string) {
+		got := fmt.Sprintf("Version(%q, %d, %d): %s", change, least, most, why)
+		c.x.scheduler.fail(c.x.options.nondeterminism(c.x.journal.cursor.lastID, expected, got))
+	}
+	if least > most {
+		refuse("a version from the least to the greatest", "there is none")
+	}
+
+	version, err := c.x.journal.version(change, most)
+	if err != nil {
+		c.x.scheduler.fail(err)
+	}
+	if version < least || version > most {
+		refuse(describeVersion(change, version), mend(version, least))
+	}
+	return version
+}
+
+// describeVersion shows what an execution goes by.
+func describeVersion(change string, version int) string {
+	if version == DefaultVersion {
+		return fmt.Sprintf("no version of %q: it went on there with the code of before the change", change)
+	}
+	return fmt.Sprintf("version %d of %q", version, change)
+}
+
+// mend says which code is to be deployed.
+func mend(version, least int) string {
+	switch {
+	case version == DefaultVersion:
+		return "the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion as the least version"
+	case version < least:
+		return fmt.Sprintf("the code of version %d is gone: deploy a build that has it, with %d as the least version at most", version, version)
+	default:
+		return fmt.Sprintf("the code of version %d is not in this build: deploy one that has it, with %d as the greatest version at least", version, version)
+	}
+}
+
+// version finds or decides the version of a change. On replay history has it next, or the execution had passed the change before the code asked
+// for it. What history has of a change that the code does not ask for is a divergence, as of any decision: while a deployment is under way the
+// build of before, which knows nothing of the change, must not go on with an instance that goes by it.
+func (j *journal) version(change string, most int) (int, error) {
+	c := &j.cursor
+	if v, known := c.versions[change]; known {
+		return v, nil
+	}
+	if !c.replaying {
+		ev := j.add()
+		ev.Kind = history.VersionMarked
+		ev.Change = change
+		ev.Version = strconv.Itoa(most)
+		return c.goBy(change, most), nil
+	}
+
+	ev := c.next()
+	if ev == nil || ev.Kind != history.VersionMarked || ev.Change != change {
+		return c.goBy(change, DefaultVersion), nil
+	}
+	v, err := strconv.Atoi(ev.Version)
+	if err != nil {
+		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is no number", c.options.InstanceID, ev.ID, ev.Version, ev.Change)
+	}
+	c.pass()
+	return c.goBy(change, v), nil
+}
+
+// goBy notes the version of a change, and returns it.
+func (c *cursor) goBy(change string, version int) int {
+	if c.versions == nil {
+		c.versions = versions{}
+	}
+	c.versions[change] = version
+	return version
+}

@@ -1,0 +1,205 @@
+package replay_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// unversioned is code as it was; versioned has a change in the middle, between "a" and "b".
+func unversioned(c *replay.Context) {
+	c.Await(activity(c, "a"))
+	c.Await(activity(c, "b"))
+}
+
+// versioned is the same with a change to version most; each version from least on has its activity. got is what it went by, in each call.
+func versioned(least, most int, got *[]int) func(*replay.Context) {
+	return func(c *replay.Context) {
+		c.Await(activity(c, "a"))
+		for range 3 {
+			v := replay.Version(c, "change", least, most)
+			*got = append(*got, v)
+		}
+		name := "b"
+		if v := (*got)[len(*got)-1]; v != replay.DefaultVersion {
+			name = fmt.Sprintf("b%d", v)
+		}
+		c.Await(activity(c, name))
+		*got = append(*got, replay.Version(c, "change", least, most))
+	}
+}
+
+// marks are the versions of changes that are recorded.
+func marks(events []history.Event) []history.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Kind != history.VersionMarked })
+}
+
+// An execution that reaches a change goes by its greatest version, recorded once; a replay goes by what is recorded, also of later code.
+func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
+	t.Parallel()
+	var live []int
+	log := record(t, body(versioned(replay.DefaultVersion, 1, &live)), message(done(3)), message(done(7)))
+	if !slices.Equal(live, []int{1, 1, 1, 1}) {
+		t.Errorf("it went by %v", live)
+	}
+	if m := marks(log); len(m) != 1 || m[0].Change != "change" || m[0].Version != "1" || m[0].ID != 6 {
+		t.Errorf("recorded is %+v in %v", m, kinds(log))
+	}
+	for _, most := range []int{1, 2, 9} {
+		var again []int
+		x := replay.New(body(versioned(1, most, &again)), options)
+		t.Cleanup(func() { x.Close() })
+		if err := x.Replay(log); err != nil || !x.Ended() || !slices.Equal(again, live) {
+			t.Errorf("with %d versions it went by %v, %v", most, again, err)
+		}
+	}
+}
+
+// A history of before the change goes by the code of before, whatever part of it is replayed and wherever it goes on: replay after replay.
+func TestAHistoryOfBeforeAChangeKeepsTheCodeOfBefore(t *testing.T) {
+	t.Parallel()
+	log := record(t, body(unversioned), message(done(3)), message(done(6)))
+	for n := range log {
+		if log[n].Kind != history.TurnStarted {
+			continue
+		}
+		var got []int
+		x := replay.New(body(versioned(replay.DefaultVersion, 1, &got)), options)
+		t.Cleanup(func() { x.Close() })
+		if err := errors.Join(x.Replay(log[:n]), x.Replay(log[n:])); err != nil || !x.Ended() || slices.ContainsFunc(got, func(v int) bool { return v != replay.DefaultVersion }) {
+			t.Errorf("parted before #%d: it went by %v, ended %v, %v", log[n].ID, got, x.Ended(), err)
+		}
+	}
+
+	var got []int
+	x := replay.New(body(versioned(replay.DefaultVersion, 1, &got)), options)
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay(log[:6]); err != nil { // up to where it waits for "b"
+		t.Fatal(err)
+	}
+	if events := turn(t, x, done(6)); len(marks(events)) > 0 || !x.Ended() {
+		t.Errorf("it went by %v, and then %v", got, kinds(events))
+	}
+
+	got = nil
+	x = replay.New(body(versioned(replay.DefaultVersion, 1, &got)), options)
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay(log[:3]); err != nil { // it waits for "a", before the change
+		t.Fatal(err)
+	}
+	if events := turn(t, x, done(3)); len(marks(events)) == 0 || got[0] != 1 {
+		t.Errorf("what had not reached the change goes by %v: %v", got, kinds(events))
+	}
+}
+
+// What the code cannot go by blocks the instance, and says which code is missing.
+func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
+	t.Parallel()
+	var ignored []int
+	before := record(t, body(unversioned), message(done(3)))
+	second := record(t, body(versioned(replay.DefaultVersion, 2, &ignored)), message(done(3)))
+	for name, tt := range map[string]struct {
+		log           []history.Event
+		least, most   int
+		eventID       int64
+		expected, got string
+	}{
+		"the code of before is gone": {before, 1, 2, 5, `no version of "change"`, `Version("change", 1, 2): the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion`},
+		"the code is gone":           {second, 3, 4, 6, `version 2 of "change"`, "the code of version 2 is gone: deploy a build that has it, with 2 as the least"},
+		"a build is rolled back":     {second, -1, 1, 6, `version 2 of "change"`, "the code of version 2 is not in this build: deploy one that has it, with 2 as the greatest"},
+		"there is no such range":     {before, 3, 2, 5, "from the least to the greatest", "there is none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []int
+			x := replay.New(body(versioned(tt.least, tt.most, &got)), options)
+			t.Cleanup(func() { x.Close() })
+			var e *replay.NondeterminismError
+			if err := x.Replay(tt.log); !errors.As(err, &e) {
+				t.Fatalf("it went by %v, %v", got, err)
+			}
+			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) || !strings.Contains(e.Got, tt.got) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// Code without the call does not go on with an execution that goes by the change, which may be of the build beside it; nor does code in which the
+// call has moved over a decision, or a coroutine asks in another order. The change is named.
+func TestCodeWithoutTheCallDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	log := record(t, body(func(c *replay.Context) {
+		a := activity(c, "a")
+		replay.Version(c, "first", 0, 1)
+		replay.Version(c, "second", 0, 2)
+		c.Await(a)
+		replay.Version(c, "third", 0, 3)
+	}), message(done(3)))
+	with := func(changes ...string) func(*replay.Context) {
+		return func(c *replay.Context) {
+			a := activity(c, "a")
+			for _, change := range changes {
+				replay.Version(c, change, replay.DefaultVersion, 9)
+			}
+			c.Await(a)
+			replay.Version(c, "third", replay.DefaultVersion, 9)
+		}
+	}
+	for name, tt := range map[string]struct {
+		code    func(*replay.Context)
+		eventID int64
+		change  string
+	}{
+		"the build of before":  {with(), 4, "first"},
+		"one is taken away":    {with("first"), 5, "second"},
+		"another order":        {with("second", "first"), 5, "second"},
+		"moved up over one":    {func(c *replay.Context) { replay.Version(c, "first", replay.DefaultVersion, 9); activity(c, "a") }, 4, "first"},
+		"moved down over an a": {func(c *replay.Context) { c.Await(activity(c, "a")); replay.Version(c, "first", 0, 9) }, 4, "first"},
+	} {
+		x := replay.New(body(tt.code), options)
+		t.Cleanup(func() { x.Close() })
+		var e *replay.NondeterminismError
+		if err := x.Replay(log); !errors.As(err, &e) || e.EventID != tt.eventID || !strings.Contains(e.Expected, "VersionMarked \""+tt.change+"\"") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, code := range []func(*replay.Context){with("new", "first", "newer", "second", "newest")} {
+		x := replay.New(body(code), options)
+		t.Cleanup(func() { x.Close() })
+		if err := x.Replay(log); err != nil || !x.Ended() {
+			t.Errorf("changes between others: %v", err)
+		}
+	}
+}
+
+// Coroutines and scopes, also cancelled ones, go by the one answer.
+func TestCoroutinesAndScopesGoByOneVersion(t *testing.T) {
+	t.Parallel()
+	var got []int
+	code := func(c *replay.Context) {
+		got = nil
+		ask := func() { got = append(got, replay.Version(c, "change", 0, 7)) }
+		one, other := c.Go(ask), c.Go(ask)
+		c.AwaitAll([]*replay.Task{one, other})
+		c.Await(activity(c, "a"))
+		ask()
+	}
+	log := record(t, body(code), []history.Event{{Kind: history.CancelRequested, Reason: "requested"}})
+	if !slices.Equal(got, []int{7, 7, 7}) {
+		t.Errorf("live they went by %v", got)
+	}
+	if n := len(marks(log)); n != 1 {
+		t.Errorf("%d are recorded", n)
+	}
+	x := replay.New(body(code), options)
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay(log); err != nil || !slices.Equal(got, []int{7, 7, 7}) {
+		t.Errorf("replayed they went by %v, %v", got, err)
+	}
+}

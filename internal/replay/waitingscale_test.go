@@ -1,0 +1,91 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// width is how many tasks are open side by side: the capacity of a slice that was grown by appending, so that the next addition finds it full.
+func width(least int) int {
+	var l []*replay.Task
+	for len(l) < least || len(l) < cap(l) {
+		l = append(l, nil)
+	}
+	return len(l)
+}
+
+// A job has 100,000 activities, each with a scope, of which some 20,000 are always open: when one is over, the next begins. Each must not look
+// through all that is outstanding, or a cold replay would take longer than a turn may.
+func TestAWideJobThatNeverRestsIsReplayedInTime(t *testing.T) {
+	t.Parallel()
+	const jobs = 100_000
+	wide := width(20_000)
+	o := body(func(c *replay.Context) {
+		c = c.WithCancel()
+		var open []*replay.Task
+		var scopes []*replay.Context
+		begin := func() { open, scopes = append(open, waited(c, "a")), append(scopes, c.WithCancel()) }
+		for range wide {
+			begin()
+		}
+		for range jobs - wide {
+			_ = c.Await(open[0])
+			scopes[0].End("done")
+			open, scopes = open[1:], scopes[1:]
+			begin()
+		}
+		_ = c.AwaitAll(open)
+	})
+	x := instance(t, o)
+	log := append([]history.Event{started}, turn(t, x)...)
+	for at := 0; !x.Ended(); {
+		var ends []history.Event
+		for ; at < len(log) && len(ends) < 1000; at++ {
+			if log[at].Kind == history.ActivityScheduled {
+				ends = append(ends, done(log[at].ID))
+			}
+		}
+		log = append(log, turn(t, x, ends...)...)
+	}
+	patient := options
+	patient.TurnLimit = 20 * time.Second // enough for the race detector on a busy machine; looking through all takes longer even without it
+	y := replay.New(o, patient)
+	defer y.Close()
+	if err := y.Replay(log); err != nil || !y.Ended() {
+		t.Errorf("%v, ended: %v", err, y.Ended())
+	}
+}
+
+// Compensating 50,000 times in the scope that no cancel reaches, while what was asked for there goes on, must not look through all of that.
+func TestACompensateInTheScopeThatNoCancelReachesDoesNotLookThroughIt(t *testing.T) {
+	t.Parallel()
+	const many = 50_000
+	o := body(func(c *replay.Context) {
+		safe := c.WithoutCancel()
+		var all []*replay.Task
+		for range many {
+			all = append(all, waited(safe, "a"))
+		}
+		for range many {
+			safe.AwaitEnds("dropped_future")
+		}
+		all[7].Cancel("requested", "")
+		safe.AwaitEnds("dropped_future")
+	})
+	x := instance(t, o)
+	turn(t, x)
+	if x.Ended() {
+		t.Error("what is cancelled is not waited for")
+	}
+	if turn(t, x, done(10)); !x.Ended() {
+		t.Error("it waits for what is not cancelled")
+	}
+}
+
+func waited(c *replay.Context, name string) *replay.Task {
+	return c.ScheduleActivity(replay.ActivityCall{Name: name, Queue: "default", Input: json.RawMessage("1"), WaitCancel: true})
+}

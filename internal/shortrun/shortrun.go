@@ -1,0 +1,13 @@
+// Package shortrun marks the tests that `go test -short` leaves out.
+package shortrun
+
+import "testing"
+
+// Skip leaves a test out of a short run, which is to be over in minutes: one of a hundred thousand activities, of
+// thousands of orders, or of minutes that pass on a real clock.
+func Skip(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("takes long, and -short is set: make test-all runs it")
+	}
+}

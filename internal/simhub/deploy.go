@@ -1,0 +1,71 @@
+package simhub
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+)
+
+// Deploy has the functions run another build's code from now on, as a deployment does: invocations that are under way end with the code that they
+// began with. What was blocked in an earlier build is woken. Nothing may be invoked meanwhile.
+func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) error {
+	h.options.Registry, h.options.BuildID = r, build
+	for _, queue := range h.workQueues() {
+		h.createWorkQueue(queue)
+	}
+
+	h.Cloud.Unmap()
+	h.retired = append(h.retired, h.Orchestrators...)
+	h.Orchestrators = nil
+	if err := h.mapFunctions(h.Provider.Hub()); err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	if err := h.announce(ctx); err != nil {
+		return err
+	}
+	if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	return nil
+}
+
+// AddQueue adds a work queue, with a worker, unless it is there. Nothing may be invoked meanwhile.
+func (h *Hub) AddQueue(name string) error {
+	if !h.createWorkQueue(name) {
+		return nil
+	}
+	h.added = append(h.added, name)
+	w, err := h.worker(name)
+	if err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	h.join(h.Provider.Hub().WorkQueues[name], always(w))
+	return nil
+}
+
+// createWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the maps are its own.
+func (h *Hub) createWorkQueue(name string) bool {
+	where := h.Provider.Hub()
+	if _, there := where.WorkQueues[name]; there {
+		return false
+	}
+	where.WorkQueues[name] = h.createQueue(&where, name, "", h.options.WorkVisibility)
+	return true
+}
+
+// announce has the functions report that they are there.
+func (h *Hub) announce(ctx context.Context) error {
+	if err := h.Orchestrators[0].Announce(ctx); err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	if !h.options.Reports {
+		return nil
+	}
+	for _, w := range h.Workers {
+		if err := w.Announce(ctx); err != nil {
+			return fmt.Errorf("simhub: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package simhub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// Trouble makes functions die and services fail while a hub runs that has its Intercept. Its methods may be called from any goroutine.
+type Trouble struct {
+	mu    sync.Mutex
+	calls int64
+	crash crash
+	until map[string]time.Time
+}
+
+// Intercept is the hub's interceptor.
+func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	if inv != nil && inv.crashed.Load() {
+		return ErrCrashed
+	}
+	dies := false
+	after := false
+	if inv != nil && !inv.client {
+		dies, after = t.count()
+	}
+	if dies && !after {
+		inv.crashed.Store(true)
+		return ErrCrashed
+	}
+	err := t.unavailable(c)
+	if err == nil {
+		err = next()
+	}
+	if dies {
+		inv.crashed.Store(true)
+		return ErrCrashed
+	}
+	return err
+}
+
+// crash is at which call a process dies; at none when it is 0.
+type crash struct {
+	at    int64
+	after bool // the call is done
+}
+
+// count counts a call of a function, and reports whether its process dies with it.
+func (t *Trouble) count() (dies, after bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls++
+	return t.calls == t.crash.at, t.crash.after
+}
+
+// mappingDelete is what an event source mapping does by itself, which needs its queue.
+const mappingDelete = "DeleteMessageBatch"
+
+// unavailable returns the error of a service that is not there; nil when it is.
+func (t *Trouble) unavailable(c simaws.Call) error {
+	service := c.Service
+	if service == lambda && c.Operation == mappingDelete {
+		service = "SQS"
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bubbleTime().Before(t.until[service]) {
+		return &smithy.GenericAPIError{Code: "ServiceUnavailable", Message: service + " is not available", Fault: smithy.FaultServer}
+	}
+	return nil
+}
+
+// CrashAt kills the process of a function that makes the n-th call from now on, before the call is done or after it.
+func (t *Trouble) CrashAt(n int64, after bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.crash = crash{t.calls + n, after}
+}
+
+// Calls is how many calls functions have made.
+func (t *Trouble) Calls() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls
+}
+
+// Fail has all calls of a service fail until a time.
+func (t *Trouble) Fail(service string, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.until == nil {
+		t.until = map[string]time.Time{}
+	}
+	t.until[service] = until
+}

@@ -1,0 +1,81 @@
+package lambdahandler
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+)
+
+// apiEnvironment is what the stack gives the API function.
+func apiEnvironment(name string) string {
+	return map[string]string{
+		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_HUB": "shop", "PERDURE_TABLE": "shop", "PERDURE_INBOX_URL": "https://sqs/inbox.fifo",
+		"PERDURE_TIMERS_URL": "https://sqs/timers", "GOGC": "100", "GOMEMLIMIT": "off",
+	}[name]
+}
+
+// The handler that Lambda calls can be wrapped, the first wrapper being the outermost.
+func TestAHandlerIsWrappedInItsMiddleware(t *testing.T) {
+	t.Parallel()
+	var calls []string
+	noting := func(name string) func(lambda.Handler) lambda.Handler {
+		return func(next lambda.Handler) lambda.Handler {
+			return invoked(func(ctx context.Context, payload []byte) ([]byte, error) {
+				calls = append(calls, name)
+				return next.Invoke(ctx, payload)
+			})
+		}
+	}
+	f, err := NewAPI(t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithMiddleware(noting("traces"), noting("counts")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := events.APIGatewayV2HTTPRequest{RawPath: "/nowhere"}
+	request.RequestContext.HTTP.Method = "GET"
+	payload, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := f.Handler().Invoke(t.Context(), payload)
+	var got events.APIGatewayV2HTTPResponse
+	if err == nil {
+		err = json.Unmarshal(answer, &got)
+	}
+	if err != nil || got.StatusCode != http.StatusNotFound || !slices.Equal(calls, []string{"traces", "counts"}) {
+		t.Errorf("answered %d %s, %v, through %v", got.StatusCode, got.Body, err, calls)
+	}
+}
+
+// invoked is a function as a handler.
+type invoked func(ctx context.Context, payload []byte) ([]byte, error)
+
+func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }
+
+// For each function, the error of a wrong environment names all of its faults, before anything is called.
+func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
+	t.Parallel()
+	wrong := WithEnvironment(func(name string) string {
+		return map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none", "GOGC": "100", "GOMEMLIMIT": "off"}[name]
+	})
+	for name, f := range map[string]func() (*Function, error){
+		"orchestrator": func() (*Function, error) { return NewOrchestrator(t.Context(), greetings(), wrong) },
+		"worker":       func() (*Function, error) { return NewWorker(t.Context(), greetings(), wrong) },
+		"renewer":      func() (*Function, error) { return NewRenewer(t.Context(), wrong) },
+		"api":          func() (*Function, error) { return NewAPI(t.Context(), wrong) },
+	} {
+		_, err := f()
+		if err == nil || !strings.Contains(err.Error(), "PERDURE_HUB") || !strings.Contains(err.Error(), "PERDURE_TABLE") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if attempts := name == "orchestrator" || name == "worker"; err != nil && strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

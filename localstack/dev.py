@@ -1,0 +1,60 @@
+"""The loop of a developer: builds anew what has changed, and deploys it onto the running cloud, whose instances stay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import build
+import cloud
+from deploy import ClientError
+
+LOOK_SECONDS = 0.2
+Say = Callable[[str], None]
+Files = dict[Path, tuple[int, int]]
+
+
+def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
+    """Calls deploy_again after each change of the application's files, until an exception ends it."""
+    watched = build.sources(app)
+    seen = look(watched)
+    say("watching for changes; Ctrl-C stops")
+    while True:
+        time.sleep(LOOK_SECONDS)
+        now = look(watched)
+        if now == seen:
+            continue
+        changed = sorted(path for path in {*now, *seen} if now.get(path) != seen.get(path))
+        seen = now
+        say(f"changed: {', '.join(path.name for path in changed[:3])}{' ...' if len(changed) > 3 else ''}")
+        started = time.monotonic()
+        try:
+            deploy_again()
+            watched = build.sources(app)
+        except (cloud.Failed, ClientError) as error:
+            say(f"{error}\nthe build before goes on running")
+            continue
+        # What was saved while it was being built is of a file that was watched already: it is seen next time.
+        seen = {path: seen.get(path, state) for path, state in look(watched).items()}
+        say(f"running again {time.monotonic() - started:.1f} s after the change")
+
+
+def look(watched: build.Sources) -> Files:
+    """The state of each file that go build may read. New files count, so folders are listed anew."""
+    found = {}
+    for path in [*watched.files, *(file for folder in watched.folders for file in in_folder(folder))]:
+        try:
+            state = path.stat()
+        except OSError:  # gone meanwhile
+            continue
+        found[path] = (state.st_mtime_ns, state.st_size)
+    return found
+
+
+def in_folder(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.suffix in (".go", ".mod", ".sum", ".work", ".s")
+                and not path.name.startswith(".") and not path.name.endswith("_test.go")]
+    except OSError:
+        return []

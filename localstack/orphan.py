@@ -1,0 +1,34 @@
+"""Ends an emulator with whoever started it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ORPHAN_SECONDS = 10
+
+
+def end_with_parent(data: Path, last: Callable[[], None] = lambda: None) -> None:
+    """Leaves nothing behind when whoever started us stops us or dies, be it by SIGKILL. Returns at once.
+
+    Standard input is a pipe whose other end only the parent holds. Everything that we start is in our process group.
+    """
+    threading.Thread(target=wait_and_end, args=(data, last), daemon=True).start()
+
+
+def wait_and_end(data: Path, last: Callable[[], None]) -> None:
+    parent = os.getppid()
+    sys.stdin.buffer.read()
+    last()
+    shutil.rmtree(data, ignore_errors=True)
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    while os.getppid() != parent and time.monotonic() < deadline:
+        time.sleep(0.1)  # it could not end its compiler, which makes the folder again
+        shutil.rmtree(data, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,156 @@
+package perdure_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+// nap sleeps so many seconds; a negative number fails after as many.
+func nap(ctx *perdure.OrchestrationContext, seconds int) (int, error) {
+	if err := perdure.Sleep(ctx, time.Duration(max(seconds, -seconds))*time.Second); err != nil {
+		return 0, err
+	}
+	if seconds < 0 {
+		return 0, fmt.Errorf("after %d", -seconds)
+	}
+	return seconds, nil
+}
+
+// mapped is an orchestration that says what became of the naps.
+func mapped(naps []int, opts ...perdure.MapOption) func(*perdure.OrchestrationContext, int) (string, error) {
+	return func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		began := ctx.Now()
+		results, err := perdure.Map(ctx, naps, nap, opts...)
+		var became []string
+		for _, r := range results {
+			if r.Err != nil {
+				became = append(became, r.Err.Error())
+			} else {
+				became = append(became, fmt.Sprint(r.Value))
+			}
+		}
+		verdict := "good"
+		if err != nil {
+			verdict = strings.ReplaceAll(err.Error(), "\n", " and ")
+		}
+		return fmt.Sprintf("%s; %s; %s; values %v", ctx.Now().Sub(began), strings.Join(became, ", "), verdict, results.Values()), nil
+	}
+}
+
+func TestMapEndsAsItsPolicySays(t *testing.T) {
+	t.Parallel()
+	const lost = "cancelled (select_loser)"
+	for name, tt := range map[string]struct {
+		naps []int
+		opts []perdure.MapOption
+		want string
+	}{
+		"all at once":                  {[]int{3, 1, 2}, nil, "3s; 3, 1, 2; good; values [3 1 2]"},
+		"of nothing":                   {nil, nil, "0s; ; good; values []"},
+		"all, with failures":           {[]int{-3, 1, -2}, nil, "3s; after 3, 1, after 2; after 3 and after 2; values [1]"},
+		"two at a time":                {[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrent(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]"},
+		"one at a time, said oddly":    {[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrent(-7)}, "4s; 3, 1; good; values [3 1]"},
+		"enough":                       {[]int{3, 1, 2}, []perdure.MapOption{perdure.Enough(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]"},
+		"enough, past a failure":       {[]int{3, -1, 2}, []perdure.MapOption{perdure.Enough(1)}, "2s; " + lost + ", after 1, 2; good; values [2]"},
+		"enough, of too few":           {[]int{3, 1}, []perdure.MapOption{perdure.Enough(7)}, "3s; 3, 1; good; values [3 1]"},
+		"enough cannot be any more":    {[]int{3, -1, -2}, []perdure.MapOption{perdure.Enough(2)}, "2s; " + lost + ", after 1, after 2; after 1 and after 2; values []"},
+		"enough, and none has begun":   {[]int{1, 2, 2}, []perdure.MapOption{perdure.Enough(1), perdure.MaxConcurrent(1)}, "1s; 1, " + lost + ", " + lost + "; good; values [1]"},
+		"the first failure":            {[]int{3, -1, 2}, []perdure.MapOption{perdure.TooManyFailed(1)}, "1s; " + lost + ", after 1, " + lost + "; after 1; values []"},
+		"fewer failures than too many": {[]int{3, -1, 2}, []perdure.MapOption{perdure.TooManyFailed(2)}, "3s; 3, after 1, 2; good; values [3 2]"},
+		"enough before too many":       {[]int{1, -2}, []perdure.MapOption{perdure.Enough(1), perdure.TooManyFailed(1)}, "1s; 1, " + lost + "; good; values [1]"},
+		"too many before enough":       {[]int{3, -2, 4}, []perdure.MapOption{perdure.Enough(1), perdure.TooManyFailed(1)}, "2s; " + lost + ", after 2, " + lost + "; after 2; values []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := orchestrate(t, mapped(tt.naps, tt.opts...))
+			if got := w.run().replayed().output(); got != fmt.Sprintf("%q", tt.want) {
+				t.Errorf("%s\nwant %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// An item that has to put something back does so before Map returns, and items that have not begun do not begin.
+func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		late, cancel := perdure.WithTimeout(ctx, time.Second)
+		defer cancel()
+		undone := 0
+		results, err := perdure.Map(late, []int{7, 8, 9}, func(ctx *perdure.OrchestrationContext, seconds int) (n int, err error) {
+			defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+				undone++
+				return perdure.Sleep(ctx, 2*time.Second)
+			})
+			return nap(ctx, seconds)
+		}, perdure.MaxConcurrent(2))
+		timeout := &perdure.CancelledError{}
+		return fmt.Sprint(undone, " undone, ", errors.As(err, &timeout), timeout.Reason, ", ", results[0].Err, ", ", results[2].Err, " after ", ctx.Now().Sub(epoch)), nil
+	})
+	if got := w.run().replayed().output(); got != `"2 undone, truetimeout, cancelled (timeout), cancelled (timeout) after 3s"` {
+		t.Error(got)
+	}
+}
+
+// What an item asks for and does not wait for is given up with it: activities too.
+func TestWhatAnItemLeavesIsCancelledWithIt(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		results, err := perdure.Map(ctx, []int{1, 2}, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			perdure.CallActivity(ctx, inc, n)
+			return n, nil
+		})
+		return len(results.Values()), errors.Join(err, perdure.Sleep(ctx, time.Second))
+	})
+	w.replayed()
+	cancels := slices.DeleteFunc(slices.Clone(w.history), func(ev history.Event) bool { return ev.Kind != history.ActivityCancelRequested })
+	if len(cancels) != 2 || !strings.Contains(cancels[0].String(), "dropped_future") {
+		t.Errorf("%v", w.history)
+	}
+}
+
+func TestAMapOfTenThousandItemsReplays(t *testing.T) {
+	t.Parallel()
+	items := make([]int, 10_000)
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		results, err := perdure.Map(ctx, items, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			return perdure.CallActivity(ctx, inc, n).Await(ctx)
+		}, perdure.MaxConcurrent(100))
+		return len(results.Values()), err
+	})
+	if got := w.run().replayed().output(); got != "10000" {
+		t.Error(got)
+	}
+}
+
+// An item that fails and compensates leaves the others alone: by itself a Map runs all items to their ends.
+func TestAnItemThatCompensatesCancelsNoCallOfAnotherItem(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		results, _ := perdure.Map(ctx, []int{-1, 2}, func(ctx *perdure.OrchestrationContext, n int) (m int, err error) {
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { return nil })
+			if n < 0 {
+				return nap(ctx, n)
+			}
+			return perdure.CallActivityByName[int](ctx, "far", n, perdure.WaitForCancellation()).Await(ctx)
+		})
+		return fmt.Sprint(results[0].Err, ", ", results[1].Value, " ", results[1].Err), nil
+	})
+	w.run()
+	for _, ev := range w.history {
+		if ev.Kind == history.ActivityCancelRequested {
+			t.Errorf("%s: the call of the other item", ev.String())
+		}
+	}
+	w.turn(outcome(4, "3"))
+	if got := w.replayed().output(); got != `"after 1, 3 \u003cnil\u003e"` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,121 @@
+package perduretest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+// Call is one run of an activity's code, or of a stub in its place. A retry is another Call, and so is a delivery that ran the code again after
+// a crash. It is made of plain values, so that a test compares calls as it compares anything.
+type Call struct {
+	// Activity is the name, InstanceID the instance that called it, ActivityID its event in that instance's history.
+	Activity, InstanceID string
+	ActivityID           int64
+	// Attempt counts the tries of a retry policy from 1.
+	Attempt int
+	Input   json.RawMessage
+	// At is when the code began, in virtual time since the Env was made; Took how long it ran, so far where it is Running.
+	At, Took time.Duration
+	Running  bool
+	// Output is what it returned as JSON, and Error the message of its error. Both are empty while it is running.
+	Output json.RawMessage
+	Error  string
+}
+
+// Input returns what the activity of a call was given.
+func Input[T any](c Call) (T, error) {
+	var in T
+	if err := json.Unmarshal(c.Input, &in); err != nil {
+		return in, fmt.Errorf("perduretest: the input of activity %q is no %T: %w", c.Activity, in, err)
+	}
+	return in, nil
+}
+
+// Calls returns the calls of activities with these names, of all activities without a name, in the order in which their code began.
+func (e *Env) Calls(activities ...string) []Call {
+	e.t.Helper()
+	e.virtual("Calls")
+	now := e.Now()
+	return e.log.list(now, activities)
+}
+
+// callLog is what activities were called. It is used from all goroutines.
+type callLog struct {
+	mu    sync.Mutex
+	began time.Time
+	all   []*runningCall
+}
+
+// runningCall is a call with what only the Env needs of it.
+type runningCall struct {
+	Call
+
+	goroutine string // that runs the code
+}
+
+func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage) *runningCall {
+	info := perdure.ActivityInfoFrom(ctx)
+	c := &runningCall{
+		Call: Call{
+			Activity: name, InstanceID: info.InstanceID, ActivityID: info.ActivityID, Attempt: info.Attempt,
+			Input: slices.Clone(input), At: time.Since(l.began), Running: true,
+		},
+		goroutine: thisGoroutine().id,
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, c)
+	return c
+}
+
+func (l *callLog) end(c *runningCall, output json.RawMessage, failure *history.Failure) {
+	took := time.Since(l.began) - c.At
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Running = false
+	c.Took = took
+	if failure != nil {
+		c.Error = cmp.Or(failure.Message, failure.Reason, failure.Type)
+		return
+	}
+	c.Output = slices.Clone(output)
+}
+
+// list returns the calls of some activities.
+func (l *callLog) list(now time.Time, names []string) []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []Call
+	for _, c := range l.all {
+		if len(names) > 0 && !slices.Contains(names, c.Activity) {
+			continue
+		}
+		call := c.Call
+		if call.Running {
+			call.Took = now.Sub(l.began) - call.At
+		}
+		found = append(found, call)
+	}
+	return found
+}
+
+// running returns the calls that have not ended.
+func (l *callLog) running() []runningCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []runningCall
+	for _, c := range l.all {
+		if c.Running {
+			found = append(found, *c)
+		}
+	}
+	return found
+}

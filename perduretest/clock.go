@@ -1,0 +1,128 @@
+package perduretest
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// Now is the virtual time.
+func (e *Env) Now() (now time.Time) {
+	e.do(func() { now = time.Now() })
+	return now
+}
+
+// RunUntilIdle runs everything that is due, until nothing is. It does not move the clock.
+func (e *Env) RunUntilIdle() {
+	e.t.Helper()
+	e.virtual("RunUntilIdle")
+	e.outside("RunUntilIdle")
+	e.do(e.clock.settle)
+}
+
+// Advance moves the clock by d, and runs everything that becomes due on the way, each at its time.
+func (e *Env) Advance(d time.Duration) {
+	e.t.Helper()
+	if e.deployed != nil {
+		_ = e.deployed.sleep(e.t.Context(), d) // the test is over where that ends
+		return
+	}
+	e.outside("Advance")
+	until := e.Now().Add(d)
+	for {
+		at, planned := e.agenda.next()
+		stop := until
+		if planned && at.Before(until) {
+			stop = at
+		}
+		e.do(func() { e.clock.moveTo(stop) })
+		if !planned || at.After(until) {
+			e.do(e.clock.settle)
+			return
+		}
+		e.agenda.run()
+	}
+}
+
+// At has f called d from now, in virtual time, before what else becomes due at that moment. It runs on the test's goroutine, within the Advance or
+// Wait that gets there: it may use the Client, fail the test, and plan more.
+func (e *Env) At(d time.Duration, f func()) {
+	e.agenda.add(e.Now().Add(d), f)
+}
+
+// agenda is what At has planned, in order of time. It belongs to the test's goroutine.
+type agenda struct{ plans []plan }
+
+type plan struct {
+	at time.Time
+	f  func()
+}
+
+func (a *agenda) add(at time.Time, f func()) {
+	i, _ := slices.BinarySearchFunc(a.plans, at, func(p plan, at time.Time) int {
+		if p.at.After(at) {
+			return 1
+		}
+		return -1 // behind what was planned before for that time
+	})
+	a.plans = slices.Insert(a.plans, i, plan{at, f})
+}
+
+// next returns when the first plan is for.
+func (a *agenda) next() (at time.Time, ok bool) {
+	if len(a.plans) == 0 {
+		return at, false
+	}
+	return a.plans[0].at, true
+}
+
+// run runs the first plan.
+func (a *agenda) run() {
+	f := a.plans[0].f
+	a.plans = a.plans[1:]
+	f()
+}
+
+// clock moves virtual time, in the bubble.
+type clock struct {
+	hub *simhub.Hub
+	// reached is how far it has come, in nanoseconds since 1970.
+	reached *atomic.Int64
+}
+
+// isPast reports whether virtual time has come to a time. It may be called from anywhere.
+func (c clock) isPast(t time.Time) bool { return c.reached != nil && c.reached.Load() >= t.UnixNano() }
+
+// moveTo lets happen what happens before a time, and moves the clock there.
+func (c clock) moveTo(until time.Time) {
+	for c.settle(); time.Now().Before(until); {
+		c.pass(time.Until(until))
+		if time.Now().Before(until) {
+			c.settle()
+		}
+	}
+}
+
+// settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
+func (c clock) settle() {
+	for synctest.Wait(); c.hub.Order.Next() || c.hub.Cloud.Step(); synctest.Wait() {
+	}
+}
+
+// pass lets the clock move until something may have become due, at most by d.
+func (c clock) pass(d time.Duration) {
+	if due, ok := c.hub.Cloud.NextDue(); ok {
+		d = min(d, time.Until(due))
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.hub.Cloud.Changed():
+	case <-c.hub.Order.Arrived():
+	case <-t.C:
+	}
+	c.reached.Store(time.Now().UnixNano())
+}

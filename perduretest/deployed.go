@@ -1,0 +1,140 @@
+package perduretest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
+)
+
+// Deployed is an Env that is a deployed hub, such as dynamo.Open finds, so that a test's body runs there as well as in virtual time. Its time is real:
+// Advance sleeps, At is served while the test is in Advance or Wait, and Wait gives up after five minutes, or what WithPatience says, with an *IdleError that
+// tells what the instance waits for. Client, History, Golden and Now work as elsewhere; what is not in a test's hands there fails the test: RunUntilIdle,
+// Stub, Calls, Deploy, CrashAt and Outage. Options of virtual time do nothing.
+//
+// What the test has started is terminated, where it is not over, and purged at its end. A test that fails leaves it for you to look at.
+func Deployed(t *testing.T, hub client.Hub, opts ...Option) *Env {
+	t.Helper()
+	o := options{patience: deployedPatience}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	e := &Env{t: t, network: newNetwork(&options{})}
+	e.deployed = &deployedHub{Hub: hub, env: e, patience: o.patience}
+	e.client = client.New(e.deployed, client.WithInterceptors(o.Interceptors...))
+	t.Cleanup(e.deployed.clean)
+	return e
+}
+
+// deployedPatience is how long a Wait in a deployed hub waits at most, by default.
+const deployedPatience = 5 * time.Minute
+
+// deployedHub is a deployed hub as the Client of an Env sees it.
+type deployedHub struct {
+	client.Hub
+
+	env      *Env
+	patience time.Duration
+
+	mu      sync.Mutex
+	started []string
+}
+
+// Caller implements client.Identifier.
+func (d *deployedHub) Caller(ctx context.Context) string {
+	if i, ok := d.Hub.(client.Identifier); ok {
+		return i.Caller(ctx)
+	}
+	return ""
+}
+
+// StartOrchestration notes what is started.
+func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
+	in, err := d.Hub.StartOrchestration(ctx, s)
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.started = append(d.started, s.InstanceID)
+	}
+	return in, err
+}
+
+// How often a deployed hub is asked whether an instance is over.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = 2 * time.Second
+)
+
+// WaitInstance serves Client.Wait.
+func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	began := time.Now()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		in, err := d.ReadInstance(ctx, instanceID)
+		if err != nil || in.Status.Terminal() {
+			return in, err
+		}
+		if waited := time.Since(began); waited > d.patience {
+			idle := inquiry{d.env}.idle(ctx, &in)
+			idle.Waited = waited.Round(time.Second)
+			return in, idle
+		}
+		if err := d.sleep(ctx, pause); err != nil {
+			return in, err
+		}
+	}
+}
+
+// sleep lets real time pass, in which it does what is planned.
+func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
+	until := time.Now().Add(most)
+	for {
+		at, planned := d.env.agenda.next()
+		if !planned || at.After(until) {
+			return sleep.For(ctx, time.Until(until))
+		}
+		if err := sleep.For(ctx, time.Until(at)); err != nil {
+			return err
+		}
+		d.env.agenda.run()
+	}
+}
+
+// mostCleaning is how long the end of a test may take.
+const mostCleaning = time.Minute
+
+// clean removes what a test that has passed has started.
+func (d *deployedHub) clean() {
+	t := d.env.t
+	if t.Failed() {
+		t.Logf("perduretest: it is left in the hub: %s", quoted(d.started))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), mostCleaning)
+	defer cancel()
+	for _, id := range d.started {
+		s, err := d.env.client.Status(ctx, id)
+		if err == nil && !s.Status.Terminal() {
+			if err = d.env.client.Terminate(ctx, id, "the test "+t.Name()+" is over"); err == nil {
+				_, err = d.env.client.Wait(ctx, id)
+			}
+		}
+		if err == nil {
+			err = d.env.client.Purge(ctx, id)
+		}
+		if err != nil {
+			t.Logf("perduretest: instance %q is left in the hub: %v", id, err)
+		}
+	}
+}
+
+// virtual fails a test that asks a deployed hub for what only virtual time has.
+func (e *Env) virtual(what string) {
+	e.t.Helper()
+	if e.deployed != nil {
+		e.t.Fatalf("perduretest: %s is not for a deployed hub", what)
+	}
+}

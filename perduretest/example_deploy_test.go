@@ -1,0 +1,52 @@
+package perduretest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// An instance that waits goes on with the code of the next build.
+func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExamples has one
+	t := exampleT // in a test function, its own
+
+	env := perduretest.New(t, approved("v1"))
+	id, err := env.Client().Start(t.Context(), "approve", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Hour)
+	env.Deploy(approved("v2"))
+	if err := env.Client().Raise(t.Context(), id, "go", 1); err != nil {
+		t.Fatal(err)
+	}
+	status, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](status); err != nil || got != "v2" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Wherever a process dies, the instance ends.
+func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples has one
+	t := exampleT // in a test function, its own
+
+	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
+		t.Helper()
+		env := perduretest.New(t, shop(), crash)
+		env.Stub("pack", perdure.OnQueue("warehouse")).Returns("bag")
+		id, err := env.Client().Start(t.Context(), "order", 900)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
+			t.Errorf("%s, %v", status.Status, err)
+		}
+		return env
+	})
+}

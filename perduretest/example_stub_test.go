@@ -1,0 +1,30 @@
+package perduretest_test
+
+import (
+	"errors"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// The card is declined twice, and charged in the end; the warehouse takes its time.
+func ExampleEnv_Stub() { //nolint:testableexamples // it needs a test: TestExamples has one
+	t := exampleT // in a test function, its own
+
+	env := perduretest.New(t, shop())
+	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"8"})
+	env.Stub("pack", perdure.OnQueue("warehouse")).Takes(6 * time.Hour).Returns("bag")
+	id, err := env.Client().Start(t.Context(), "order", 900)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](status); err != nil || got != "bag for 8" || len(env.Calls("charge")) != 3 {
+		t.Errorf("got %q, %v after %+v", got, err, env.Calls())
+	}
+}

@@ -1,0 +1,40 @@
+package perduretest_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// failing is the variable that names the test which a process is to run though it fails.
+const failing = "PERDURE_TEST_FAILS"
+
+// wantFailure runs body in a process of its own, as a test with the calling test's name, which must fail. It returns the process's output, which has
+// all the texts.
+func wantFailure(t *testing.T, body func(t *testing.T), texts ...string) {
+	t.Helper()
+	wantOutput(t, body, append(texts, "--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")...)
+}
+
+// wantOutput is wantFailure where the process may end.
+func wantOutput(t *testing.T, body func(t *testing.T), texts ...string) {
+	t.Helper()
+	if os.Getenv(failing) == t.Name() {
+		t.Run("bad", body)
+		t.Run("the next test", func(t *testing.T) { t.Log("it runs") })
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), failing+"="+t.Name())
+	b, err := cmd.CombinedOutput()
+	out := string(b)
+	if err == nil {
+		t.Errorf("it passes:\n%s", out)
+	}
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			t.Errorf("it does not say %q:\n%s", text, out)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package perduretest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
+)
+
+// History returns the events of an instance's current execution. It fails the test where there is no such instance.
+func (e *Env) History(instanceID string) []history.Event {
+	e.t.Helper()
+	events, err := client.Collect(e.client.History(e.t.Context(), instanceID))
+	if err != nil {
+		e.t.Fatalf("perduretest: history: %v", err)
+	}
+	return events
+}
+
+// updateVariable has Golden write files.
+const updateVariable = "PERDURE_UPDATE"
+
+// Golden compares the whole history of an instance with the one in a file, such as testdata/order.json, and fails the test with the first
+// event that differs, and with what that means for instances that are under way: nothing, or that they would be blocked. With PERDURE_UPDATE=1 in the
+// environment it writes the file instead.
+//
+// Ids that are made by chance are compared by where they appear. The file is one that `perdure history --json` could have written: Replay reads it too.
+func (e *Env) Golden(instanceID, file string) {
+	e.t.Helper()
+	now, err := documentOf(e, instanceID)
+	if err != nil {
+		e.t.Fatalf("perduretest: golden history: %v", err)
+	}
+	recorded, err := readDocument(file)
+	switch {
+	case os.Getenv(updateVariable) != "":
+		if err == nil && difference(&recorded, &now) == "" {
+			return // but for ids
+		}
+		if err := writeDocument(file, &now); err != nil {
+			e.t.Fatalf("perduretest: golden history: %v", err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		e.t.Errorf("perduretest: there is no golden history %s: run the test with %s=1 to write it", file, updateVariable)
+	case err != nil:
+		e.t.Errorf("perduretest: golden history: %v", err)
+	default:
+		if text := difference(&recorded, &now); text != "" {
+			e.t.Errorf("perduretest: the history of instance %q is not that of %s (%s=1 writes it anew):\n%s\n%s",
+				instanceID, file, updateVariable, text, consequence(e.stubs.code, &recorded))
+		}
+	}
+}
+
+// documentOf is the history of an instance, of all executions.
+func documentOf(e *Env, instanceID string) (doc history.Document, err error) {
+	ctx := e.t.Context()
+	s, err := e.client.Status(ctx, instanceID)
+	if err != nil {
+		return doc, err
+	}
+	executions, err := client.Collect(e.client.Executions(ctx, instanceID))
+	if err != nil {
+		return doc, err
+	}
+	slices.Reverse(executions) // the oldest first
+	all := make([]history.DocumentExecution, len(executions))
+	for i, x := range executions {
+		events, err := client.Collect(e.client.History(ctx, instanceID, client.WithExecution(x.ExecutionID)))
+		if err != nil {
+			return doc, err
+		}
+		all[i] = history.DocumentExecution{ExecutionID: x.ExecutionID, Number: x.Number, Events: events}
+	}
+	return history.NewDocument(instanceID, s.Orchestration, all...)
+}
+
+// consequence says what a difference means for instances with the recorded history, where the code is at hand.
+func consequence(code *registry.Registry, recorded *history.Document) string {
+	if code == nil {
+		return ""
+	}
+	for _, x := range recorded.Executions {
+		differences, err := replayExecution((*perdure.Registry)(code), recorded, x.ExecutionID, x.Events)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("Instances with the recorded history would be blocked: %v", err)
+		case differences.Count > 0:
+			return "Instances with the recorded history go on, with the inputs that are recorded: " + differences.First
+		}
+	}
+	return "Instances with the recorded history go on: the code still takes those decisions."
+}
+
+func readDocument(file string) (history.Document, error) {
+	b, err := os.ReadFile(file) //nolint:gosec // the path is a test's
+	if err != nil {
+		return history.Document{}, fmt.Errorf("%w", err)
+	}
+	return history.DecodeDocument(b)
+}
+
+func writeDocument(file string, doc *history.Document) error {
+	b, err := json.MarshalIndent(doc, "", "\t")
+	if err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // as all source
+		return fmt.Errorf("%w", err)
+	}
+	if err := os.WriteFile(file, append(b, '\n'), 0o644); err != nil { //nolint:gosec // as all source
+		return fmt.Errorf("%w", err)
+	}
+	return nil
+}
+
+// difference describes the first difference of two histories; empty when there is none.
+func difference(recorded, now *history.Document) string {
+	was, is := linesOf(recorded), linesOf(now)
+	for i := range max(len(was), len(is)) {
+		switch {
+		case i >= len(is):
+			return fmt.Sprintf("recorded  %s\nnow       nothing more", was[i])
+		case i >= len(was):
+			return "recorded  nothing more\nnow       " + is[i]
+		case was[i] != is[i]:
+			return fmt.Sprintf("recorded  %s\nnow       %s", was[i], is[i])
+		}
+	}
+	return ""
+}
+
+// chance is what ids look like that are made by chance: ULIDs, random texts and UUIDs.
+var chance = regexp.MustCompile(`\b[0-9A-Z]{26}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+
+// linesOf are the events of a history, one a line, in which ids are numbered in the order in which they appear.
+func linesOf(doc *history.Document) []string {
+	ids := map[string]string{}
+	number := func(id string) string {
+		if ids[id] == "" {
+			ids[id] = fmt.Sprintf("id-%d", len(ids)+1)
+		}
+		return ids[id]
+	}
+	var lines []string
+	for i := range doc.Executions {
+		x := &doc.Executions[i]
+		for j := range x.Events {
+			ev := x.Events[j]
+			ev.TraceParent = ""
+			var b bytes.Buffer
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(ev); err != nil {
+				lines = append(lines, err.Error())
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("execution %d: %s", x.Number, chance.ReplaceAllStringFunc(strings.TrimSpace(b.String()), number)))
+		}
+	}
+	return lines
+}

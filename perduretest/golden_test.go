@@ -1,0 +1,116 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// rounds is a registry whose orchestration naps, and continues as new; what an activity is given has an id that is made by chance.
+func rounds(activity string, naps int) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, activity, func(context.Context, string) (int, error) { return 1, nil })
+	perdure.AddOrchestration(r, "rounds", func(ctx *perdure.OrchestrationContext, left int) (string, error) {
+		if _, err := perdure.CallActivityByName[int](ctx, activity, ctx.NewUUID()).Await(ctx); err != nil {
+			return "", err
+		}
+		for range naps {
+			if err := perdure.Sleep(ctx, time.Hour); err != nil {
+				return "", err
+			}
+		}
+		if left == 0 {
+			return "done", nil
+		}
+		return perdure.ContinueAsNew[string](ctx, left-1)
+	})
+	return r
+}
+
+// golden runs the orchestration of a registry and compares its history with a file.
+func golden(t *testing.T, r *perdure.Registry, file string) {
+	t.Helper()
+	env := perduretest.New(t, r)
+	id := start(t, env, "rounds", 1)
+	result(t, env, id)
+	env.Golden(id, file)
+}
+
+// The variable that has files written is of a whole process.
+func TestAGoldenHistory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "testdata", "rounds.json")
+	t.Setenv("PERDURE_UPDATE", "1")
+	golden(t, rounds("count", 1), file)
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, rounds("count", 1), file)
+	if again, err := os.ReadFile(file); err != nil || string(again) != string(written) {
+		t.Errorf("it is written anew though nothing but ids differs: %v", err)
+	}
+	t.Setenv("PERDURE_UPDATE", "")
+	golden(t, rounds("count", 1), file)
+	perduretest.Replay(t, rounds("count", 1), written)
+}
+
+// What differs is said, and what it means for instances that are under way.
+func TestAnotherHistoryFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		r    *perdure.Registry
+		file string
+		says []string
+	}{
+		"another activity": {rounds("sum", 1), "testdata/rounds.json", []string{`"name":"count"`, `"name":"sum"`, "would be blocked", "PERDURE_UPDATE=1"}},
+		"a timer more":     {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
+		"no file":          {rounds("count", 1), "testdata/none.json", []string{"there is no golden history testdata/none.json", "PERDURE_UPDATE=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantFailure(t, func(t *testing.T) {
+				t.Helper()
+				golden(t, c.r, c.file)
+			}, c.says...)
+		})
+	}
+}
+
+// What a result was belongs to the world, and not to the code: the code still takes the decisions of the recorded history.
+func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		env := perduretest.New(t, rounds("count", 1))
+		env.Stub("count").Returns(2)
+		id := start(t, env, "rounds", 1)
+		result(t, env, id)
+		env.Golden(id, "testdata/rounds.json")
+	}, `"result":1`, `"result":2`, "go on: the code still takes those decisions")
+}
+
+func TestHistoryIsReadByATest(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, rounds("count", 1))
+	id := start(t, env, "rounds", 0)
+	result(t, env, id)
+	var kinds []string
+	for _, e := range env.History(id) {
+		kinds = append(kinds, string(e.Kind))
+	}
+	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, string(history.OrchestrationStarted)) || !strings.HasSuffix(got, string(history.OrchestrationCompleted)) {
+		t.Error(got)
+	}
+	if _, err := env.Client().Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,150 @@
+package perduretest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// weather is a server that counts its connections.
+func weather(t *testing.T) (server *httptest.Server, connections *atomic.Int64) {
+	t.Helper()
+	connections = &atomic.Int64{}
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/never" {
+			<-r.Context().Done()
+		}
+		fmt.Fprint(w, "sunny")
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	return server, connections
+}
+
+// forecasts is a registry whose orchestration asks a server each day; "ask" is the activity.
+func forecasts(server *httptest.Server, path string) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "ask", func(ctx context.Context, _ int) (string, error) {
+		perdure.Heartbeat(ctx, "asked")
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, http.NoBody)
+		if err != nil {
+			return "", err
+		}
+		res, err := server.Client().Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		return string(b), err
+	})
+	perdure.AddOrchestration(r, "forecast", func(ctx *perdure.OrchestrationContext, days int) (string, error) {
+		var all []string
+		for day := range days {
+			said, err := perdure.CallActivityByName[string](ctx, "ask", day, perdure.WithStartToClose(time.Minute)).Await(ctx)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, said)
+			if err := perdure.Sleep(ctx, 24*time.Hour); err != nil {
+				return "", err
+			}
+		}
+		return strings.Join(all, " "), nil
+	})
+	return r
+}
+
+// Real connections that are kept alive, beside days of virtual time.
+func TestActivitiesUseTheNetwork(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]perduretest.Option{"by name": perduretest.WithNetwork("ask"), "all": perduretest.WithNetwork()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, connections := weather(t)
+			env := perduretest.New(t, forecasts(server, "/"), option)
+			began := env.Now()
+			if got := result(t, env, start(t, env, "forecast", 3)); got != strings.TrimSpace(strings.Repeat("sunny ", 3)) {
+				t.Errorf("got %q", got)
+			}
+			if days := env.Now().Sub(began); days < 72*time.Hour || days > 72*time.Hour+10*time.Second {
+				t.Errorf("it took %v", days)
+			}
+			if n := connections.Load(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Took != 0 || string(calls[2].Output) != `"sunny"` {
+				t.Errorf("%+v", calls)
+			}
+		})
+	}
+}
+
+func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		server, _ := weather(t)
+		env := perduretest.New(t, forecasts(server, "/never"), perduretest.WithNetwork(), perduretest.WithPatience(2*time.Second))
+		result(t, env, start(t, env, "forecast", 1))
+	}, "context deadline exceeded")
+}
+
+// Who does not know of the option is told, though the process ends once the server closes the connection.
+func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
+	t.Parallel()
+	wantOutput(t, func(t *testing.T) {
+		t.Helper()
+		server, _ := weather(t)
+		env := perduretest.New(t, forecasts(server, "/"), perduretest.WithPatience(2*time.Second))
+		result(t, env, start(t, env, "forecast", 1))
+	}, "WithNetwork has activities that use the network")
+}
+
+// An activity outside of virtual time uses the client, knows what it is, and leaves heartbeats.
+func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
+	t.Parallel()
+	var env *perduretest.Env
+	r := registry()
+	perdure.AddActivity(r, "delegate", func(ctx context.Context, d time.Duration) (string, error) {
+		info := perdure.ActivityInfoFrom(ctx)
+		if done, ok := perdure.HeartbeatDetails[string](ctx); ok {
+			return done, nil
+		}
+		id, err := env.Client().Start(ctx, "sleep", d, client.WithInstanceID("of "+info.Name))
+		if err != nil {
+			return "", err
+		}
+		if _, err := env.Client().Wait(ctx, id); err == nil || !strings.Contains(err.Error(), "virtual time stands still") {
+			return "", perdure.NonRetryable(fmt.Errorf("it waits: %w", err))
+		}
+		perdure.Heartbeat(ctx, id)
+		return "", fmt.Errorf("at %v it is tried again", env.Now())
+	})
+	perdure.AddOrchestration(r, "boss", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
+		return perdure.CallActivityByName[string](ctx, "delegate", d, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Hour})).Await(ctx)
+	})
+	env = perduretest.New(t, r, perduretest.WithNetwork("delegate"))
+	if got := result(t, env, start(t, env, "boss", time.Hour)); got != "of delegate" {
+		t.Errorf("got %q", got)
+	}
+	if got := result(t, env, "of delegate"); got != "slept" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,48 @@
+package perduretest
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// options are those of an Env.
+type options struct {
+	simhub.Options
+
+	patience time.Duration
+	crash    crash
+	// network are the activities of WithNetwork.
+	network    []string
+	allNetwork bool
+}
+
+// Option is an option of New: the functions With… make them.
+type Option interface{ apply(o *options) }
+
+type option func(*options)
+
+func (f option) apply(o *options) { f(o) }
+
+// WithLogger makes the engine, and the orchestrations' loggers, log to l. By default nothing is logged.
+func WithLogger(l *slog.Logger) Option {
+	return option(func(o *options) { o.Logger = l })
+}
+
+// WithCache keeps instances warm between their turns, so that only what was lost is replayed. It is for tests of what differs between the two,
+// and for large histories: n turns that replay take time in the order of n².
+func WithCache() Option { return option(func(o *options) { o.CacheBytes = 0 }) }
+
+// WithJitter leaves retry policies their jitter. By default there is none: every wait is exactly the interval of its policy.
+func WithJitter() Option { return option(func(o *options) { o.Jitter = true }) }
+
+// WithInterceptors has interceptors called around turns, activities and the calls of Env.Client, as in a deployed hub.
+func WithInterceptors(interceptors ...perdure.Interceptor) Option {
+	return option(func(o *options) { o.Interceptors = append(o.Interceptors, interceptors...) })
+}
+
+// WithPatience is how long, in real time, code may compute or wait for the network before the test fails because it hangs: a minute by default. Code that
+// waits for a mutex or a channel gets a twelfth of it.
+func WithPatience(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }

@@ -1,0 +1,293 @@
+package perduretest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
+)
+
+// Stub stands in for an activity. Its methods add to a script that its runs go through, one step each:
+//
+//	env.Stub("charge").Fails(2, errDeclined).Returns(receipt)   // fails twice, and returns the receipt from then on
+//	env.Stub("quote").Returns(10, 12)                           // 10, then 12 from then on
+//	env.Stub("pack").Takes(6 * time.Hour).Returns(nil)
+//
+// The last value of a script is returned again and again. Where the script ends with Fails, the activity's own code runs from then on; a test fails
+// in which there is none. A run is an attempt, so that a retry policy goes on to the next step. Env.Calls has what it was called with.
+type Stub struct {
+	env  *Env
+	name string
+	opts []perdure.ActivityOption
+
+	own *registry.Activity // nil where none is registered
+
+	mu     sync.Mutex
+	script []step
+	next   int
+	takes  time.Duration
+}
+
+// step is what one run does. Of those that repeat only the last of a script does.
+type step struct {
+	value   any
+	err     error
+	run     activityCode
+	repeats bool
+}
+
+// activityCode is what a registry has of an activity.
+type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure)
+
+// Stub returns the stub of an activity, which runs in its place from now on. No such activity needs to be registered; one that is not and that
+// is called on another queue than perdure.DefaultQueue takes the option perdure.OnQueue.
+func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
+	e.t.Helper()
+	e.virtual("Stub")
+	var s *Stub
+	e.do(func() { s = e.stubs.stub(e, activity, opts) })
+	return s
+}
+
+// StubFunc has fn run in the place of an activity, typed as the activity is, from now on or as the next step of its stub's script.
+func StubFunc[In, Out any](env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption) *Stub {
+	env.t.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, activity, fn)
+	a, _ := (*registry.Registry)(r).Activity(activity)
+	s := env.Stub(activity, opts...)
+	s.add(step{run: a.Run, repeats: true})
+	return s
+}
+
+// Returns adds a step for each value: a run that returns it. Without values the result is null. A value that does not fit the result of the
+// registered activity fails the test.
+func (s *Stub) Returns(values ...any) *Stub {
+	s.env.t.Helper()
+	if len(values) == 0 {
+		values = []any{nil}
+	}
+	for _, v := range values {
+		doc, err := json.Marshal(v)
+		if err == nil && s.own != nil && s.own.Out != nil {
+			err = fits(doc, s.own.Out)
+		}
+		if err != nil {
+			s.env.t.Fatalf("perduretest: the stub of activity %q cannot return %v: %v", s.name, v, err)
+		}
+		s.add(step{value: json.RawMessage(doc), repeats: true})
+	}
+	return s
+}
+
+// fits returns an error unless a document holds a value of a type.
+func fits(doc []byte, t reflect.Type) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.DisallowUnknownFields()
+	if err := d.Decode(reflect.New(t).Interface()); err != nil {
+		return fmt.Errorf("the activity returns a %v: %w", t, err)
+	}
+	return nil
+}
+
+// Fails adds n runs that fail with err.
+func (s *Stub) Fails(n int, err error) *Stub {
+	s.env.t.Helper()
+	if err == nil {
+		s.env.t.Fatalf("perduretest: the stub of activity %q fails without an error", s.name)
+	}
+	for range n {
+		s.add(step{err: err})
+	}
+	return s
+}
+
+// Takes has every run of the stub take d of virtual time. It ends sooner when its context does, with the cause.
+func (s *Stub) Takes(d time.Duration) *Stub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takes = d
+	return s
+}
+
+func (s *Stub) add(one step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = append(s.script, one)
+}
+
+// errNoScript is the failure of a run that a stub has no step for.
+var errNoScript = errors.New("perduretest: the stub has nothing left to do")
+
+// take returns the step of the next run.
+func (s *Stub) take() (step, time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next < len(s.script) {
+		s.next++
+		return s.script[s.next-1], s.takes
+	}
+	if n := len(s.script); n > 0 && s.script[n-1].repeats {
+		return s.script[n-1], s.takes
+	}
+	if s.own != nil {
+		return step{run: s.own.Run}, s.takes
+	}
+	return step{}, s.takes
+}
+
+// activity is the stub as an activity.
+func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
+	one, takes := s.take()
+	if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			one = step{err: context.Cause(ctx)}
+		}
+	}
+	switch {
+	case one.run != nil:
+		return one.run(ctx, input)
+	case one.value == nil && one.err == nil:
+		s.env.errorf("perduretest: activity %q is called by instance %q, and its stub has nothing left to do: let its script end with Returns",
+			s.name, perdure.ActivityInfoFrom(ctx).InstanceID)
+		one.err = perdure.NonRetryable(errNoScript)
+	}
+	return encoded(s.name, one.value, one.err)(ctx, input)
+}
+
+// encoded is an activity that has one outcome.
+func encoded(name string, value any, err error) func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, name, func(context.Context, json.RawMessage) (any, error) { return value, err })
+	a, _ := (*registry.Registry)(r).Activity(name)
+	return a.Run
+}
+
+// stubs are those of an Env. It is used from all goroutines.
+type stubs struct {
+	code *registry.Registry           // what runs: the registered code, with what stands in for it
+	own  map[string]registry.Activity // the activities' own code, which the bubble's goroutine alone reads
+
+	mu sync.Mutex
+	by map[string]*Stub
+}
+
+func (s *stubs) of(name string) *Stub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[name]
+}
+
+// stub returns the stub of an activity, which it makes and registers where there is none. It is called in the bubble.
+func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
+	if made := s.of(name); made != nil {
+		return made
+	}
+	made := &Stub{env: e, name: name, opts: opts}
+	if own, ok := s.own[name]; ok {
+		made.own = &own
+	} else {
+		s.register(e, name, opts)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by[name] = made
+	return made
+}
+
+// wrapped is an activity whose calls are listed and whose stub, if it has one, runs in its place.
+func (s *stubs) wrapped(e *Env, a registry.Activity) registry.Activity {
+	own := a
+	a.Run = func(ctx context.Context, input json.RawMessage) (out json.RawMessage, f *history.Failure) {
+		c := e.log.begin(ctx, own.Name, input)
+		ended := false
+		defer func() {
+			if !ended { // by runtime.Goexit
+				f = &history.Failure{Message: errEnded.Error()}
+			}
+			e.log.end(c, out, f)
+		}()
+		run := own.Run
+		switch stub := s.of(own.Name); {
+		case stub != nil:
+			run = stub.activity
+		case e.network.concerns(own.Name):
+			run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
+				return e.network.run(ctx, own.Run, input)
+			}
+		}
+		out, f = run(ctx, input)
+		ended = true
+		return out, f
+	}
+	return a
+}
+
+// register adds an activity that only its stub knows to the code that runs.
+func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, name, func(context.Context, json.RawMessage) (any, error) { return nil, errNoScript }, opts...)
+	a, _ := (*registry.Registry)(r).Activity(name)
+	synctest.Wait() // nobody looks anything up meanwhile
+	s.code.AddActivity(s.wrapped(e, a), func() {})
+	if err := e.hub.AddQueue(a.Queue); err != nil {
+		e.errorf("perduretest: the queue of the stub of activity %q: %v", name, err)
+	}
+}
+
+// standIn is what the hub runs for a registry: the same orchestrations, and activities that are listed and may have stubs.
+func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
+	s.own = map[string]registry.Activity{}
+	if s.by == nil {
+		s.by = map[string]*Stub{}
+	}
+	s.code = (*registry.Registry)(r).WithActivities(func(a registry.Activity) registry.Activity {
+		s.own[a.Name] = a
+		return s.wrapped(e, a)
+	})
+	s.registerAgain(e)
+	return (*perdure.Registry)(s.code)
+}
+
+// registerAgain joins the stubs to the code of another build.
+func (s *stubs) registerAgain(e *Env) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.by))
+	s.mu.Unlock()
+	for _, stub := range all {
+		own, registered := s.own[stub.name]
+		stub.mu.Lock()
+		stub.own = nil
+		if registered {
+			stub.own = &own
+		}
+		stub.mu.Unlock()
+		if !registered {
+			s.register(e, stub.name, stub.opts)
+		}
+	}
+}
+
+// takes returns how long the stub of an activity takes.
+func (s *stubs) takes(name string) time.Duration {
+	stub := s.of(name)
+	if stub == nil {
+		return 0
+	}
+	stub.mu.Lock()
+	defer stub.mu.Unlock()
+	return stub.takes
+}

@@ -1,0 +1,163 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+type payment struct{ Cents int }
+
+type receipt struct{ Number string }
+
+// shop is a registry whose orchestration charges, and then packs; "charge" is the activity that is registered.
+func shop() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "charge", func(_ context.Context, p payment) (receipt, error) { return receipt{fmt.Sprint("real ", p.Cents)}, nil })
+	pack := perdure.DefineActivity[receipt, string]("pack", perdure.OnQueue("warehouse"))
+	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+		retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1})
+		paid, err := perdure.CallActivityByName[receipt](ctx, "charge", payment{cents}, retried).Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		parcel, err := pack.Call(ctx, paid).Await(ctx)
+		return parcel + " for " + paid.Number, err
+	})
+	return r
+}
+
+// result waits for an instance and returns its output.
+func result(t *testing.T, env *perduretest.Env, id string) string {
+	t.Helper()
+	s, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.Result[string](s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestStubsFailReturnAndTakeTime(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, shop())
+	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"1"})
+	env.Stub("pack", perdure.OnQueue("warehouse")).Takes(6*time.Hour).Returns("box", "bag")
+	id := start(t, env, "order", 900)
+	if got := result(t, env, id); got != "box for 1" {
+		t.Errorf("got %q", got)
+	}
+	if got := result(t, env, start(t, env, "order", 100)); got != "bag for 1" {
+		t.Errorf("the second: %q", got)
+	}
+
+	var lines []string
+	for _, c := range env.Calls() {
+		if c.InstanceID == id {
+			lines = append(lines, fmt.Sprintf("%s(%s) attempt %d at %v took %v: %s%s", c.Activity, c.Input, c.Attempt, c.At, c.Took, c.Output, c.Error))
+		}
+	}
+	want := []string{
+		`charge({"Cents":900}) attempt 1 at 0s took 0s: declined`,
+		`charge({"Cents":900}) attempt 2 at 1m0s took 0s: declined`,
+		`charge({"Cents":900}) attempt 3 at 2m0s took 0s: {"Number":"1"}`,
+		`pack({"Number":"1"}) attempt 1 at 2m0s took 6h0m0s: "box"`,
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if calls := env.Calls("charge"); len(calls) != 4 {
+		t.Errorf("%d calls of charge", len(calls))
+	} else if p, err := perduretest.Input[payment](calls[3]); err != nil || p.Cents != 100 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// After the failures of a stub the activity itself runs, if there is one.
+func TestAStubThatOnlyFailsLeavesTheRestToTheActivity(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, shop())
+	env.Stub("charge").Fails(1, errors.New("declined"))
+	perduretest.StubFunc(env, "pack", func(_ context.Context, r receipt) (string, error) { return "box of " + r.Number, nil },
+		perdure.OnQueue("warehouse"))
+	if got := result(t, env, start(t, env, "order", 5)); got != "box of real 5 for real 5" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What a stub returns travels as an activity's result does, and its errors as an activity's.
+func TestAnErrorOfAStubIsThatOfAnActivity(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, shop())
+	env.Stub("charge").Fails(1, perdure.NonRetryable(errors.New("stolen card")))
+	s, err := env.Client().Wait(t.Context(), start(t, env, "order", 5))
+	if err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "stolen card") || len(env.Calls("charge")) != 1 {
+		t.Errorf("%s, %+v, %v, %d calls", s.Status, s.Failure, err, len(env.Calls("charge")))
+	}
+}
+
+// A stub that takes its time ends with its context, and tells its caller why.
+func TestAStubIsCancelled(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "impatient", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		ctx, cancel := perdure.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err := perdure.CallActivityByName[int](ctx, "slow", nil, perdure.WaitForCancellation()).Await(ctx)
+		return fmt.Sprint(err != nil), nil
+	})
+	env := perduretest.New(t, r)
+	env.Stub("slow").Takes(time.Hour).Returns(1)
+	if got := result(t, env, start(t, env, "impatient", nil)); got != "true" {
+		t.Errorf("got %q", got)
+	}
+	env.Advance(time.Minute)
+	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Took < time.Minute || calls[0].Took > 2*time.Minute || calls[0].Error != "timeout" {
+		t.Errorf("%+v", calls)
+	}
+}
+
+func TestACallThatRunsIsListed(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, shop())
+	env.Stub("charge").Takes(time.Hour).Returns(receipt{"1"})
+	start(t, env, "order", 1)
+	env.Advance(20 * time.Minute)
+	if calls := env.Calls(); len(calls) != 1 || !calls[0].Running || calls[0].Took != 20*time.Minute {
+		t.Errorf("%+v", calls)
+	}
+}
+
+func TestStubsThatCannotBeFailTheTest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stub func(env *perduretest.Env)
+		says string
+	}{
+		"a result of another type": {func(env *perduretest.Env) { env.Stub("charge").Returns(map[string]int{"Sum": 3}) }, `stub of activity "charge" cannot return`},
+		"no error":                 {func(env *perduretest.Env) { env.Stub("charge").Fails(1, nil) }, "fails without an error"},
+		"nothing left to do":       {func(env *perduretest.Env) { env.Stub("pack", perdure.OnQueue("warehouse")) }, `activity "pack" is called`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantFailure(t, func(t *testing.T) {
+				t.Helper()
+				env := perduretest.New(t, shop())
+				c.stub(env)
+				start(t, env, "order", 1)
+				env.Advance(time.Hour)
+			}, c.says)
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// bank charges a key once, however often it is asked.
+type bank struct {
+	mu      sync.Mutex
+	charged map[string]int
+	asked   int
+}
+
+func (b *bank) charge(_ context.Context, key string) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	b.charged[key]++
+	return len(b.charged), nil
+}
+
+func (b *bank) registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "charge", b.charge)
+	perdure.AddOrchestration(r, "subscribe", func(ctx *perdure.OrchestrationContext, months int) (int, error) {
+		paid := 0
+		for range months {
+			n, err := perdure.CallActivityByName[int](ctx, "charge", "key").Await(ctx)
+			if err != nil {
+				return paid, err
+			}
+			paid += n
+			if err := perdure.Sleep(ctx, 30*24*time.Hour); err != nil {
+				return paid, err
+			}
+		}
+		return paid, nil
+	})
+	return r
+}
+
+// Wherever a process dies, the work is done; where it dies beside an activity, that runs again.
+func TestCrashAtEveryCall(t *testing.T) {
+	t.Parallel()
+	again, runs := 0, 0
+	t.Run("crashes", func(t *testing.T) {
+		perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
+			t.Helper()
+			b := &bank{charged: map[string]int{}}
+			env := perduretest.New(t, b.registry(), crash)
+			s, err := env.Client().Wait(t.Context(), start(t, env, "subscribe", 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if paid, err := client.Result[int](s); err != nil || paid != 2 {
+				t.Errorf("paid %d, %v", paid, err)
+			}
+			runs++
+			if b.asked > 2 {
+				again++
+			}
+			return env
+		})
+	})
+	if runs < 4 || again == 0 && !testing.Short() {
+		t.Errorf("%d runs, in %d of which an activity ran again", runs, again)
+	}
+}
+
+func TestAnOutageLastsAndEnds(t *testing.T) {
+	t.Parallel()
+	for _, service := range []perduretest.Service{perduretest.DynamoDB, perduretest.SQS, perduretest.Scheduler} {
+		t.Run(string(service), func(t *testing.T) {
+			t.Parallel()
+			b := &bank{charged: map[string]int{}}
+			env := perduretest.New(t, b.registry())
+			id := start(t, env, "subscribe", 1)
+			env.Outage(service, time.Hour)
+			if _, err := env.Client().Start(t.Context(), "subscribe", 1, client.WithInstanceID("x")); service == perduretest.DynamoDB && err == nil {
+				t.Error("an instance is started without its table")
+			}
+			began := env.Now()
+			env.Advance(30 * time.Minute)
+			if b.asked > 0 && service == perduretest.DynamoDB {
+				t.Errorf("an activity ran without the table")
+			}
+			s, err := env.Client().Wait(t.Context(), id)
+			for err != nil && env.Now().Sub(began) < time.Hour {
+				env.Advance(time.Minute) // the client fails as well
+				s, err = env.Client().Wait(t.Context(), id)
+			}
+			if err != nil || s.Status != client.StatusCompleted {
+				t.Errorf("%s, %v", s.Status, err)
+			}
+		})
+	}
+}
+
+// charged is a registry whose orchestration waits for approval and then calls an activity.
+func approved(activity string, before ...string) *perdure.Registry {
+	r := perdure.NewRegistry()
+	for _, name := range append(before, activity) {
+		perdure.AddActivity(r, name, func(context.Context, int) (string, error) { return name, nil })
+	}
+	perdure.AddOrchestration(r, "approve", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		for _, name := range before {
+			if _, err := perdure.CallActivityByName[string](ctx, name, 1).Await(ctx); err != nil {
+				return "", err
+			}
+		}
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
+			return "", err
+		}
+		done, err := perdure.CallActivityByName[string](ctx, activity, 1).Await(ctx)
+		return done, err
+	})
+	return r
+}
+
+// An instance that waits goes on with the code that was deployed meanwhile, blocks in code that does not fit, and goes on once it does.
+func TestADeploymentMidway(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, approved("v1"))
+	env.Stub("elsewhere").Returns("stub")
+	id := start(t, env, "approve", nil)
+	env.Advance(time.Hour)
+
+	env.Deploy(approved("v2", "first")) // another activity before the wait
+	raise(t, env, id, "go", 1)
+	_, err := env.Client().Wait(t.Context(), id)
+	idle, ok := errors.AsType[*perduretest.IdleError](err)
+	if !ok || idle.Status != client.StatusBlocked || idle.Diagnosis == nil || !strings.Contains(idle.Diagnosis.Message, "nondeterminism") {
+		t.Fatalf("it is not blocked: %v", err)
+	}
+
+	env.Deploy(approved("elsewhere"))
+	if got := result(t, env, id); got != "stub" {
+		t.Errorf("got %q", got)
+	}
+	var names []string
+	for _, c := range env.Calls() {
+		names = append(names, c.Activity)
+	}
+	if !slices.Equal(names, []string{"elsewhere"}) {
+		t.Errorf("called %v", names)
+	}
+}
+
+// A stub of what no registry has stays.
+func TestAStubSurvivesADeployment(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, shop())
+	env.Stub("pack", perdure.OnQueue("warehouse")).Returns("box")
+	env.Deploy(shop())
+	if got := result(t, env, start(t, env, "order", 5)); got != "box for real 5" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A deployment may bring a queue.
+func TestADeploymentBringsAQueue(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, approved("v1"))
+	id := start(t, env, "approve", nil)
+	env.RunUntilIdle()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "v2", func(context.Context, int) (string, error) { return "v2", nil }, perdure.OnQueue("new"))
+	perdure.AddOrchestration(r, "approve", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
+			return "", err
+		}
+		return perdure.CallActivityByName[string](ctx, "v2", 1).Await(ctx)
+	})
+	env.Deploy(r)
+	raise(t, env, id, "go", 1)
+	if got := result(t, env, id); got != "v2" {
+		t.Errorf("got %q", got)
+	}
+}

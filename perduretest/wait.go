@@ -1,0 +1,79 @@
+package perduretest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// longest is the most that Wait lets pass at once while an activity is running and no message is due.
+const longest = time.Hour
+
+// IdleError means that an instance is not over, and nothing in the Env can end it: no message is due or delayed, and no activity is running but
+// such as have run for hours without a heartbeat. It waits for something that the test has not done.
+type IdleError struct {
+	InstanceID string
+	Status     provider.RuntimeStatus
+	// Waited is how long a Wait in a deployed hub has waited; 0 in virtual time.
+	Waited time.Duration
+	// Diagnosis is why an instance that is blocked cannot go on; nil for others.
+	Diagnosis *history.Failure
+	// Waits is what the instance waits for, in sentences: which event nobody raised, which activity nobody knows, and the same of its
+	// sub-orchestrations.
+	Waits []string
+}
+
+func (e *IdleError) Error() string {
+	text := fmt.Sprintf("perduretest: instance %q is %s, and nothing will end it", e.InstanceID, e.Status)
+	if e.Waited > 0 {
+		text = fmt.Sprintf("perduretest: instance %q is %s after %v", e.InstanceID, e.Status, e.Waited)
+	}
+	if e.Diagnosis != nil {
+		text += ": " + e.Diagnosis.Message
+	}
+	if len(e.Waits) > 0 {
+		text += "; it waits for\n  " + strings.Join(e.Waits, "\n  ")
+	}
+	return text
+}
+
+// wait advances the clock until an instance is over.
+func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) (in provider.Instance, err error) {
+	e.t.Helper()
+	began := e.Now()
+	for {
+		e.do(e.clock.settle)
+		e.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
+		if err != nil || in.Status.Terminal() {
+			return in, err
+		}
+		if ctx.Err() != nil {
+			return in, context.Cause(ctx)
+		}
+		if q := (inquiry{e}); q.isIdle() || q.hasStalled(ctx, instanceID, &began) {
+			return in, q.idle(ctx, &in)
+		}
+		e.step()
+	}
+}
+
+// step moves the clock to the next moment at which something may have happened.
+func (e *Env) step() {
+	at, planned := e.agenda.next()
+	reached := false
+	e.do(func() {
+		d := longest
+		if planned {
+			d = min(d, time.Until(at))
+		}
+		e.clock.pass(d)
+		reached = planned && !time.Now().Before(at)
+	})
+	if reached {
+		e.agenda.run()
+	}
+}

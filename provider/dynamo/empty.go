@@ -1,0 +1,192 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
+)
+
+// queueAdmin and scheduleAdmin are the calls that only operators make: *sqs.Client and *scheduler.Client have them, and
+// a stand-in may.
+type (
+	queueAdmin interface {
+		PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
+	}
+	scheduleAdmin interface {
+		ListSchedules(ctx context.Context, in *scheduler.ListSchedulesInput, opts ...func(*scheduler.Options)) (*scheduler.ListSchedulesOutput, error)
+	}
+)
+
+// errNoAdmin reports a client without the calls of operators.
+var errNoAdmin = errors.New("the client of this service cannot do that")
+
+// workingQueues returns the URLs of the queues whose messages cause something, by name.
+func (p *Provider) workingQueues() map[string]string {
+	queues := map[string]string{provider.QueueInbox: p.hub.InboxURL, provider.QueueTimers: p.hub.TimersURL}
+	maps.Copy(queues, p.hub.WorkQueues)
+	return queues
+}
+
+// scheduleSettles is how long a schedule that fires while it is deleted may take to reach its queue.
+const scheduleSettles = time.Minute
+
+// EmptyQueues looks at all queues first, then deletes. Repeating it is harmless. The queues come last, since a schedule
+// sends into one until it is deleted.
+func (p *Provider) EmptyQueues(ctx context.Context, progress func(provider.Emptied)) (provider.Emptied, error) {
+	out := provider.Emptied{Messages: map[string]int{}}
+	if err := p.countAtRestSoon(ctx, out.Messages); err != nil {
+		return out, err
+	}
+	if p.hub.Timers == TimersSchedules && p.hub.ScheduleGroup != "" {
+		err := p.deleteAllSchedules(ctx, func(deleted int) {
+			if out.Schedules += deleted; progress != nil {
+				progress(out)
+			}
+		})
+		if err != nil {
+			return out, err
+		}
+		// Where this call has found none, one before may have deleted the last of them just now, and died.
+		if err := sleep.For(ctx, scheduleSettles); err != nil {
+			return out, err
+		}
+	}
+
+	var purges []func() error
+	for _, url := range p.workingQueues() {
+		purges = append(purges, func() error { return p.purge(ctx, url) })
+	}
+	return out, together(purges...)
+}
+
+// countAtRestSoon is countAtRest with a time limit.
+func (p *Provider) countAtRestSoon(ctx context.Context, messages map[string]int) error {
+	limited, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	return p.countAtRest(limited, messages)
+}
+
+// countAtRest counts about how many messages each queue has. It returns ErrBusy unless the hub is at rest.
+func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) error {
+	queues := p.workingQueues()
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		n, err := p.attributesOf(ctx, queues[name], types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+		if err != nil {
+			return err
+		}
+		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
+			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being handled: %w", p.hub.Name, held, name, provider.ErrBusy)
+		}
+		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
+	}
+	for _, name := range p.DeadLetterQueues() {
+		visible, hidden, err := p.CountDeadLetters(ctx, name)
+		if err != nil {
+			return err
+		}
+		if visible+hidden > 0 {
+			return fmt.Errorf("dynamo: hub %q: queue %s has %d dead letters: %w", p.hub.Name, name, visible+hidden, provider.ErrBusy)
+		}
+	}
+	return nil
+}
+
+// SQS takes one purge of a queue in 60 seconds, whoever asked for the other one. What was sent since then stays, so the
+// purge is repeated until it is taken, or somebody else keeps it from that.
+const (
+	purgePause = 10 * time.Second
+	purgeTries = 30
+)
+
+func (p *Provider) purge(ctx context.Context, url string) error {
+	admin, ok := p.queues.(queueAdmin)
+	if !ok {
+		return fmt.Errorf("dynamo: SQS.PurgeQueue: %w", errNoAdmin)
+	}
+	for try := 1; ; try++ {
+		err := answered(ctx, "SQS.PurgeQueue", func(ctx context.Context) error {
+			_, err := admin.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &url})
+			return err
+		})
+		if _, under := errors.AsType[*types.PurgeQueueInProgress](err); !under || try == purgeTries {
+			return err
+		}
+		if err := sleep.For(ctx, purgePause); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteAllSchedules deletes what the hub's group has, page by page, and tells of each page how many it has deleted.
+func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
+	admin, ok := p.schedules.(scheduleAdmin)
+	if !ok {
+		return fmt.Errorf("dynamo: Scheduler.ListSchedules: %w", errNoAdmin)
+	}
+	in := &scheduler.ListSchedulesInput{GroupName: &p.hub.ScheduleGroup}
+	for {
+		var out *scheduler.ListSchedulesOutput
+		err := answered(ctx, "Scheduler.ListSchedules", func(ctx context.Context) (err error) {
+			out, err = admin.ListSchedules(ctx, in)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+
+		var deleted atomic.Int64
+		deletions := make([]func() error, len(out.Schedules))
+		for i := range out.Schedules {
+			deletions[i] = func() error {
+				err := p.deleteNamed(ctx, out.Schedules[i].Name)
+				if err == nil {
+					deleted.Add(1)
+				}
+				return err
+			}
+		}
+		err = together(deletions...)
+		if n := deleted.Load(); n > 0 {
+			tell(int(n))
+		}
+		if err != nil {
+			return err
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			return nil
+		}
+	}
+}
+
+func (p *Provider) deleteNamed(ctx context.Context, name *string) error {
+	return answered(ctx, "Scheduler.DeleteSchedule", func(ctx context.Context) error {
+		_, err := p.schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: name, GroupName: &p.hub.ScheduleGroup})
+		if _, gone := errors.AsType[*schedulertypes.ResourceNotFoundException](err); gone {
+			return nil
+		}
+		return err
+	})
+}
+
+// answerTime is how long a call of an operator's may take, who has no invocation that ends.
+const answerTime = time.Minute
+
+// answered is call with a time limit: a call that hangs is given up, and may yet succeed.
+func answered(ctx context.Context, op string, f func(ctx context.Context) error) error {
+	limited, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	return call(limited, op, "", func() error { return f(limited) })
+}

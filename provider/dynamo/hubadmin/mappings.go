@@ -1,0 +1,212 @@
+package hubadmin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventstypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Mapping is what makes a function of the hub run: an event source mapping, which hands it the messages of a queue, or the rule by
+// which EventBridge wakes the watch.
+type Mapping struct {
+	// Queue is empty for a rule.
+	Queue string `json:"queue,omitempty"`
+	// UUID names it: that of a mapping, or "rule/" and the name of a rule.
+	UUID     string `json:"uuid"`
+	Function string `json:"function"`
+	// State is Lambda's: Enabled, Disabled, or one on the way.
+	State string `json:"state"`
+
+	// functionARN may be of an alias. modified is when Lambda last changed the mapping; empty for a rule. shape is what a deployment may change of it.
+	functionARN, modified, shape string
+}
+
+// The states of mappings that last, as Lambda names them.
+const (
+	stateEnabled  = "Enabled"
+	stateDisabled = "Disabled"
+	// These are on the way.
+	stateEnabling  = "Enabling"
+	stateDisabling = "Disabling"
+)
+
+// rulePrefix distinguishes the names of rules from the UUIDs of mappings.
+const rulePrefix = "rule/"
+
+// Mappings returns the mappings of the hub's queues, by queue, and then the rules that wake the watch.
+func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
+	queues := h.queues()
+	var all []Mapping
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		arn, err := h.arnOf(ctx, queues[name])
+		if err != nil {
+			return nil, err
+		}
+		in := &lambda.ListEventSourceMappingsInput{EventSourceArn: &arn}
+		for {
+			out, err := h.Lambda.ListEventSourceMappings(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("hubadmin: mappings of queue %s: %w", name, err)
+			}
+			for i := range out.EventSourceMappings {
+				m := &out.EventSourceMappings[i]
+				all = append(all, Mapping{
+					Queue: name, UUID: aws.ToString(m.UUID), Function: functionName(aws.ToString(m.FunctionArn)), State: aws.ToString(m.State),
+					functionARN: aws.ToString(m.FunctionArn), modified: modified(m.LastModified), shape: shapeOf(m),
+				})
+			}
+			if in.Marker = out.NextMarker; in.Marker == nil {
+				break
+			}
+		}
+	}
+	rules, err := h.rules(ctx, all)
+	return append(all, rules...), err
+}
+
+// functionName returns the name in the ARN of a function: arn:aws:lambda:<region>:<account>:function:<name>, and perhaps an alias.
+func functionName(arn string) string {
+	const name = 6
+	if parts := strings.Split(arn, ":"); len(parts) > name {
+		return parts[name]
+	}
+	return arn
+}
+
+// unqualified returns the ARN of a function without an alias or version.
+func unqualified(arn string) string {
+	const parts = 7
+	return strings.Join(strings.SplitN(arn, ":", parts+1)[:min(parts, strings.Count(arn, ":")+1)], ":")
+}
+
+// shapeOf is what a deployment changes of a mapping, and no one who enables or disables it.
+func shapeOf(m *lambdatypes.EventSourceMappingConfiguration) string {
+	most := int32(0)
+	if m.ScalingConfig != nil {
+		most = aws.ToInt32(m.ScalingConfig.MaximumConcurrency)
+	}
+	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize), aws.ToInt32(m.MaximumBatchingWindowInSeconds), most)
+}
+
+func modified(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// rules finds the rules that wake the function which serves the timers queue: the renewer, which keeps watch.
+func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) {
+	targets := map[string]bool{}
+	for i := range mappings {
+		if m := &mappings[i]; m.Queue == provider.QueueTimers && h.Events != nil {
+			targets[m.functionARN], targets[unqualified(m.functionARN)] = true, true
+		}
+	}
+	found := map[string]string{} // by name, the function
+	for _, arn := range slices.Sorted(maps.Keys(targets)) {
+		in := &eventbridge.ListRuleNamesByTargetInput{TargetArn: &arn}
+		for {
+			out, err := h.Events.ListRuleNamesByTarget(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("hubadmin: rules that wake %s: %w", functionName(arn), err)
+			}
+			for _, name := range out.RuleNames {
+				found[name] = functionName(arn)
+			}
+			if in.NextToken = out.NextToken; in.NextToken == nil {
+				break
+			}
+		}
+	}
+
+	var rules []Mapping
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		m := Mapping{UUID: rulePrefix + name, Function: found[name]}
+		var err error
+		if m.State, err = h.stateOf(ctx, m.UUID); err != nil {
+			return nil, fmt.Errorf("hubadmin: %s: %w", m.UUID, err)
+		}
+		rules = append(rules, m)
+	}
+	return rules, nil
+}
+
+// stateOf reads the state of a mapping or rule.
+func (h *Hub) stateOf(ctx context.Context, uuid string) (string, error) {
+	if name, ok := strings.CutPrefix(uuid, rulePrefix); ok {
+		out, err := h.Events.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name})
+		switch {
+		case err != nil:
+			return "", err
+		case out.State == eventstypes.RuleStateDisabled:
+			return stateDisabled, nil
+		default:
+			return stateEnabled, nil
+		}
+	}
+	out, err := h.Lambda.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &uuid})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.State), nil
+}
+
+// ask asks for a mapping or rule to be enabled or disabled.
+func (h *Hub) ask(ctx context.Context, uuid string, enabled bool) error {
+	name, isRule := strings.CutPrefix(uuid, rulePrefix)
+	var err error
+	switch {
+	case isRule && enabled:
+		_, err = h.Events.EnableRule(ctx, &eventbridge.EnableRuleInput{Name: &name})
+	case isRule:
+		_, err = h.Events.DisableRule(ctx, &eventbridge.DisableRuleInput{Name: &name})
+	default:
+		_, err = h.Lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: &uuid, Enabled: &enabled})
+	}
+	return err
+}
+
+func (h *Hub) arnOf(ctx context.Context, url string) (string, error) {
+	attributes, err := h.attributes(ctx, url, sqstypes.QueueAttributeNameQueueArn)
+	return attributes[string(sqstypes.QueueAttributeNameQueueArn)], err
+}
+
+func (h *Hub) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
+	out, err := h.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+	if err != nil {
+		return nil, fmt.Errorf("hubadmin: queue %s: %w", url, err)
+	}
+	return out.Attributes, nil
+}
+
+// Handled returns about how many messages of each queue are being handled; queues without any are left out. After a pause
+// functions go on with what they have: for 15 minutes at most.
+func (h *Hub) Handled(ctx context.Context) (map[string]int, error) {
+	handled := map[string]int{}
+	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	for queue, url := range h.queues() {
+		attributes, err := h.attributes(ctx, url, name)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := strconv.Atoi(attributes[string(name)]); err == nil && n > 0 {
+			handled[queue] = n
+		}
+	}
+	return handled, nil
+}

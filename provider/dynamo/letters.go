@@ -1,0 +1,210 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+var _ provider.DeadLetters = (*Provider)(nil)
+
+// lettersWait is how long a receive of dead letters waits: a long poll asks all of SQS's servers, a short one only some.
+const lettersWait = time.Second
+
+// DeadLetterQueues returns the names of the queues that have dead letters.
+func (p *Provider) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }
+
+// deadLettersURL returns the URL of the dead letters of a queue.
+func (p *Provider) deadLettersURL(queue string) (string, error) {
+	url, ok := p.hub.DeadLetters[queue]
+	if !ok {
+		return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q has no dead letters", queue)})
+	}
+	return url, nil
+}
+
+// CountDeadLetters reads the attributes of the queue.
+func (p *Provider) CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error) {
+	url, err := p.deadLettersURL(queue)
+	if err != nil {
+		return 0, 0, err
+	}
+	attributes, err := p.attributesOf(ctx, url, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	if err != nil {
+		return 0, 0, err
+	}
+	return attributes[types.QueueAttributeNameApproximateNumberOfMessages], attributes[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible], nil
+}
+
+// ReceiveDeadLetters makes one long poll.
+func (p *Provider) ReceiveDeadLetters(ctx context.Context, queue string, hide time.Duration) ([]provider.DeadLetter, error) {
+	url, err := p.deadLettersURL(queue)
+	if err != nil {
+		return nil, err
+	}
+	in := receiveLetters(url, hide)
+	in.WaitTimeSeconds = int32(lettersWait / time.Second)
+	var out *sqs.ReceiveMessageOutput
+	err = call(ctx, "SQS.ReceiveMessage", "", func() (err error) {
+		out, err = p.queues.ReceiveMessage(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	letters := make([]provider.DeadLetter, len(out.Messages))
+	for i := range out.Messages {
+		letters[i] = letterOf(queue, &out.Messages[i])
+	}
+	return letters, nil
+}
+
+func letterOf(queue string, m *types.Message) provider.DeadLetter {
+	d := provider.DeadLetter{Queue: queue, Record: recordOf(m), About: provider.SubjectOf(aws.ToString(m.Body))}
+	if why, ours := m.MessageAttributes[attrReason]; ours {
+		d.Reason = aws.ToString(why.StringValue)
+	}
+	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+		d.SentAt = time.UnixMilli(ms).UTC()
+	}
+	return d
+}
+
+func recordsOf(letters []provider.DeadLetter) []provider.Record {
+	records := make([]provider.Record, len(letters))
+	for i := range letters {
+		records[i] = letters[i].Record
+	}
+	return records
+}
+
+// ReleaseDeadLetters makes dead letters visible.
+func (p *Provider) ReleaseDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	url, err := p.deadLettersURL(queue)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for batch := range slices.Chunk(recordsOf(letters), batchLimit) {
+		errs = append(errs, p.abandonBatch(ctx, url, 0, batch))
+	}
+	return errors.Join(errs...)
+}
+
+// DropDeadLetters deletes dead letters.
+func (p *Provider) DropDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	url, err := p.deadLettersURL(queue)
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(recordsOf(letters), batchLimit) {
+		if err := p.deleteBatch(ctx, url, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RedriveDeadLetters sends first and deletes after: a record that is there twice does no harm, since ids settle once,
+// and one that is nowhere is lost.
+func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	url, err := p.queueURL(queue)
+	if err != nil {
+		return err
+	}
+	again := make([]entry, len(letters))
+	for i := range letters {
+		if again[i], err = p.redriven(ctx, queue, &letters[i]); err != nil {
+			return fmt.Errorf("dynamo: dead letter %s of %s: %w", letters[i].Record.ID, queue, err)
+		}
+		again[i].id = int64(i)
+	}
+
+	var sent []string
+	for _, batch := range batches(again) { // in order: the inbox's are of few instances
+		var taken []entry
+		taken, err = p.sendSome(ctx, url, batch)
+		for i := range taken {
+			sent = append(sent, letters[taken[i].id].Record.ID)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = p.DropDeadLetters(ctx, queue, letters...)
+	}
+	if err != nil && len(sent) > 0 {
+		return &provider.SentError{IDs: sent, Err: err}
+	}
+	return err
+}
+
+// redriven makes a new record of a dead letter. What this release cannot read goes as it is: a later release may.
+func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadLetter) (entry, error) {
+	switch queue {
+	case provider.QueueInbox:
+		if m, err := provider.DecodeMessage(d.Record.Body); err == nil {
+			return p.messageAgain(m, d.Record.ID)
+		}
+		return entry{body: d.Record.Body, group: d.Record.Group, dedup: digest("redriven", d.Record.ID)}, nil
+	case provider.QueueTimers:
+		if t, err := provider.DecodeTimer(d.Record.Body); err == nil {
+			return p.timerAgain(t)
+		}
+	default:
+		if w, err := provider.DecodeWorkItem(d.Record.Body); err == nil {
+			return p.workAgain(ctx, w, d.Record.ID)
+		}
+	}
+	return entry{body: d.Record.Body}, nil
+}
+
+// messageAgain makes a new record of a message, which the queue does not take for a repeat of the first.
+func (p *Provider) messageAgain(m provider.Message, recordID string) (entry, error) {
+	if err := p.ofHub(&m.Hub); err != nil {
+		return entry{}, err
+	}
+	m.Hub = p.hub.Name
+	m.PickedUp = m.PickedUp.Next(recordID)
+	return inboxEntry(&m)
+}
+
+// timerAgain makes a new record of a timer. The renewer creates the schedule that it may need.
+func (p *Provider) timerAgain(t provider.Timer) (entry, error) {
+	if err := p.ofHub(&t.Hub); err != nil {
+		return entry{}, err
+	}
+	entries, err := p.timerEntries([]provider.Timer{t})
+	if err != nil {
+		return entry{}, err
+	}
+	return entries[0], nil
+}
+
+// workAgain makes a new record of a work item that may have run.
+func (p *Provider) workAgain(ctx context.Context, w provider.WorkItem, recordID string) (entry, error) {
+	if err := p.ofHub(&w.Hub); err != nil {
+		return entry{}, err
+	}
+	tokens, err := p.signer(ctx)
+	if err != nil {
+		return entry{}, err
+	}
+	w.Hub = p.hub.Name
+	w.Again = true
+	w.PickedUp = w.PickedUp.Next(recordID)
+	w.Token = tokens.Sign(&w)
+	return workEntry(&w)
+}

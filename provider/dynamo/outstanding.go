@@ -1,0 +1,230 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// attrOutstanding is on an instance that is being deleted and whose history was too large to be read before its end. It
+// holds how far the cancels of its outstanding children were sent. The fence alone keeps turns out, and the children
+// are not urgent, so that a deletion takes no longer calls than it is given, however large the history is.
+const attrOutstanding = "untold"
+
+// condemnLook is how long a deletion reads the history of an instance that is not over, before it ends it anyway.
+const condemnLook = 5 * time.Second
+
+// outstanding is the position of a walk through a history, from its end to its beginning.
+type outstanding struct {
+	// Before is the segment before which the walk goes on.
+	Before int64 `json:"before"`
+	// Settled are the ids of earlier events that were settled in the segments that were passed: at any place those of
+	// the work under way there, which is little.
+	Settled cancelEntry `json:"settled,omitzero"`
+}
+
+func (u *outstanding) settled() map[int64]bool {
+	ids := map[int64]bool{}
+	for _, r := range u.Settled.cancel().IDs {
+		for id := r.First; id <= r.Last; id++ {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// outstandingNoted is the time after which a walk stores its position.
+const outstandingNoted = 3 * time.Second
+
+// cancelOutstanding cancels the children that an instance has left outstanding, where its fence does not (R17). The
+// cancels are sent before the position of the walk is stored: sending them twice is harmless.
+func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance, it item) error {
+	var at outstanding
+	doc := getString(it, attrOutstanding)
+	if doc == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(doc), &at); err != nil {
+		return fmt.Errorf("dynamo: instance %q: %s: %w", in.InstanceID, attrOutstanding, err)
+	}
+
+	settled := at.settled()
+	giveBack, err := p.takeLarge(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+
+	noted := p.now()
+	for s, err := range p.segmentsBefore(ctx, in, at.Before) {
+		if err != nil {
+			return err
+		}
+		if err := p.cancelChildren(ctx, in, unsettledChildren(s.Events, settled)); err != nil {
+			return err
+		}
+		if p.now().Sub(noted) < outstandingNoted || s.Sequence == 0 {
+			continue
+		}
+		noted = p.now()
+		if err := p.noteOutstanding(ctx, in, s.Sequence, settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettledChildren returns the children that events have started and that neither they nor later ones have settled. It
+// updates settled for the events before them.
+func unsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
+	for _, e := range slices.Backward(events) {
+		for i := range e.Inputs { // parked inputs have settled their events
+			addSettled(&e.Inputs[i], settled)
+		}
+		addSettled(&e, settled)
+		if e.Kind == history.SubOrchestrationScheduled && !settled[e.ID] {
+			children = append(children, history.Event{
+				Kind: history.SubOrchestrationCancelRequested, SourceEventID: e.ID, InstanceID: e.InstanceID, Reason: history.ReasonInstanceDeleted,
+			})
+		}
+		delete(settled, e.ID)
+	}
+	return children
+}
+
+func addSettled(e *history.Event, settled map[int64]bool) {
+	for _, id := range e.Settles() {
+		settled[id] = true
+	}
+}
+
+// cancelChildren sends the cancels that events ask for.
+func (p *Provider) cancelChildren(ctx context.Context, in *provider.Instance, cancels []history.Event) error {
+	if len(cancels) == 0 {
+		return nil
+	}
+	out := provider.OutputsOf(provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true}, provider.Segment{Events: cancels}, nil)
+	refused, err := p.sendOutputs(ctx, &out)
+	for i := range refused {
+		p.log.WarnContext(ctx, "a child of a deleted instance cannot be cancelled", "instance", in.InstanceID, "error", refused[i].Failure.Message)
+	}
+	return err
+}
+
+func (p *Provider) noteOutstanding(ctx context.Context, in *provider.Instance, before int64, settled map[int64]bool) error {
+	at, err := encodeOutstanding(before, settled)
+	if err != nil {
+		return err
+	}
+	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID), UpdateExpression: aws.String("SET updated = :moved, untold = :untold"),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting) AND attribute_not_exists(erasing)"),
+		ExpressionAttributeValues: item{":moved": str(formatTime(p.now())), ":untold": str(at), ":x": str(in.ExecutionID)},
+	})
+	if err == nil && !updated {
+		return errGoOn
+	}
+	return err
+}
+
+func encodeOutstanding(before int64, settled map[int64]bool) (string, error) {
+	ids := make([]int64, 0, len(settled))
+	for id := range settled {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var c provider.ActivityCancel
+	for _, id := range ids {
+		c.IDs = history.AppendID(c.IDs, id)
+	}
+	doc, err := json.Marshal(outstanding{Before: before, Settled: cancelEntryOf(&c)})
+	if err != nil {
+		return "", fmt.Errorf("dynamo: %s: %w", attrOutstanding, err)
+	}
+	return string(doc), nil
+}
+
+// segmentsBefore goes back through the segments of an instance's execution, strongly consistent, and holds no more than
+// a page and a segment of them. It leaves out a segment that cannot be read.
+func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, before int64) iter.Seq2[provider.Segment, error] {
+	query := segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong)
+	query.ScanIndexForward = aws.Bool(false)
+	query.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :first AND :sk")
+	query.ExpressionAttributeValues[":first"] = str(skSegments)
+	query.ExpressionAttributeValues[":sk"] = str(segmentSK(before, 0))
+
+	return func(yield func(provider.Segment, error) bool) {
+		var parts []item // of a segment, the last one first
+		for page, err := range p.query(ctx, in.InstanceID, query) {
+			if err != nil {
+				yield(provider.Segment{}, err)
+				return
+			}
+			for _, it := range page {
+				if parts = append(parts, it); getNumber(it, attrParts) == 0 && !isStub(it) {
+					continue
+				}
+				s, err := p.segmentOf(ctx, in, parts)
+				parts = nil
+				if (err != nil || len(s.Events) > 0 && s.Sequence != before) && (!yield(s, err) || err != nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// segmentOf decodes a segment whose parts come last first. It returns an empty segment where it cannot be read, and
+// errGoOn where it is erased: another process has then cancelled the children.
+func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts []item) (s provider.Segment, err error) {
+	slices.Reverse(parts)
+	if isStub(parts[0]) {
+		return s, errGoOn
+	}
+	sk := getString(parts[0], attrSK)
+	sequence, _, err := parseSegmentSK(sk)
+	if err == nil {
+		s = wholeSegment(sequence, parts)
+	}
+	if len(s.Events) == 0 {
+		p.log.WarnContext(ctx, "a segment of a deleted instance cannot be read: children that it started are not cancelled", "instance", in.InstanceID, "segment", sk)
+	}
+	return s, nil
+}
+
+// lookAtMost is lookAtAll within a time. whole is false where the time was too short.
+func (p *Provider) lookAtMost(ctx context.Context, in *provider.Instance, limit time.Duration) (d *deathbed, whole bool, err error) {
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
+	}
+	look, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	d, err = p.lookAtAll(look, in)
+	if err != nil && look.Err() != nil && ctx.Err() == nil {
+		return d, false, nil
+	}
+	return d, true, err
+}
+
+// largeAtOnce is how many large histories a process reads concurrently. A hundred deletions may be under way in a
+// function of 256 MB.
+const largeAtOnce = 2
+
+// takeLarge waits for a place among the reads of large histories, until ctx ends.
+func (p *Provider) takeLarge(ctx context.Context) (giveBack func(), err error) {
+	select {
+	case p.large <- struct{}{}:
+		return func() { <-p.large }, nil
+	case <-ctx.Done():
+		return func() {}, &provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: context.Cause(ctx)}
+	}
+}

@@ -1,0 +1,100 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// spared is what need not be sent of what an execution has caused.
+type spared struct {
+	ids map[int64]bool
+	// leftOut is how many detached starts and events for other instances are among them that may not have arrived.
+	leftOut int
+	// old are the starts of children that are waited for, from so long ago that nothing may be left which keeps them from happening again.
+	old []*history.Event
+}
+
+func (u *spared) has(id int64) bool { return u.ids[id] }
+
+// unsentBefore finds what is settled, detached starts and events for other instances from before a time, and starts of children from before MostBack.
+func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spared {
+	u := spared{ids: o.State(history.KeepOpen | history.KeepSettled).SettledSet()}
+	forgotten := p.now().Add(-provider.MostBack)
+	for i := range o.Segments {
+		for j := range o.Segments[i].Events {
+			switch e := &o.Segments[i].Events[j]; {
+			case e.Kind == history.DetachedOrchestrationScheduled && e.Time.Before(since),
+				e.Kind == history.ExternalEventSent && e.Time.Before(since) && !u.ids[e.ID]:
+				u.ids[e.ID] = true
+				u.leftOut++
+			case e.Kind == history.SubOrchestrationScheduled && e.Time.Before(forgotten) && !u.ids[e.ID]:
+				u.ids[e.ID] = true
+				u.old = append(u.old, e)
+			}
+		}
+	}
+	return u
+}
+
+// seeToOld looks for the children of old starts. One that is there needs nothing. One that is not may have been purged, and its tombstone be
+// gone: to start it might run again what was over, so its start may never happen any more, and the parent is told. A start that the
+// id of another instance refuses is sent, and answered.
+func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, out *provider.Reconciled) error {
+	var mu sync.Mutex
+	looks := make([]func() error, len(u.old))
+	for i, e := range u.old {
+		looks[i] = func() error {
+			refused, lost, err := p.seeToOne(ctx, x, e)
+			mu.Lock()
+			defer mu.Unlock()
+			if refused {
+				delete(u.ids, e.ID)
+			}
+			if lost {
+				out.Lost++
+				out.Sent++
+			}
+			return err
+		}
+	}
+	return together(looks...)
+}
+
+func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.Event) (refused, lost bool, err error) {
+	it, err := p.rawInstance(ctx, e.InstanceID, provider.Strong)
+	switch {
+	case err != nil:
+		return false, false, err
+	case len(it) > 0 && !isTombstone(it):
+		return getString(it, attrStartID) != e.StartID, false, nil
+	case !mayNeverStart(it, e.StartID):
+		err := p.neverStart(ctx, &provider.Message{InstanceID: e.InstanceID, StartID: e.StartID})
+		if errors.Is(err, provider.ErrConflict) {
+			err = &provider.Error{Op: "DynamoDB.UpdateItem", InstanceID: e.InstanceID, Retryable: true, Err: err}
+		}
+		if err != nil {
+			return false, false, err
+		}
+	}
+
+	answer := provider.ChildOutcome(e.InstanceID, &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID})
+	answer.Error = lostOutcome(it, e.InstanceID, e.StartID)
+	return false, true, p.EnqueueForOrchestrator(ctx, answer)
+}
+
+// lostOutcome is what a parent is told of a child whose outcome nobody knows any more.
+func lostOutcome(it item, instanceID, startID string) *history.Failure {
+	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
+	if wasALife(it, startID) {
+		f.Message = fmt.Sprintf("instance %q was purged before its outcome had arrived", instanceID)
+	} else {
+		f.Message = fmt.Sprintf("instance %q is not there, and its start is of long ago: whether it has run is not known", instanceID)
+	}
+	return f
+}

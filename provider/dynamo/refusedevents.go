@@ -1,0 +1,171 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// The events of other instances that did not reach an id are an item beside that of the instance. It does not go with a
+// life of the id: a copy of an event may come to the next one.
+const (
+	skRefusedEvents   = "e"
+	attrRefusedEvents = "refusedEvents" // JSON, the senders refused last at the end
+	attrWrites        = "writes"        // how often the item was written
+)
+
+const (
+	// refusedSenders is how many senders are kept: an item must not grow for ever.
+	refusedSenders = 256
+	// refuseTries is how often the item is written that others write at the same time.
+	refuseTries = 4
+)
+
+// refusedSender is what did not arrive of one execution's events.
+type refusedSender struct {
+	ExecutionID string `json:"x"`
+	First       int64  `json:"first"`
+	Last        int64  `json:"last"`
+}
+
+// RefusedEvents reads which events have not reached an id.
+func (p *Provider) RefusedEvents(ctx context.Context, instanceID string) (provider.RefusedEvents, error) {
+	_, senders, err := p.readRefused(ctx, instanceID)
+	if err != nil || len(senders) == 0 {
+		return nil, err
+	}
+	refused := provider.RefusedEvents{}
+	for _, s := range senders {
+		refused[s.ExecutionID] = history.Range{First: s.First, Last: s.Last}
+	}
+	return refused, nil
+}
+
+func refusedEventsKey(instanceID string) item {
+	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skRefusedEvents)}
+}
+
+func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes int64, senders []refusedSender, err error) {
+	var out *dynamodb.GetItemOutput
+	err = call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: refusedEventsKey(instanceID), ConsistentRead: aws.Bool(true)})
+		return err
+	})
+	if err != nil || len(out.Item) == 0 {
+		return 0, nil, err
+	}
+	if err := json.Unmarshal([]byte(getString(out.Item, attrRefusedEvents)), &senders); err != nil {
+		return 0, nil, fmt.Errorf("dynamo: instance %q: refused events: %w: %w", instanceID, provider.ErrCorrupt, err)
+	}
+	return getNumber(out.Item, attrWrites), senders, nil
+}
+
+// RefuseEvents writes down what did not arrive, where no instance is that could take it, and answers then: once the
+// sender has its answer, no copy may be taken any more.
+func (p *Provider) RefuseEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
+	if err := p.rememberRefused(ctx, over, ms); err != nil {
+		return err
+	}
+	why := provider.Absent
+	if over != "" {
+		why = provider.Unheard
+	}
+	return p.EnqueueForOrchestrator(ctx, provider.AnswersTo(why(ms[0].InstanceID), ms...)...)
+}
+
+// rememberRefused writes down what no instance has taken. It returns ErrConflict where one is that may.
+func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provider.InboxMessage) error {
+	instanceID := ms[0].InstanceID
+	for range refuseTries {
+		writes, senders, err := p.readRefused(ctx, instanceID)
+		if err != nil {
+			return err
+		}
+		more := withRefused(senders, ms)
+		if more == nil {
+			return nil
+		}
+		put, err := p.putRefused(instanceID, writes, more)
+		if err != nil {
+			return err
+		}
+
+		err = p.transact(ctx, instanceID, []types.TransactWriteItem{{ConditionCheck: p.nobodyTakes(instanceID, over)}, {Put: put}})
+		if err == nil {
+			return nil
+		}
+		if _, there := refusedItem(err, 0); there {
+			return fmt.Errorf("dynamo: instance %q: %w", instanceID, provider.ErrConflict)
+		}
+		if _, changed := refusedItem(err, 1); !changed {
+			return err
+		}
+	}
+	return &provider.Error{Op: "RefuseEvents", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
+}
+
+// withRefused adds what messages bring to what was refused; nil where that has all of it.
+func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refusedSender {
+	all := slices.Clone(senders)
+	for _, m := range ms {
+		id := m.Parent.EventID
+		at := slices.IndexFunc(all, func(s refusedSender) bool { return s.ExecutionID == m.Parent.ExecutionID })
+		if at < 0 {
+			all = append(all, refusedSender{ExecutionID: m.Parent.ExecutionID, First: id, Last: id})
+			continue
+		}
+		s := all[at]
+		s.First, s.Last = min(s.First, id), max(s.Last, id)
+		if s != all[at] {
+			all = append(slices.Delete(all, at, at+1), s)
+		}
+	}
+	if slices.Equal(all, senders) {
+		return nil
+	}
+	return all[max(0, len(all)-refusedSenders):]
+}
+
+// putRefused replaces what was refused, unless somebody has written it since.
+func (p *Provider) putRefused(instanceID string, writes int64, senders []refusedSender) (*types.Put, error) {
+	doc, err := json.Marshal(senders)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: instance %q: refused events: %w", instanceID, err)
+	}
+	it := refusedEventsKey(instanceID)
+	it[attrRefusedEvents] = str(string(doc))
+	it[attrWrites] = num(writes + 1)
+	it[attrTTL] = unix(p.now().Add(tombstoneLife))
+
+	put := &types.Put{TableName: &p.hub.Table, Item: it}
+	create(put)
+	if writes > 0 {
+		put.ConditionExpression = aws.String("#writes = :writes")
+		put.ExpressionAttributeNames = map[string]string{"#writes": attrWrites}
+		put.ExpressionAttributeValues = item{":writes": num(writes)}
+	}
+	return put, nil
+}
+
+// nobodyTakes is the condition that an id has no instance, or one that is over.
+func (p *Provider) nobodyTakes(instanceID, over string) *types.ConditionCheck {
+	check := &types.ConditionCheck{
+		TableName: &p.hub.Table, Key: instanceKey(instanceID),
+		ConditionExpression:                 aws.String(notExists + " OR attribute_exists(#deleted) OR attribute_exists(deleting)"),
+		ExpressionAttributeNames:            map[string]string{"#deleted": attrDeleted},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if over != "" {
+		check.ConditionExpression = aws.String(*check.ConditionExpression + " OR execution = :over")
+		check.ExpressionAttributeValues = item{":over": str(over)}
+	}
+	return check
+}

@@ -1,0 +1,122 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// preparedStart is a start whose writes the caller commits, in a transaction of its own.
+type preparedStart struct {
+	provider *Provider
+	instance provider.Instance
+	writes   []types.TransactWriteItem
+}
+
+// Writes returns the two writes of a start that client.StartItem has prepared. Add them to the TransactItems of a TransactWriteItems of your
+// own, in the hub's account and region: AWS takes at most 100 items and 4 MB in a transaction. The caller needs dynamodb:PutItem on the hub's
+// table.
+//
+// A start that another provider has prepared has no writes.
+func Writes(s provider.PreparedStart) []types.TransactWriteItem {
+	if own, ok := s.(*preparedStart); ok {
+		return own.writes
+	}
+	return nil
+}
+
+// PrepareStart is as of provider.StartPreparer. Nobody but the caller knows when the transaction is committed, and whether Begin follows; it may be
+// hours after the time at which the instance says that it was created, which the watch has looked past by then. So the instance has the watch's
+// attention from the beginning, and loses it in its first turn as any other.
+func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+	b, err := p.conceive(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	old, err := p.rawInstance(ctx, s.InstanceID, provider.Strong)
+	if err != nil {
+		return nil, err
+	}
+
+	it, err := instanceItem(b.Instance)
+	if err != nil {
+		return nil, err
+	}
+	it[attrAttention] = str(attentionPending)
+	it[attrUpdated] = str(formatTime(laterTime(b.CreatedAt, b.StartAt).Add(wakeSoonest)))
+
+	put := &types.Put{TableName: &p.hub.Table, Item: it}
+	create(put)
+	first := b.segment()
+	if len(old) > 0 {
+		if err := whyRefused(old, &b.Instance); err != nil {
+			return nil, err
+		}
+		succeedTombstone(put, old)
+		first.Watermark = watermarkOf(old)
+	}
+
+	writes, err := p.birthWrites(put, &b.Instance, first)
+	if err != nil {
+		return nil, err
+	}
+	return &preparedStart{provider: p, instance: b.Instance, writes: writes}, p.delayFirstTurn(ctx, &b.Instance)
+}
+
+// InstanceID is as of provider.PreparedStart.
+func (s *preparedStart) InstanceID() string { return s.instance.InstanceID }
+
+// Begin is as of provider.PreparedStart.
+func (s *preparedStart) Begin(ctx context.Context) error {
+	return s.provider.beginNow(ctx, &s.instance)
+}
+
+// Refusal is as of provider.PreparedStart.
+func (s *preparedStart) Refusal(err error) error {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		return nil
+	}
+	key := instanceKey(s.instance.InstanceID)
+	for _, reason := range cancelled.CancellationReasons {
+		there := reason.Item
+		mine := getString(there, attrPK) == getString(key, attrPK) && getString(there, attrSK) == getString(key, attrSK)
+		if mine && aws.ToString(reason.Code) == refusedCode {
+			return s.refusedBy(there)
+		}
+	}
+	return nil
+}
+
+// refusedBy says why what lies in the place of the instance refuses it. A tombstone that does not is another than when the start was prepared.
+func (s *preparedStart) refusedBy(there item) error {
+	if err := whyRefused(there, &s.instance); err != nil {
+		return err
+	}
+	return fmt.Errorf("dynamo: instance %q: the id was purged after its start was prepared: %w", s.instance.InstanceID, provider.ErrConflict)
+}
+
+// whyRefused returns why an instance may not be created where another, or a tombstone, is; nil where it may.
+func whyRefused(there item, in *provider.Instance) error {
+	switch {
+	case isTombstone(there) && !mayNeverStart(there, in.StartID):
+		return nil
+	case getString(there, attrStartID) == in.StartID && !isTombstone(there) && !isDeleting(there):
+		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
+	default:
+		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
+	}
+}
+
+func laterTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,174 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// The keys of a hub are in its table, under pk hub. The key with the greatest number signs.
+const (
+	skKeys     = "key#" // and ten digits: its number, which is its name in tokens
+	firstKey   = skKeys + "0000000001"
+	attrSecret = "secret" // at least 32 bytes, in base64
+
+	secretBytes = 32
+	opReadKeys  = "DynamoDB.Query"
+	// keysLive is how long a process that reads tokens uses the keys it has read: a deleted key may be in use for as
+	// long.
+	keysLive = 10 * time.Minute
+	// keysAgain is how often the keys are read for a token that none of them has signed: its key may have been made
+	// since.
+	keysAgain = time.Minute
+)
+
+// tokenKeys are the keys that sign the tokens of work items, as they were read last.
+type tokenKeys struct {
+	known atomic.Pointer[knownKeys]
+	turn  chan struct{} // a lock of one place, for reading the keys
+}
+
+type knownKeys struct {
+	tokens *provider.Tokens
+	readAt time.Time
+}
+
+// signer returns what signs tokens. It reads the keys once a process: a process that reports a build has read them
+// before (PutBuild), so that a turn reads nothing. Its error is like that of a queue that cannot be reached: no work
+// item is sent without its token.
+func (p *Provider) signer(ctx context.Context) (*provider.Tokens, error) {
+	if k := p.keys.known.Load(); k != nil {
+		return k.tokens, nil
+	}
+	k, err := p.keysSince(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	return k.tokens, nil
+}
+
+// OpenWorkItem reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
+// them has signed.
+func (p *Provider) OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error) {
+	k, err := p.keysSince(ctx, p.now().Add(-keysLive))
+	if err != nil {
+		if k = p.keys.known.Load(); k == nil { // otherwise the keys that were read before serve
+			return provider.WorkItem{}, err
+		}
+	}
+	if w, err := k.tokens.Open(token); err == nil {
+		return w, nil
+	}
+
+	if k, err = p.keysSince(ctx, p.now().Add(-keysAgain)); err != nil {
+		return provider.WorkItem{}, err
+	}
+	w, err := k.tokens.Open(token)
+	if err != nil {
+		return w, fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, err)
+	}
+	return w, nil
+}
+
+// keysSince returns the keys as they were read after a moment, and reads them where they were not.
+func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, error) {
+	fresh := func() *knownKeys {
+		if k := p.keys.known.Load(); k != nil && k.readAt.After(since) {
+			return k
+		}
+		return nil
+	}
+	if k := fresh(); k != nil {
+		return k, nil
+	}
+
+	select {
+	case p.keys.turn <- struct{}{}:
+		defer func() { <-p.keys.turn }()
+	case <-ctx.Done():
+		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: context.Cause(ctx)}
+	}
+	if k := fresh(); k != nil {
+		return k, nil
+	}
+
+	tokens, err := p.readKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: hub %q: the key that work items are signed with: %w", p.hub.Name, err)
+	}
+	k := &knownKeys{tokens, p.now()}
+	p.keys.known.Store(k)
+	return k, nil
+}
+
+// readKeys reads the keys of the hub, and makes the first where there is none. Of two processes that make it at once
+// one succeeds, and both read it.
+func (p *Provider) readKeys(ctx context.Context) (*provider.Tokens, error) {
+	keys, next, err := p.keysThere(ctx)
+	if err == nil && len(keys) == 0 {
+		if err = p.makeKey(ctx, next); err == nil {
+			keys, _, err = p.keysThere(ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 { // they are being deleted
+		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
+	}
+	return provider.NewTokens(p.hub.Name, keys...), nil
+}
+
+// keysThere returns the keys of the hub, in order, and the sort key of the next one. An item that is not a key, such as
+// one that was edited by mistake, is left out: it must not keep work items from being sent.
+func (p *Provider) keysThere(ctx context.Context) (keys []*provider.TokenKey, next string, err error) {
+	in := hubQuery(p.hub.Table, skKeys)
+	in.ConsistentRead = aws.Bool(true)
+	found, err := p.queryAll(ctx, "", in)
+	if err != nil {
+		return nil, "", err
+	}
+	next = firstKey
+	for _, it := range found {
+		number := sequenceOf(it, skKeys)
+		secret, err := base64.StdEncoding.DecodeString(getString(it, attrSecret))
+		if err != nil || len(secret) < secretBytes || number < 1 {
+			p.log.ErrorContext(ctx, "an item of the table is no key that work items could be signed with, and is left out", "item", getString(it, attrSK), "error", err)
+			continue
+		}
+		keys = append(keys, provider.NewTokenKey(strconv.FormatInt(number, 10), secret))
+	}
+	if n := len(found); n > 0 {
+		next = numberedSK(skKeys, max(sequenceOf(found[n-1], skKeys), 0)+1)
+	}
+	return keys, next, nil
+}
+
+// makeKey makes a key of the hub, unless another process has made it.
+func (p *Provider) makeKey(ctx context.Context, sk string) error {
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	in := &dynamodb.PutItemInput{
+		TableName: &p.hub.Table, ConditionExpression: aws.String(notExists),
+		Item: item{
+			attrPK: str(pkHub), attrSK: str(sk), attrSecret: str(base64.StdEncoding.EncodeToString(secret)), attrCreated: str(formatTime(p.now())),
+		},
+	}
+	err := call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, in)
+		return err
+	})
+	if _, there := refusedItem(err, 0); there {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// What travels most is read in its plain form, without encoding/json. It is what encoding/json reads, whatever the body.
+func TestThePlainFormIsReadAsJSONIs(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var bodies []string
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, strings.TrimSpace(string(b)))
+	}
+	bodies = append(bodies, plainBodies()...)
+
+	pieces := []string{
+		``, ` `, `"`, `\`, `,`, `{`, `}`, `[`, `]`, `:`, `null`, `true`, `false`, `0`, `01`, `-1`, `1.5`, `1e3`, `9223372036854775808`, `é`, "\x00", "\xff", `\u0041`, `""`,
+		`{"a":[1,"}"]}`, `"v":1,`, `"input":2,`, `,"V":2`, `"unknown":1,`, `"attempt":0,`, `},{`, `"result":null`, strings.Repeat("[", 1200),
+	}
+	for _, body := range bodies {
+		same(t, body, provider.DecodeWorkItem)
+		same(t, body, provider.DecodeMessage)
+	}
+	for _, body := range plainBodies() {
+		for at := range body {
+			for _, piece := range pieces {
+				for cut := range min(3, len(body)-at) {
+					changed := body[:at] + piece + body[at+cut:]
+					same(t, changed, provider.DecodeWorkItem)
+					same(t, changed, provider.DecodeMessage)
+				}
+			}
+		}
+	}
+}
+
+// same wants a body to be read as encoding/json reads it.
+func same[T any](t *testing.T, body string, decode func(string) (T, error)) {
+	t.Helper()
+	var want T
+	wrong := json.Unmarshal([]byte(body), &want)
+	got, err := decode(body)
+	switch {
+	case wrong != nil && err == nil:
+		t.Fatalf("%s\nis read as %+v, and is not JSON of a %T: %v", body, got, want, wrong)
+	case err == nil && !reflect.DeepEqual(got, want):
+		t.Fatalf("%s\nis read as\n%+v, and JSON is\n%+v", body, got, want)
+	case wrong == nil && err != nil && strings.Contains(err.Error(), "not JSON"):
+		t.Fatalf("%s\nis JSON: %v", body, err)
+	}
+}
+
+// plainBodies are work items and messages with all the fields that the plain form has.
+func plainBodies() []string {
+	item := provider.WorkItem{
+		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge", Queue: "payments", Attempt: 1, Input: history.Payload(`{"order":[1,"}"]}`),
+		StartToCloseMs: 60_000, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", HeartbeatMs: 5000, Hub: "orders", Again: true, WaitCancel: true, Token: "w1.1.xyz",
+	}
+	outcomes := provider.Message{
+		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", Segment: 2, Outcomes: []provider.ActivityOutcome{
+			{ActivityID: 5, Attempt: 1, Result: history.Payload(`"a, b"`)}, {ActivityID: 6, Attempt: 2, Result: history.Payload(`{"a":[1,2]}`)}, {ActivityID: 7, Attempt: 1},
+		},
+	}
+	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", Data: history.Payload(`[{},"\""]`)}
+	return []string{written(item), written(outcomes), written(event)}
+}
+
+func written(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// A fan-out's work items and results are in the plain form, so that reading them is not what a fan-out's time goes to.
+//
+//nolint:paralleltest // allocations are counted
+func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
+	for _, body := range plainBodies() {
+		var err error
+		allocations := testing.AllocsPerRun(100, func() {
+			if strings.Contains(body, `"queue"`) {
+				_, err = provider.DecodeWorkItem(body)
+			} else {
+				_, err = provider.DecodeMessage(body)
+			}
+		})
+		if err != nil || allocations > 14 {
+			t.Errorf("%s: %v allocations, %v", body, allocations, err)
+		}
+	}
+}
+
+func BenchmarkDecodeWorkItem(b *testing.B) {
+	body := plainBodies()[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := provider.DecodeWorkItem(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+)
+
+// eventOf makes the message that brings an external event to another instance. It derives from ids: sent again, it is
+// the same event, and the receiver drops it.
+func eventOf(x Origin, e *history.Event) Message {
+	at := e.Time
+	return Message{
+		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID), Data: e.Data, SentAt: &at,
+		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
+		SourceEventID: e.ID, TraceParent: x.trace,
+	}
+}
+
+// AnswersTo makes the answers to the senders of external events that messages bring to one instance: they were delivered
+// or, with a failure, not.
+func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
+	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
+	for _, m := range ms {
+		a.x.trace = m.TraceParent
+		a.add(m.Parent, f)
+	}
+	return a.messages
+}
+
+// Unheard is why an external event was not delivered to an instance that is over.
+func Unheard(instanceID string) *history.Failure {
+	return &history.Failure{Type: history.TypeOver, Message: fmt.Sprintf("instance %q is over", instanceID), NonRetryable: true}
+}
+
+// Absent is why an external event was not delivered where there is no instance.
+func Absent(instanceID string) *history.Failure {
+	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("there is no instance %q", instanceID)}
+}
+
+// answers gathers what a segment says to the senders of external events: one message for neighbours of one sender.
+type answers struct {
+	x        Origin
+	messages []Message
+}
+
+// addAll adds the answers to those events that other instances have raised.
+func (a *answers) addAll(f *history.Failure, events ...history.Event) {
+	for i := range events {
+		if events[i].Kind == history.ExternalEventRaised && events[i].Parent != nil {
+			a.add(events[i].Parent, f)
+		}
+	}
+}
+
+func (a *answers) add(sender *history.Parent, f *history.Failure) {
+	if n := len(a.messages); n > 0 {
+		last := &a.messages[n-1]
+		if last.ExecutionID == sender.ExecutionID && (last.Error == nil) == (f == nil) {
+			last.SourceEventIDs = history.AppendID(last.SourceEventIDs, sender.EventID)
+			return
+		}
+	}
+	a.messages = append(a.messages, Message{
+		Kind: MessageEventAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, ChildID: a.x.InstanceID, Error: f,
+		SourceEventIDs: []history.Range{{First: sender.EventID, Last: sender.EventID}}, TraceParent: a.x.trace,
+	})
+}
+
+// RefusedEvents are events that did not reach an instance id, by the execution that raised them. They are told as the
+// first and the last: a sender's events arrive in order, so what came between was told as well.
+type RefusedEvents map[string]history.Range
+
+// Has reports whether the event that a message brings was refused, so that its sender believes it undelivered.
+func (r RefusedEvents) Has(m *Message) bool {
+	if m.Kind != MessageEventSent {
+		return false
+	}
+	refused, ok := r[m.Parent.ExecutionID]
+	return ok && refused.First <= m.Parent.EventID && m.Parent.EventID <= refused.Last
+}

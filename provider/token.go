@@ -1,0 +1,161 @@
+package provider
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"strings"
+	"sync"
+)
+
+// Tokens signs and reads the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is the
+// kind and the version of the text, key names the key that signed it, and text is the signed data and its HMAC-SHA256,
+// cut to 16 bytes, in base64url without padding.
+//
+// A token binds the hub, the queue, the execution, the segment, the activity and the attempt. It does not bind the
+// message: all copies of a work item have the same token, and it never expires. It therefore proves that the hub has
+// sent such a work item, and nothing about its holder, who is proved by the receipt handle, which the queue checks. A
+// token that is presented with the receipt handle of another message of the same queue extends that message's lock, and
+// returns the cancel of the token's activity.
+//
+// It is safe for concurrent use.
+type Tokens struct {
+	hub  string
+	keys map[string]*TokenKey
+	last *TokenKey
+}
+
+// NewTokens makes the tokens of a hub. The last of the keys signs, and all of them read. There must be at least one,
+// and no two of the same name.
+func NewTokens(hub string, keys ...*TokenKey) *Tokens {
+	t := &Tokens{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
+	for _, k := range keys {
+		t.keys[k.id] = k
+	}
+	return t
+}
+
+// TokenKey is a key that tokens are signed with.
+type TokenKey struct {
+	id   string
+	macs sync.Pool
+}
+
+// NewTokenKey makes a key from a secret. Its name is part of each token, and must not contain a dot.
+func NewTokenKey(id string, secret []byte) *TokenKey {
+	k := &TokenKey{id: id}
+	k.macs.New = func() any { return &tokenMAC{hash: hmac.New(sha256.New, secret)} }
+	return k
+}
+
+// tokenMAC is a hash with its buffers, which are reused because a turn may sign a hundred thousand tokens.
+type tokenMAC struct {
+	hash        hash.Hash
+	bytes, text []byte
+}
+
+const (
+	workItemToken = "w1"
+	macBytes      = 16 // a guess costs a call, and 2^128 are too many
+	maxTokenBytes = 1 << 10
+)
+
+// Sign makes the token of a work item.
+func (t *Tokens) Sign(w *WorkItem) string {
+	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
+	defer t.last.macs.Put(m)
+
+	b := m.bytes[:0]
+	b = append(b, workItemToken...)
+	b = appendText(b, t.hub)
+	signed := len(b) // the hub is signed but left out: every reader knows it
+	b = appendText(b, w.Queue)
+	b = appendText(b, w.ExecutionID)
+	b = binary.AppendUvarint(b, uint64(w.Segment))
+	b = binary.AppendUvarint(b, uint64(w.ActivityID))
+	b = binary.AppendUvarint(b, uint64(w.Attempt))
+
+	m.bytes = m.sum(b)
+
+	m.text = append(append(append(append(m.text[:0], workItemToken...), '.'), t.last.id...), '.')
+	m.text = base64.RawURLEncoding.AppendEncode(m.text, m.bytes[signed:len(b)+macBytes])
+	return string(m.text)
+}
+
+// sum appends the MAC of b to it.
+func (m *tokenMAC) sum(b []byte) []byte {
+	m.hash.Reset()
+	m.hash.Write(b)
+	return m.hash.Sum(b)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Open reads a token and returns a work item with the fields that are signed. It returns ErrToken where the text is not
+// a token, is of another hub, or was signed with another key.
+func (t *Tokens) Open(token string) (WorkItem, error) {
+	if len(token) > maxTokenBytes {
+		return WorkItem{}, ErrToken
+	}
+	kind, rest, _ := strings.Cut(token, ".")
+	id, text, _ := strings.Cut(rest, ".")
+
+	key := t.keys[id]
+	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
+		return WorkItem{}, ErrToken
+	}
+
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) <= macBytes {
+		return WorkItem{}, ErrToken
+	}
+
+	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
+
+	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
+	defer key.macs.Put(m)
+
+	signed := append(appendText(append(m.bytes[:0], workItemToken...), t.hub), claims...)
+	m.bytes = m.sum(signed)
+	if !hmac.Equal(mac, m.bytes[len(signed):len(signed)+macBytes]) {
+		return WorkItem{}, ErrToken
+	}
+
+	return readClaims(claims)
+}
+
+// readClaims reads the signed data. Signed data is this code's own, so anything unreadable means that another party
+// knows the key.
+func readClaims(b []byte) (w WorkItem, err error) {
+	w.V = WireVersion
+	for _, into := range []*string{&w.Queue, &w.ExecutionID} {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return WorkItem{}, ErrToken
+		}
+		*into = string(b[size : size+int(n)])
+		b = b[size+int(n):]
+	}
+
+	var numbers [3]uint64
+	for i := range numbers {
+		v, size := binary.Uvarint(b)
+		if size <= 0 {
+			return WorkItem{}, ErrToken
+		}
+		numbers[i] = v
+		b = b[size:]
+	}
+	if len(b) > 0 {
+		return WorkItem{}, ErrToken
+	}
+
+	w.Segment = int64(numbers[0])
+	w.ActivityID = int64(numbers[1])
+	w.Attempt = int(numbers[2])
+	return w, nil
+}

@@ -1,0 +1,71 @@
+package perdureotel
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ids are those of a span: they derive from what it is about, and are the same whenever and wherever it is repeated.
+type ids struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
+
+// idsOf derives ids from parts. No id is zero but by a chance of 2^-64, and then the SDK drops the span.
+func idsOf(parts ...any) (d ids) {
+	h := sha256.New()
+	for _, p := range parts {
+		s := fmt.Sprint(p)
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	sum := h.Sum(nil)
+	copy(d.trace[:], sum)
+	copy(d.span[:], sum[len(d.trace):])
+	return d
+}
+
+// turnIDs are those of a turn, which is a trace of its own.
+func turnIDs(executionID string, sequence int64) ids { return idsOf("turn", executionID, sequence) }
+
+// activityIDs are those of one run of an activity's code: of a delivery of an attempt.
+func activityIDs(executionID string, activityID int64, attempt, delivery int) ids {
+	return idsOf("activity", executionID, activityID, attempt, delivery)
+}
+
+// linked is the context of a span that other spans link to.
+func (d ids) linked() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace, SpanID: d.span, TraceFlags: trace.FlagsSampled, Remote: true})
+}
+
+type idsKey struct{}
+
+// withIDs has the next span that is started with the context take ids.
+func withIDs(ctx context.Context, d ids) context.Context { return context.WithValue(ctx, idsKey{}, d) }
+
+// IDGenerator returns what gives spans the ids that this package derives, and all others random ones. A tracer provider that is not
+// made by NewTracerProvider needs it, or links between turns lead nowhere.
+func IDGenerator() sdktrace.IDGenerator { return generator{} }
+
+type generator struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if d, ok := ctx.Value(idsKey{}).(ids); ok {
+		return d.trace, d.span
+	}
+	d := ids{}
+	_, _ = rand.Read(d.trace[:]) // never fails
+	_, _ = rand.Read(d.span[:])
+	return d.trace, d.span
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (g generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	_, span := g.NewIDs(ctx)
+	return span
+}

@@ -1,0 +1,36 @@
+package perdureotel_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/docpage"
+	"github.com/perdure/perdure/telemetry/perdureotel"
+)
+
+var update = flag.Bool("update", false, "write the attributes of spans into docs/telemetry.md")
+
+// docs/telemetry.md lists the attributes of spans, as the code has them.
+func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
+	t.Parallel()
+	const page = "../../docs/telemetry.md"
+	var want strings.Builder
+	want.WriteString("| attribute | of | what |\n|---|---|---|\n")
+	for _, a := range perdureotel.Attributes() {
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", a.Key, a.On, a.What)
+	}
+	if *update {
+		if err := docpage.Write(page, "attributes", want.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := docpage.Read(page, "attributes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want.String() {
+		t.Errorf("docs/telemetry.md is not what the code says (go test ./... -update in telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
+	}
+}

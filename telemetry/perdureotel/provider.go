@@ -1,0 +1,133 @@
+package perdureotel
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// NewTracerProvider makes a tracer provider that exports by OTLP over HTTP, to localhost:4318 unless OTEL_EXPORTER_OTLP_ENDPOINT says
+// otherwise, with IDGenerator, IDsOnEverySpan and WithoutEmptyTurns. OTEL_SERVICE_NAME names the service. opts come behind its own. It calls nothing; its Shutdown
+// exports what is left.
+func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
+	var where []otlptracehttp.Option
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		where = append(where, otlptracehttp.WithEndpointURL("http://localhost:4318"))
+	}
+	exporter, err := otlptracehttp.New(ctx, where...)
+	if err != nil {
+		return nil, fmt.Errorf("perdureotel: %w", err)
+	}
+	own := []sdktrace.TracerProviderOption{
+		sdktrace.WithIDGenerator(IDGenerator()), sdktrace.WithSpanProcessor(IDsOnEverySpan()), sdktrace.WithSpanProcessor(WithoutEmptyTurns(sdktrace.NewBatchSpanProcessor(exporter))),
+	}
+	return sdktrace.NewTracerProvider(append(own, opts...)...), nil
+}
+
+// flushLimit bounds what exporting adds to an invocation: a collector that is away must not make it time out.
+const flushLimit = 2 * time.Second
+
+// Middleware exports the spans of an invocation before it ends, since Lambda freezes the process then: for
+// lambdahandler.WithMiddleware. It takes two seconds at most, and no more than half of what the invocation has left; what is not exported
+// by then is logged, and is no error.
+func (t *Tracing) Middleware(next lambda.Handler) lambda.Handler { return flushing{next, t} }
+
+type flushing struct {
+	next    lambda.Handler
+	tracing *Tracing
+}
+
+// Invoke implements lambda.Handler.
+func (f flushing) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	defer f.tracing.flush(ctx)
+	return f.next.Invoke(ctx, payload) //nolint:wrapcheck // middleware passes on
+}
+
+func (t *Tracing) flush(ctx context.Context) {
+	tp, ok := t.provider.(interface {
+		ForceFlush(ctx context.Context) error
+	})
+	if !ok {
+		return
+	}
+	limit := flushLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2) //nolint:forbidigo // of an invocation: by the clock of the machine
+	}
+	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer stop()
+	if err := tp.ForceFlush(limited); err != nil {
+		slog.WarnContext(ctx, "spans could not be exported: is there a collector at the OTLP endpoint?", "error", err)
+	}
+}
+
+type aboutKey struct{}
+
+// IDsOnEverySpan returns a processor that adds the ids of instance, execution and activity to every span that is started within a turn or
+// an activity, such as those of the AWS SDK.
+func IDsOnEverySpan() sdktrace.SpanProcessor { return processor{} }
+
+type processor struct{}
+
+// OnStart implements sdktrace.SpanProcessor.
+func (processor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
+	if about, ok := ctx.Value(aboutKey{}).([]attribute.KeyValue); ok {
+		s.SetAttributes(about...)
+	}
+}
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (processor) OnEnd(sdktrace.ReadOnlySpan) {}
+
+// Shutdown implements sdktrace.SpanProcessor.
+func (processor) Shutdown(context.Context) error { return nil }
+
+// ForceFlush implements sdktrace.SpanProcessor.
+func (processor) ForceFlush(context.Context) error { return nil }
+
+// WithoutEmptyTurns returns a processor that passes on to next all spans but those of turns that came to nothing: whose messages concerned nothing,
+// or that were tried again at once. They would have the ids of the turn that follows.
+func WithoutEmptyTurns(next sdktrace.SpanProcessor) sdktrace.SpanProcessor { return withoutEmpty{next} }
+
+type withoutEmpty struct{ sdktrace.SpanProcessor }
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (p withoutEmpty) OnEnd(s sdktrace.ReadOnlySpan) {
+	if s.Status().Code != codes.Error && slices.Contains(s.Attributes(), AttrCommitted.Bool(false)) {
+		return
+	}
+	p.SpanProcessor.OnEnd(s)
+}
+
+// NewHandler returns a handler of a logger that adds trace_id and span_id to lines whose context has a span: for
+// lambdahandler.WithLogger.
+func NewHandler(inner slog.Handler) slog.Handler { return handler{inner} }
+
+type handler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if s := trace.SpanContextFromContext(ctx); s.IsValid() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", s.TraceID().String()), slog.String("span_id", s.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r) //nolint:wrapcheck // a handler passes on
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

@@ -1,0 +1,160 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// The loop of a developer, from a module of one's own: perdure init writes it, perdure dev runs it and shows its logs; a change is
+// deployed onto the running hub, and an instance that waits there goes on with the new code.
+func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "guests")
+	if out, exit := perdure(t, "init", dir, "--replace", "../.."); exit != 0 {
+		t.Fatalf("init: exit %d: %s", exit, out)
+	}
+	edit(t, dir, `	if err := ctx.Err(); err != nil {`, `	if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
+		return "", fmt.Errorf("the mail server is down")
+	}
+	if err := ctx.Err(); err != nil {`)
+	d := develop(t, dir)
+	p, err := dynamo.Open(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.New(p)
+
+	instance, err := c.Start(t.Context(), "welcome", map[string]string{"name": "Ada"}, client.WithInstanceID("ada"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := d.await(t, "the mail server is down"); !strings.Contains(line, " ada ") || !strings.Contains(line, "worker-default") {
+		t.Errorf("the log does not name the instance and the function: %q", line)
+	}
+
+	edit(t, dir, "has answered", "has answered at last")
+	took := d.await(t, "running again")
+	t.Log(took)
+	if err := c.Raise(t.Context(), instance, "answered", nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Wait(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](s); err != nil || got != "Ada has answered at last" {
+		t.Errorf("got %q, %v", got, err)
+	}
+
+	edit(t, dir, "has answered", "has answered at last +")
+	edit(t, dir, `at last +`, `at last" +`) // which does not compile
+	d.await(t, "the build before goes on running")
+}
+
+// edit replaces text in the application.
+func edit(t *testing.T, dir, from, to string) {
+	t.Helper()
+	name := filepath.Join(dir, "guests.go")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), from) {
+		t.Fatalf("%s has no %q", name, from)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(b), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// development is a perdure dev that runs.
+type development struct {
+	lines chan string // of standard error
+}
+
+// develop starts perdure dev, takes over its environment, and ends it with the test.
+func develop(t *testing.T, dir string) *development {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	cmd := exec.CommandContext(ctx, hub.perdure, "dev", dir, "--port", "0", "--hub", "default")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	exported, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d := &development{lines: make(chan string, 10_000)}
+	var reading sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		reading.Wait()
+		// An exit code of 0 becomes the context's error.
+		if err := cmd.Wait(); !errors.Is(err, context.Canceled) {
+			t.Errorf("perdure dev ended with %v:\n%s", err, d.rest())
+		}
+	})
+	environment := make(chan string, 100)
+	reading.Go(func() { lines(exported, environment) })
+	reading.Go(func() { lines(said, d.lines) })
+	d.await(t, "watching for changes") // by then all is exported
+	for range 6 {
+		name, value, _ := strings.Cut(strings.TrimPrefix(<-environment, "export "), "=")
+		t.Setenv(name, value)
+	}
+	return d
+}
+
+func lines(from io.Reader, to chan<- string) {
+	defer close(to)
+	for s := bufio.NewScanner(from); s.Scan(); {
+		to <- s.Text()
+	}
+}
+
+// rest returns what an ended perdure dev said since the last line that was awaited.
+func (d *development) rest() string {
+	var rest strings.Builder
+	for line := range d.lines {
+		rest.WriteString(line + "\n")
+	}
+	return rest.String()
+}
+
+// await returns the next line that has a text.
+func (d *development) await(t *testing.T, text string) string {
+	t.Helper()
+	var seen []string
+	limit := time.After(3 * time.Minute)
+	for {
+		select {
+		case line, ok := <-d.lines:
+			if !ok {
+				t.Fatalf("perdure dev ended before it said %q:\n%s", text, strings.Join(seen, "\n"))
+			}
+			if seen = append(seen, line); strings.Contains(line, text) {
+				return line
+			}
+		case <-limit:
+			t.Fatalf("perdure dev did not say %q:\n%s", text, strings.Join(seen, "\n"))
+		}
+	}
+}

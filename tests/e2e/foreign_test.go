@@ -1,0 +1,220 @@
+package e2e_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// lambda calls the API of Lambda, of which this module has no client.
+func lambda(t *testing.T, method, path, body string) []byte {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := cfg.Credentials.Retrieve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("AWS_ENDPOINT_URL")+"/2015-03-31"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(body))
+	if err := v4.NewSigner().SignHTTP(t.Context(), who, r, hex.EncodeToString(sum[:]), "lambda", cfg.Region, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode > 299 || answer.Header.Get("X-Amz-Function-Error") != "" {
+		t.Fatalf("%s %s: HTTP %d: %s, %v", method, path, answer.StatusCode, b, err)
+	}
+	return b
+}
+
+// unmap takes the worker function off its queue.
+func unmap(t *testing.T) {
+	t.Helper()
+	var all struct {
+		EventSourceMappings []struct {
+			UUID           string `json:"UUID"`
+			EventSourceArn string `json:"EventSourceArn"`
+			State          string `json:"State"`
+		} `json:"EventSourceMappings"`
+	}
+	look := func() (uuid, state string) {
+		if err := json.Unmarshal(lambda(t, http.MethodGet, "/event-source-mappings", ""), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all.EventSourceMappings {
+			if strings.Contains(m.EventSourceArn, "Workdefault") {
+				return m.UUID, m.State
+			}
+		}
+		t.Fatalf("no mapping of the work queue among %+v", all.EventSourceMappings)
+		return "", ""
+	}
+	uuid, _ := look()
+	lambda(t, http.MethodPut, "/event-source-mappings/"+uuid, `{"Enabled":false}`)
+	for range 100 {
+		if _, state := look(); state == "Disabled" {
+			return
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Fatalf("%+v", all.EventSourceMappings)
+}
+
+// lease is what came of renewing one.
+type lease struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+	Cancel    *struct {
+		Reason      string    `json:"reason"`
+		Message     string    `json:"message"`
+		RequestedAt time.Time `json:"requestedAt"`
+	} `json:"cancel"`
+	Error *struct {
+		Code string `json:"code"`
+	} `json:"error"`
+}
+
+// stranger is a worker that is neither a function of the hub nor Go: it has nothing but SQS and HTTP.
+type stranger struct {
+	t      *testing.T
+	queues *sqs.Client
+	url    string
+	body   string // of its renewals
+	asked  int
+}
+
+// visible is how many seconds a message is locked for.
+const visible = 3
+
+// receive takes a message of the queue.
+func (s *stranger) receive(wait int32) (token, handle string) {
+	s.t.Helper()
+	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.url, VisibilityTimeout: visible, WaitTimeSeconds: wait})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(out.Messages) == 0 {
+		return "", ""
+	}
+	var item struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal([]byte(*out.Messages[0].Body), &item); err != nil || item.Token == "" {
+		s.t.Fatalf("%s, %v", *out.Messages[0].Body, err)
+	}
+	return item.Token, *out.Messages[0].ReceiptHandle
+}
+
+// renew renews by API Gateway and by invoking the renewer, in turns.
+func (s *stranger) renew() lease {
+	s.t.Helper()
+	var answer struct {
+		Leases []lease `json:"leases"`
+	}
+	var b []byte
+	if s.asked++; s.asked%2 == 0 {
+		r, err := http.Post(os.Getenv("PERDURE_API")+"/work-items/renew", "application/json", strings.NewReader(s.body))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer r.Body.Close()
+		if b, err = io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
+			s.t.Fatalf("HTTP %d: %s, %v", r.StatusCode, b, err)
+		}
+	} else {
+		b = lambda(s.t, http.MethodPost, "/functions/perdure-patient-renewer/invocations", s.body)
+	}
+	if err := json.Unmarshal(b, &answer); err != nil || len(answer.Leases) != 1 {
+		s.t.Fatalf("%s, %v", b, err)
+	}
+	return answer.Leases[0]
+}
+
+// hold renews for several times as long as the message is locked for: nobody else has it.
+func (s *stranger) hold() {
+	s.t.Helper()
+	for began := time.Now(); time.Since(began) < 4*visible*time.Second; {
+		l := s.renew()
+		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second || left > visible*time.Second {
+			s.t.Fatalf("renewal %d: %+v, in %v", s.asked, l, left)
+		}
+		if other, _ := s.receive(1); other != "" {
+			s.t.Fatalf("after %d renewals somebody else has the message", s.asked)
+		}
+	}
+}
+
+// A worker that is neither a function of the hub nor Go holds a message for several times as long as SQS would leave it to him, by API Gateway and by
+// invoking the renewer, which may do that and no more; and it hears that its activity is cancelled, and why.
+func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
+	shortrun.Skip(t)
+	c := patient(t)
+	p, err := dynamo.Open(t.Context(), "patient")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmap(t)
+	if _, err := c.Start(t.Context(), "one-of-two", 0, client.WithInstanceID("foreign")); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Hub().WorkQueues["default"]}
+	token, handle := s.receive(10)
+	if token == "" {
+		t.Fatal("there is no message")
+	}
+	s.body = fmt.Sprintf(`{"visibilityTimeout":%d,"leases":[{"token":%q,"receiptHandle":%q}]}`, visible, token, handle)
+	s.hold()
+	t.Logf("held for %d s by %d renewals, where SQS locks for %d s", 4*visible, s.asked, visible)
+	if err := c.CancelActivity(t.Context(), "foreign", 3, "that will do"); err != nil {
+		t.Fatal(err)
+	}
+	var l lease
+	for range 50 {
+		if l = s.renew(); l.Cancel != nil {
+			break
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	if l.Cancel == nil || l.Cancel.Reason != "requested" || l.Cancel.Message != "that will do" || l.Cancel.RequestedAt.IsZero() || l.Error != nil {
+		t.Fatalf("after the cancel: %+v", l)
+	}
+	if _, err := s.queues.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: &handle}); err != nil {
+		t.Fatal(err)
+	}
+	end, err := c.Wait(t.Context(), "foreign")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Result[string](end); err != nil || got != "requested: that will do" {
+		t.Errorf("%q, %v", got, err)
+	}
+	valid(t, c, "foreign")
+}

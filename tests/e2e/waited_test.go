@@ -1,0 +1,180 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/tests/e2e/app"
+)
+
+// The worker of an activity whose end is waited for is killed with -9 in its grace: it has seen the cancel, and has not ended. Nothing is undone
+// until its lease has told that it is gone; and it is known when it saw the cancel.
+func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
+	shortrun.Skip(t)
+	h := hold(t)
+	if err := hub.client.Cancel(t.Context(), h.instance, "that will do"); err != nil {
+		t.Fatal(err)
+	}
+	pid := h.process(app.Saw)
+	seen := h.seen()
+	killed := time.Now()
+	signal(t, pid, syscall.SIGKILL)
+	h.wantUndoneAfter(killed)
+	if told := h.why().SeenAt; !told.Equal(seen) || !seen.Before(killed) {
+		t.Errorf("the cancel was seen at %v, before %v, and it is told that it was at %v", seen, killed, told)
+	}
+}
+
+// The same before it has seen the cancel: its process stands still until the cancel is history, and is killed then.
+func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *testing.T) {
+	shortrun.Skip(t)
+	h := hold(t)
+	pid := h.process(app.Began)
+	signal(t, pid, syscall.SIGSTOP)
+	if err := hub.client.Cancel(t.Context(), h.instance, "that will do"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, h.instance, history.ActivityCancelRequested)
+	killed := time.Now()
+	signal(t, pid, syscall.SIGKILL)
+	h.wantUndoneAfter(killed)
+	if seen := h.why().SeenAt; !seen.After(killed) {
+		t.Errorf("the cancel was seen %v before its worker was killed, which had not seen it", killed.Sub(seen))
+	}
+	if _, err := os.Stat(filepath.Join(h.folder, app.Saw)); err == nil {
+		t.Error("it had seen the cancel")
+	}
+}
+
+// holding is an instance of the orchestration of that name, and the folder that it holds.
+type holding struct {
+	t                *testing.T
+	instance, folder string
+}
+
+// hold starts one, and returns when its activity runs.
+func hold(t *testing.T) *holding {
+	t.Helper()
+	h := &holding{t, id(t, 1), t.TempDir()}
+	if _, err := hub.client.Start(t.Context(), "holding", h.folder, client.WithInstanceID(h.instance)); err != nil {
+		t.Fatal(err)
+	}
+	h.process(app.Began)
+	return h
+}
+
+// process is the number of the process that has left a note, once it has.
+func (h *holding) process(note string) int {
+	h.t.Helper()
+	for range 1000 {
+		b, err := os.ReadFile(filepath.Join(h.folder, note))
+		if os.IsNotExist(err) {
+			<-time.After(20 * time.Millisecond)
+			continue
+		}
+		pid, err := strconv.Atoi(string(b))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return pid
+	}
+	h.t.Fatalf("nobody has noted %q", note)
+	return 0
+}
+
+// seen is when the activity's worker saw the cancel, once that is known: it has not ended.
+func (h *holding) seen() time.Time {
+	h.t.Helper()
+	for range 100 {
+		if x := h.cancelled(); !x.SeenAt.IsZero() {
+			if x.End != "" {
+				h.t.Errorf("it has ended: %+v", x)
+			}
+			return x.SeenAt
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	h.t.Fatal("nobody has said that the cancel was seen")
+	return time.Time{}
+}
+
+// cancelled is what is known of the activity's cancel.
+func (h *holding) cancelled() client.Cancellation {
+	h.t.Helper()
+	found, err := client.Collect(hub.client.Cancellations(h.t.Context(), h.instance, ""))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, x := range found {
+		if x.Target == client.TargetActivity {
+			return x
+		}
+	}
+	return client.Cancellation{}
+}
+
+func signal(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantUndoneAfter fails unless history has, in this order: that the activity was cancelled, that its worker is gone, which nobody has told before it was
+// killed, and the call that undoes it.
+func (h *holding) wantUndoneAfter(killed time.Time) {
+	h.t.Helper()
+	s, err := hub.client.Wait(h.t.Context(), h.instance)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if s.Status != client.StatusCancelled || string(s.CustomStatus) != `"worker_gone"` {
+		h.t.Errorf("it ended %s, %s, %+v", s.Status, s.CustomStatus, s.Failure)
+	}
+	var order []string
+	held := int64(0)
+	for _, e := range valid(h.t, hub.client, h.instance) {
+		switch {
+		case e.Kind == history.ActivityScheduled && held == 0:
+			held = e.ID
+		case e.Kind == history.ActivityScheduled:
+			order = append(order, "undo")
+		case e.Kind == history.ActivityCancelRequested:
+			order = append(order, "decided")
+		case e.Kind == history.ActivityFailed && e.SourceEventID == held:
+			order = append(order, "ended "+history.EndOf(&e))
+			h.t.Logf("%v after its worker was killed history has its end", e.Time.Sub(killed))
+			if !e.Time.After(killed) {
+				h.t.Errorf("its end was told %v before its worker was killed", killed.Sub(e.Time))
+			}
+		}
+	}
+	if got := strings.Join(order, ", "); got != "decided, ended worker_gone, undo" {
+		h.t.Errorf("history has %s", got)
+	}
+	if undone, err := os.Stat(filepath.Join(h.folder, app.Freed)); err != nil || undone.ModTime().Before(killed) {
+		h.t.Errorf("the undo: %v", err)
+	}
+}
+
+// why checks what perdure why says of the activity, and returns the same as the client has it.
+func (h *holding) why() client.Cancellation {
+	h.t.Helper()
+	out, exit := perdure(h.t, "why", h.instance)
+	if exit != 0 || !strings.Contains(out, `requested "that will do"`) || !strings.Contains(out, "its worker was gone, told after ") {
+		h.t.Errorf("perdure why: exit %d\n%s", exit, out)
+	}
+	x := h.cancelled()
+	if x.End != client.EndWorkerGone || x.SeenAt.Before(x.DecidedAt) || x.EndedAt.Before(x.SeenAt) {
+		h.t.Errorf("%+v", x)
+	}
+	return x
+}

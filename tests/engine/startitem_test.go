@@ -1,0 +1,293 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// shop is a program that keeps orders, each with its orchestration. On AWS it has a table of its own (see tests/ministack); the hub's has room for
+// its items, too.
+type shop struct {
+	*hub
+}
+
+const counted = "3" // what the orchestration of an order returns
+
+// prepare prepares the start of an order's orchestration.
+func (s shop) prepare(ctx context.Context, id string, opts ...client.StartOption) (provider.PreparedStart, error) {
+	return s.client.StartItem(ctx, "Counts", 3, append(opts, client.WithInstanceID(id))...)
+}
+
+func orderKey(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "order#" + id}, "sk": &types.AttributeValueMemberS{Value: "order"}}
+}
+
+// save saves an order that is not there yet, with the start of its orchestration.
+func (s shop) save(ctx context.Context, id string, start provider.PreparedStart) error {
+	put := types.Put{TableName: aws.String("perdure"), Item: orderKey(id), ConditionExpression: aws.String("attribute_not_exists(pk)")}
+	writes := append([]types.TransactWriteItem{{Put: &put}}, dynamo.Writes(start)...)
+	if _, err := s.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}); err != nil {
+		return fmt.Errorf("save order %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s shop) has(id string) bool {
+	s.t.Helper()
+	out, err := s.Cloud.Table.GetItem(s.t.Context(), &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: orderKey(id)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(out.Item) > 0
+}
+
+// take is what the shop does with an order.
+func (s shop) take(ctx context.Context, id string, opts ...client.StartOption) error {
+	start, err := s.prepare(ctx, id, opts...)
+	if err != nil {
+		return err
+	}
+	if err := s.save(ctx, id, start); err != nil {
+		return err
+	}
+	return start.Begin(ctx)
+}
+
+// prepared is prepare, which a test counts on.
+func (s shop) prepared(id string, opts ...client.StartOption) provider.PreparedStart {
+	s.t.Helper()
+	start, err := s.prepare(s.t.Context(), id, opts...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return start
+}
+
+// saved is save, which a test counts on.
+func (s shop) saved(id string, start provider.PreparedStart) {
+	s.t.Helper()
+	if err := s.save(s.t.Context(), id, start); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// absent wants no instance of an id.
+func (s shop) absent(id string) {
+	s.t.Helper()
+	if _, err := s.client.Status(s.t.Context(), id); !errors.Is(err, client.ErrNotFound) {
+		s.t.Errorf("instance %q: %v", id, err)
+	}
+}
+
+// inShop runs f in a shop, in virtual time.
+func inShop(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Context, s shop)) {
+	t.Helper()
+	withFault(t, build(func(*perdure.Registry) {}), intercept, func(ctx context.Context, h *hub) { f(ctx, shop{h}) })
+}
+
+type dyingKey struct{}
+
+// dying is a process that dies at its n-th call of AWS: before the call, or after it.
+type dying struct {
+	n     int
+	after bool
+	calls int
+}
+
+func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error) error {
+	if ctx.Value(dyingKey{}) == nil {
+		return next()
+	}
+	if d.calls++; d.calls < d.n {
+		return next()
+	}
+	if d.after && d.calls == d.n {
+		_ = next()
+	}
+	return errors.New("the process is gone")
+}
+
+// Interleavings: the program dies at each of its calls of AWS, before the call or after it. Its order is saved and the orchestration runs, or neither.
+func TestAnOrderIsSavedAndItsOrchestrationStartedOrNeither(t *testing.T) {
+	t.Parallel()
+	both, neither := 0, 0
+	for n, over := 1, false; !over; n++ {
+		for _, after := range []bool{false, true} {
+			d := &dying{n: n, after: after}
+			inShop(t, d.intercept, func(ctx context.Context, s shop) {
+				err := s.take(context.WithValue(ctx, dyingKey{}, true), "o-1")
+				over = d.calls < n
+				if (err == nil) != over {
+					t.Errorf("a process that dies at call %d: %v", n, err)
+				}
+
+				s.serve(15 * time.Minute)
+				if !s.has("o-1") {
+					neither++
+					s.absent("o-1")
+					return
+				}
+				both++
+				s.completed("o-1", counted)
+			})
+		}
+	}
+	if neither < 2 || both < 4 {
+		t.Errorf("both were there %d times, and neither was %d times", both, neither)
+	}
+}
+
+// Interleaving: the transaction waits for hours, and its process dies behind it. By the time at which it says to be created, the watch has looked past
+// the instance.
+func TestAnOrderThatIsSavedHoursAfterItsStartWasPreparedBegins(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(_ context.Context, s shop) {
+		start := s.prepared("o-1")
+		s.serve(5 * time.Hour)
+		s.absent("o-1")
+		s.saved("o-1", start)
+		s.serve(15 * time.Minute)
+		s.completed("o-1", counted)
+	})
+}
+
+func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		s.saved("o-1", s.prepared("i-1"))
+		start := s.prepared("i-2")
+		err := s.save(ctx, "o-1", start) // there is an order of this id
+		if err == nil || start.Refusal(err) != nil {
+			t.Errorf("%v, which is said to be for %v", err, start.Refusal(err))
+		}
+		if err := start.Begin(ctx); err != nil { // it knows no better
+			t.Error(err)
+		}
+		s.serve(15 * time.Minute)
+		s.absent("i-2")
+		s.completed("i-1", counted)
+	})
+}
+
+// Interleavings: the order comes again, before the first is saved and behind it; and another start takes the id, before and behind it.
+func TestAnOrderThatComesAgainIsTold(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		mine := client.WithIdempotencyKey("key-1")
+		again, other := s.prepared("o-1", mine), s.prepared("o-1")
+		s.saved("o-1", s.prepared("o-1", mine))
+
+		for _, late := range []struct {
+			start provider.PreparedStart
+			want  error
+		}{{again, client.ErrAlreadyStarted}, {other, client.ErrAlreadyExists}} {
+			if err := s.save(ctx, "another", late.start); !errors.Is(late.start.Refusal(err), late.want) {
+				t.Errorf("%v: refused for %v, want %v", err, late.start.Refusal(err), late.want)
+			}
+		}
+		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyStarted) {
+			t.Error(err)
+		}
+		if _, err := s.prepare(ctx, "o-1"); !errors.Is(err, client.ErrAlreadyExists) {
+			t.Error(err)
+		}
+		if s.has("another") {
+			t.Error("an order is saved whose start was refused")
+		}
+		s.serve(15 * time.Minute)
+		s.completed("o-1", counted)
+	})
+}
+
+// Interleavings: the id had a life before, which is purged before the start is prepared, or behind that.
+func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		purge := func() {
+			t.Helper()
+			s.serve(15 * time.Minute)
+			s.completed("o-1", counted)
+			if err := s.client.Purge(ctx, "o-1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.start("o-1", "Counts", 3, client.WithIdempotencyKey("key-1"))
+		purge()
+		late := s.prepared("o-1")
+		s.saved("o-1", s.prepared("o-1"))
+		purge()
+
+		if err := s.save(ctx, "o-2", late); !errors.Is(late.Refusal(err), provider.ErrConflict) {
+			t.Errorf("%v: refused for %v", err, late.Refusal(err))
+		}
+		if _, err := s.prepare(ctx, "o-1", client.WithIdempotencyKey("key-1")); !errors.Is(err, client.ErrAlreadyExists) {
+			t.Errorf("a start of a life that was purged: %v", err)
+		}
+		start := s.prepared("o-1")
+		s.saved("o-2", start)
+		o := must(s.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: "o-1"}, provider.Strong))
+		if o.Head.Watermark == (provider.Position{}) {
+			t.Error("messages of its last life would be taken for new ones")
+		}
+		s.serve(15 * time.Minute)
+		s.completed("o-1", counted)
+	})
+}
+
+func TestAnOrderThatIsToBeginLater(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		begun, lost := s.prepared("o-1", client.WithDelay(6*time.Hour)), s.prepared("o-2", client.WithDelay(6*time.Hour))
+		s.saved("o-1", begun)
+		if err := begun.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.saved("o-2", lost)
+		s.serve(5 * time.Hour)
+		for _, id := range []string{"o-1", "o-2"} {
+			if got := s.status(id); got.Status != client.StatusPending {
+				t.Errorf("%s is %s before its time", id, got.Status)
+			}
+		}
+		s.ServeFor(ctx, time.Hour+time.Minute) // no watch looks meanwhile
+		s.completed("o-1", counted)
+		s.completed("o-2", counted)
+	})
+}
+
+// What the attention of the watch costs: an entry of an index, which a transaction writes twice, and the first turn takes away.
+func TestAStartInATransactionCostsThreeWriteUnitsMore(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		cost := func(id string, start func()) float64 {
+			before := s.Cloud.Capacity().Write
+			start()
+			s.ServeFor(ctx, time.Minute)
+			s.completed(id, counted)
+			return s.Cloud.Capacity().Write - before
+		}
+		plain := cost("i-1", func() { s.start("i-1", "Counts", 3) })
+		item := cost("o-1", func() {
+			if err := s.take(ctx, "o-1"); err != nil {
+				t.Fatal(err)
+			}
+		})
+		const order = 2 // a transaction writes an item twice
+		if more := item - order - plain; more != 3 {
+			t.Errorf("%v write units, %v for a start without a transaction: %v more", item-order, plain, more)
+		}
+	})
+}

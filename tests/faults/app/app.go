@@ -1,0 +1,58 @@
+// Package app is the application that the tests of faults deploy. A variable of a function's environment makes it faulty.
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Fault names the variable. A function has it as its operator sets it, at run time.
+const Fault = "PERDURE_TEST_FAULT"
+
+// The values of Fault.
+const (
+	ExitAtInit      = "exit-at-init"
+	NoRegistrations = "no-registrations"
+)
+
+// Registry is the application's, or what the fault leaves of it.
+func Registry() *perdure.Registry {
+	r := perdure.NewRegistry()
+	switch os.Getenv(Fault) {
+	case ExitAtInit:
+		fmt.Fprintln(os.Stderr, "the function ends at init, as it was told to")
+		os.Exit(1)
+	case NoRegistrations:
+		return r
+	}
+	perdure.AddActivity(r, "greet", greet)
+	perdure.AddActivity(r, "die", die)
+	perdure.AddOrchestration(r, "greeting", greeting)
+	perdure.AddOrchestration(r, "deadly", deadly)
+	perdure.AddOrchestration(r, "napping", napping)
+	return r
+}
+
+func greet(_ context.Context, name string) (string, error) { return "hello, " + name, nil }
+
+// die ends the process that runs it, each time.
+func die(context.Context, string) (string, error) {
+	os.Exit(1)
+	return "", nil
+}
+
+func greeting(ctx *perdure.OrchestrationContext, name string) (string, error) {
+	return perdure.CallActivity(ctx, greet, name).Await(ctx)
+}
+
+func deadly(ctx *perdure.OrchestrationContext, name string) (string, error) {
+	return perdure.CallActivity(ctx, die, name).Await(ctx)
+}
+
+func napping(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error) {
+	return perdure.CreateTimer(ctx, d).Await(ctx)
+}

@@ -1,0 +1,143 @@
+package faults_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/tests/faults/app"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+const queue = "default"
+
+// start starts an instance of the test's name, and returns when.
+func start(t *testing.T, orchestration string, input any) (instance string, at time.Time) {
+	t.Helper()
+	at = time.Now()
+	instance, err := hub.client.Start(t.Context(), orchestration, input, client.WithInstanceID(t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance, at
+}
+
+// wantEnd fails unless an instance completes once the fault is gone.
+func wantEnd(t *testing.T, instance string) {
+	t.Helper()
+	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
+		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+	}
+}
+
+func TestAHubThatIsWellMovesNothing(t *testing.T) {
+	quiet := []metric{
+		{alarm: "Errors-Orchestrator", name: "Errors", read: errorsOf(t, "orchestrator")},
+		{alarm: "Errors-Worker-default", name: "Errors", read: errorsOf(t, "worker-default")},
+		{alarm: "Unregistered-default", name: "ActivitiesUnregistered", read: embedded(t, "worker-default", "ActivitiesUnregistered")},
+		{alarm: "InstancesBlocked", name: "InstancesBlocked", read: embedded(t, "renewer", "InstancesBlocked")},
+		{alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters[queue])},
+		{alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL)},
+	}
+	instance, _ := start(t, "greeting", "world")
+	wantEnd(t, instance)
+	for _, m := range quiet {
+		if v := m.read(t); v != 0 {
+			t.Errorf("%s is %v", m.alarm, v)
+		}
+	}
+}
+
+// A worker that exits at init: its invocations fail, and its work grows old.
+func TestAWorkerThatExitsAtInit(t *testing.T) {
+	failures, oldest := errorsOf(t, "worker-default"), age(hub.place.WorkQueues[queue])
+	var instance string
+	t.Run("fault", func(t *testing.T) {
+		withVariable(t, "worker-default", app.Fault, app.ExitAtInit)
+		var at time.Time
+		instance, at = start(t, "greeting", "world")
+		wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
+		wantMovement(t, at, metric{alarm: "WorkAge-default", name: "ApproximateAgeOfOldestMessage", from: 20, read: oldest})
+	})
+	wantEnd(t, instance)
+}
+
+// A worker whose build has nothing registered: each delivery of an activity counts.
+func TestAWorkerWithoutRegistrations(t *testing.T) {
+	unregistered := embedded(t, "worker-default", "ActivitiesUnregistered")
+	var instance string
+	t.Run("fault", func(t *testing.T) {
+		withVariable(t, "worker-default", app.Fault, app.NoRegistrations)
+		var at time.Time
+		instance, at = start(t, "greeting", "world")
+		wantMovement(t, at, metric{alarm: "Unregistered-default", name: "ActivitiesUnregistered", read: unregistered})
+	})
+	wantEnd(t, instance)
+}
+
+// An orchestrator whose build has nothing registered: the instance is blocked, and the next look of the watch counts it.
+func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
+	blocked := embedded(t, "renewer", "InstancesBlocked")
+	var instance string
+	t.Run("fault", func(t *testing.T) {
+		var at time.Time
+		instance, at = start(t, "napping", time.Second) // while builds that have it report
+		withVariable(t, "orchestrator", app.Fault, app.NoRegistrations)
+		wantMovement(t, at, metric{alarm: "InstancesBlocked", name: "InstancesBlocked", read: blocked})
+	})
+	if err := hub.client.Terminate(t.Context(), instance, "the test is over"); err != nil {
+		t.Error(err)
+	}
+
+	// A build reports its registrations before its first turn: once this one ends, what the next test starts is known again.
+	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusTerminated {
+		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+	}
+}
+
+// A mapping of the timers queue that is disabled: timers are due, and nobody takes them.
+func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
+	id := mapping(t, "renewer")
+	enable := func(enabled bool) {
+		lambda(t, http.MethodPut, "event-source-mappings/"+id, map[string]any{"Enabled": enabled})
+	}
+	enable(false)
+	instance, at := start(t, "napping", time.Second)
+	wantMovement(t, at, metric{alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL)})
+	enable(true)
+	wantEnd(t, instance)
+}
+
+// A throttled table: requests are refused, and the messages in the inbox grow old. Nothing is lost.
+func TestAThrottledTable(t *testing.T) {
+	table := localcloud.NewThrottlingTable(t, hub.cloud)
+	withVariable(t, "orchestrator", "AWS_ENDPOINT_URL_DYNAMODB", table.URL)
+
+	table.Refuses.Store(true)
+	instance, at := start(t, "greeting", "world")
+	wantMovement(t, at, metric{
+		alarm: "TableThrottles", name: "ThrottledRequests", read: func(*testing.T) float64 { return float64(table.Refused.Load()) },
+	})
+	wantMovement(t, at, metric{alarm: "InboxAge", name: "ApproximateAgeOfOldestMessage", from: 20, read: age(hub.place.InboxURL)})
+	table.Refuses.Store(false)
+	wantEnd(t, instance)
+}
+
+// A message that cannot be read, and an activity that ends its process each time: both lie in the dead letters of their queues.
+func TestPoisonedMessages(t *testing.T) {
+	at := time.Now()
+	body := "{ this is no message"
+	group := t.Name()
+	if _, err := hub.queues.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &hub.place.InboxURL, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &group}); err != nil {
+		t.Fatal(err)
+	}
+	wantMovement(t, at, metric{alarm: "DeadLetters-inbox", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters["inbox"])})
+
+	failures := errorsOf(t, "worker-default")
+	_, at = start(t, "deadly", "world")
+	wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
+	wantMovement(t, at, metric{alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.DeadLetters[queue])})
+}

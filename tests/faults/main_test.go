@@ -1,0 +1,61 @@
+// Package faults_test makes faults on a local AWS, and measures how soon the metric of an alarm moves.
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+const hubName = "faults"
+
+// hub is the deployed task hub that all tests share, one after the other.
+var hub struct {
+	cloud  *localcloud.Cloud
+	client *client.Client
+	place  dynamo.Hub
+	config aws.Config
+	queues *sqs.Client
+}
+
+func TestMain(m *testing.M) {
+	code, err := withHub(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// withHub deploys the template, runs f and takes everything down. The parameters are within what AWS allows: the watch looks every minute, EventBridge's
+// shortest rate, and a process that dies is noticed when its message's visibility ends.
+func withHub(f func() int) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	hub.cloud, err = localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",
+		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")
+	if err != nil {
+		return 1, err
+	}
+	defer hub.cloud.Stop()
+	for name, value := range hub.cloud.Env {
+		os.Setenv(name, value)
+	}
+	p, err := dynamo.Open(ctx, hubName)
+	if err != nil {
+		return 1, err
+	}
+	hub.config = localcloud.Config(hub.cloud.Env["AWS_ENDPOINT_URL"])
+	hub.client, hub.place, hub.queues = client.New(p), p.Hub(), sqs.NewFromConfig(hub.config)
+	return f(), nil
+}

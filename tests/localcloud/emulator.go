@@ -1,0 +1,82 @@
+package localcloud
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure/provider/dynamo/dynamotest"
+	"github.com/perdure/perdure/provider/providertest"
+)
+
+// Emulator makes hubs on the emulator that EndpointVariable names, for the provider's tests: see Main.
+type Emulator struct {
+	Tables *dynamodb.Client
+	Queues *sqs.Client
+
+	hubs atomic.Int64
+}
+
+// NewEmulator returns the emulator of this run.
+func NewEmulator() *Emulator {
+	cfg := Config(os.Getenv(EndpointVariable))
+	return &Emulator{Tables: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg)}
+}
+
+// Harness runs all of the conformance suite but what needs virtual time, stale reads or strict locks, which no emulator has.
+func (e *Emulator) Harness() providertest.Harness {
+	return providertest.Harness{
+		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
+		Want: providertest.Report{Ran: 360, NotApplicable: []string{
+			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
+			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
+			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/AReadOfTheRecordIsNeverBehind",
+			"activity records/RecordsAreReadStrongly",
+			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
+			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",
+			"workers/WhoIsAtWorkHasNotStartedAgain", "retries/AnAttemptThatIsFarAwayIsATimer", "retries/SettledIsReadStrongly",
+			"poison/ManyMovedRecords", "poison/OneThatIsNotKeptIsFoundAgain",
+			"timers/ALongOneIsSeenAgainInTime", "timers/OfTwoHeldLaterTheOneThatIsWaitedForIsSeen",
+			"management/WhatNeedsAttentionIsCounted", "errors/ACallEndsWithItsContext",
+			"locking/AFetchIsOverWhenItsWaitIs", "lock expiry/ARenewalAfterExpiryLeavesTheNextHolderAlone",
+			"lock expiry/ADeletionAfterExpiryLeavesTheNextHolderAlone", "lock expiry/LocksEndAfterTwelveHours",
+		}},
+		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
+			t.Helper()
+			test(t, e.Hub(t, c))
+		},
+	}
+}
+
+// Hub makes a table and queues that no other test has, also of an earlier run.
+func (e *Emulator) Hub(t *testing.T, c providertest.Config) providertest.Hub {
+	t.Helper()
+	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
+	CreateTable(t, e.Tables, name)
+	return dynamotest.Cloud{
+		Table: e.Tables, Queues: e.Queues,
+		CreateQueue: func(queue string, visibility time.Duration) string {
+			return e.createQueue(t, name+"-"+queue, visibility)
+		},
+	}.Hub(t, name, c)
+}
+
+func (e *Emulator) createQueue(t *testing.T, name string, visibility time.Duration) string {
+	t.Helper()
+	attributes := map[string]string{"VisibilityTimeout": strconv.Itoa(int(visibility.Seconds()))}
+	if strings.HasSuffix(name, ".fifo") {
+		attributes["FifoQueue"], attributes["ContentBasedDeduplication"] = "true", "false"
+	}
+	out, err := e.Queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.QueueUrl
+}

@@ -1,0 +1,59 @@
+package localcloud_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// Checkouts may share a Python environment by a symbolic link. The script becomes the Python of its environment, once.
+func TestTheScriptStartsWhereItsEnvironmentIsALink(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if _, err := localcloud.Start(ctx, "no-such-command"); err == nil { // which makes the environment, if it is missing
+		t.Fatal("a command that does not exist was carried out")
+	}
+	there, err := filepath.Abs("../../localstack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	for _, pattern := range []string{"*.py", "*.txt"} {
+		copyAll(t, here, filepath.Join(there, pattern))
+	}
+	if err := os.Symlink(filepath.Join(there, ".venv"), filepath.Join(here, ".venv")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(ctx, "python3", filepath.Join(here, "local.py"), "no-such-command").CombinedOutput()
+	if ctx.Err() != nil || err == nil || !strings.Contains(string(out), "invalid choice: 'no-such-command'") {
+		t.Errorf("%v, %v: %s", ctx.Err(), err, out)
+	}
+	if info, err := os.Lstat(filepath.Join(here, ".venv")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v", err)
+	}
+}
+
+// copyAll copies files into a folder.
+func copyAll(t *testing.T, folder, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no files, %v", pattern, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package ministack_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/providertest"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// TestAnOrderAndItsStartAreOneTransactionOfTwoTables has the caller's data in a table of its own, and the SDK's client between.
+func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
+	e := localcloud.NewEmulator()
+	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider
+	hub := client.New(p)
+	orders := p.(*dynamo.Provider).Hub().Table + "-orders"
+	_, err := e.Tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &orders, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(order string, start provider.PreparedStart) error {
+		put := types.Put{
+			TableName: &orders, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
+			ConditionExpression: aws.String("attribute_not_exists(id)"),
+		}
+		_, err := e.Tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &put})})
+		return err
+	}
+	prepare := func(id string) provider.PreparedStart {
+		start, err := hub.StartItem(t.Context(), "order", 1, client.WithInstanceID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return start
+	}
+
+	late, other := prepare("i-1"), prepare("i-2")
+	if err := save("o-1", prepare("i-1")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := hub.Status(t.Context(), "i-1"); err != nil || s.Status != client.StatusPending {
+		t.Errorf("after the transaction it is %+v, %v", s, err)
+	}
+	if err := save("o-2", late); !errors.Is(late.Refusal(err), client.ErrAlreadyExists) {
+		t.Errorf("%v: refused for %v", err, late.Refusal(err))
+	}
+	if err := save("o-1", other); err == nil || other.Refusal(err) != nil {
+		t.Errorf("%v: refused for %v", err, other.Refusal(err))
+	}
+	if _, err := hub.Status(t.Context(), "i-2"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("the order was refused, and its instance: %v", err)
+	}
+}

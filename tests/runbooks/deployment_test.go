@@ -1,0 +1,152 @@
+package runbooks_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/perdure/perdure/client"
+)
+
+const (
+	lookEvery = 100 * time.Millisecond
+	lookLimit = 90 * time.Second
+)
+
+// until looks again and again until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for limit := time.Now().Add(lookLimit); !is(); <-look.C {
+		if time.Now().After(limit) {
+			t.Fatalf("after %v it is not so that %s", lookLimit, what)
+		}
+	}
+}
+
+// start starts an instance.
+func (d *deployment) start(t *testing.T, orchestration string, input any, suffix ...string) (instance string) {
+	t.Helper()
+	instance, err := d.client.Start(t.Context(), orchestration, input, client.WithInstanceID(strings.Join(append([]string{t.Name()}, suffix...), "-")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance
+}
+
+func (d *deployment) status(t *testing.T, instance string) client.RuntimeStatus {
+	t.Helper()
+	s, err := d.client.Status(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Status
+}
+
+// functions of the hub.
+var parts = []string{"orchestrator", "worker-default", "renewer", "api"}
+
+// set sets variables of a function's environment, as a deployment does.
+func (d *deployment) set(t *testing.T, part string, variables map[string]string) (before map[string]string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // what a test has changed is changed back when it is over
+	name := "perdure-" + hubName + "-" + part
+	now, err := d.functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := maps.Clone(now.Environment.Variables)
+	maps.Copy(all, variables)
+	for name, value := range all {
+		if value == "" {
+			delete(all, name)
+		}
+	}
+	if _, err := d.functions.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: &name, Environment: &lambdatypes.Environment{Variables: all}}); err != nil {
+		t.Fatal(err)
+	}
+	return now.Environment.Variables
+}
+
+// atRest waits until nothing is handled.
+func (d *deployment) atRest(t *testing.T) {
+	t.Helper()
+	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	until(t, "nothing is handled", func() bool {
+		for _, url := range []string{d.place.InboxURL, d.place.TimersURL, d.place.WorkQueues["default"]} {
+			out, err := d.queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.Attributes[string(name)] != "0" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// items reads all that a table holds.
+func (d *deployment) items(t *testing.T, table string) (all []map[string]dynamotypes.AttributeValue) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(d.tables, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Items...)
+	}
+	return all
+}
+
+// replace has a table hold these items, and no others.
+func (d *deployment) replace(t *testing.T, table string, items []map[string]dynamotypes.AttributeValue) {
+	t.Helper()
+	for _, it := range d.items(t, table) {
+		key := map[string]dynamotypes.AttributeValue{"pk": it["pk"], "sk": it["sk"]}
+		if _, err := d.tables.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, it := range items {
+		if _, err := d.tables.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// deployOn deploys the hub on another table: its functions, and where clients find it.
+func (d *deployment) deployOn(t *testing.T, table string) {
+	t.Helper()
+	for _, part := range parts {
+		d.set(t, part, map[string]string{"PERDURE_TABLE": table})
+	}
+	now, err := d.settings.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String(parameter)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := strings.Replace(*now.Parameter.Value, fmt.Sprintf("%q", d.place.Table), fmt.Sprintf("%q", table), 1)
+	if value == *now.Parameter.Value {
+		t.Fatalf("the hub's configuration %s does not name the table %s", value, d.place.Table)
+	}
+	if _, err := d.settings.PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String(parameter), Value: &value, Overwrite: aws.Bool(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,140 @@
+// Package runbooks_test walks through docs/runbooks.md: it makes each trouble on a local AWS, and runs the commands that the page shows.
+package runbooks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+const hubName = "runbooks"
+
+// deployment is a hub on a local cloud.
+type deployment struct {
+	cloud     *localcloud.Cloud
+	place     dynamo.Hub
+	client    *client.Client
+	tables    *dynamodb.Client
+	queues    *sqs.Client
+	functions *lambda.Client
+	settings  *ssm.Client
+}
+
+// hub is the deployment that all tests share, one after the other. The last one leaves it on another table.
+var hub *deployment
+
+// elsewhere is the deployment in another region. It is made while the first tests wait.
+var elsewhere = make(chan *deployment, 1)
+
+// path has the command-line tools that the page uses: perdure, of this checkout, and aws.
+var path string
+
+func TestMain(m *testing.M) {
+	code, err := withHub(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runbooks:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func withHub(f func() int) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	defer cancel()
+	tools, err := filepath.Abs(filepath.Join(".venv", "bin"))
+	if err != nil {
+		return 1, err
+	}
+	if _, err := os.Stat(filepath.Join(tools, "aws")); err != nil {
+		return 1, errors.New("there is no AWS command line: make test-runbooks installs it")
+	}
+	bin, err := os.MkdirTemp("", "perdure-runbooks-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "perdure_quick", "-o", filepath.Join(bin, "perdure"), "../../cmd/perdure")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return 1, err
+	}
+	path = bin + string(os.PathListSeparator) + tools + string(os.PathListSeparator) + os.Getenv("PATH")
+
+	if hub, err = deploy(ctx); err != nil {
+		return 1, err
+	}
+	defer hub.cloud.Stop()
+	go func() {
+		d, err := deploy(ctx)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "runbooks: another region:", err)
+		}
+		elsewhere <- d
+	}()
+	code = f()
+	if d := <-elsewhere; d != nil {
+		return code, d.cloud.Stop()
+	}
+	return max(code, 1), nil
+}
+
+// deploy deploys the application of the tests of faults. A process that dies is noticed when its message's visibility ends, so that is short.
+func deploy(ctx context.Context) (*deployment, error) {
+	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",
+		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")
+	if err != nil {
+		return nil, err
+	}
+	config := localcloud.Config(cloud.Env["AWS_ENDPOINT_URL"])
+	d := &deployment{
+		cloud: cloud, tables: dynamodb.NewFromConfig(config), queues: sqs.NewFromConfig(config), functions: lambda.NewFromConfig(config), settings: ssm.NewFromConfig(config),
+	}
+	if err := d.find(ctx); err != nil {
+		return nil, errors.Join(err, cloud.Stop())
+	}
+	return d, nil
+}
+
+// parameter is where a hub's configuration is.
+const parameter = "/perdure/" + hubName + "/config"
+
+// opening guards the environment of this process, by which a hub is found.
+var opening sync.Mutex
+
+// find reads where the hub is.
+func (d *deployment) find(ctx context.Context) error {
+	out, err := d.settings.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(parameter)})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", parameter, err)
+	}
+	opening.Lock()
+	defer opening.Unlock()
+	for name, value := range d.cloud.Env {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	p, err := dynamo.Open(ctx, hubName)
+	if err != nil {
+		return fmt.Errorf("open the hub of %s: %w", *out.Parameter.Value, err)
+	}
+	d.place, d.client = p.Hub(), client.New(p)
+	return nil
+}

@@ -1,0 +1,85 @@
+package runbooks_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// section is one of the page: its blocks of commands, which a test runs in their order.
+type section struct {
+	t      *testing.T
+	on     *deployment
+	blocks []string
+	next   int
+	// values are what is in capitals on the page.
+	values map[string]string
+}
+
+// read reads a section of the page. The test fails unless it runs all of its blocks.
+func read(t *testing.T, on *deployment, heading string, values map[string]string) *section {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("the page has no section %q", heading)
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+
+	s := &section{t: t, on: on, values: values}
+	var block *strings.Builder
+	for line := range strings.Lines(text) {
+		switch fence := strings.TrimSpace(line); {
+		case fence == "```sh":
+			block = &strings.Builder{}
+		case fence == "```" && block != nil:
+			s.blocks = append(s.blocks, block.String())
+			block = nil
+		case block != nil:
+			block.WriteString(strings.TrimPrefix(line, "   "))
+		}
+	}
+	if len(s.blocks) == 0 {
+		t.Fatalf("the section %q has no commands", heading)
+	}
+	t.Cleanup(func() {
+		if s.next != len(s.blocks) && !t.Failed() {
+			t.Errorf("the section %q has %d blocks of commands, and the test runs %d", heading, len(s.blocks), s.next)
+		}
+	})
+	return s
+}
+
+// run runs the next block, which must succeed and print these texts.
+func (s *section) run(tells ...string) {
+	s.t.Helper()
+	if s.next == len(s.blocks) {
+		s.t.Fatal("the section has no more blocks of commands")
+	}
+	block := s.blocks[s.next]
+	s.next++
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", block)
+	values := maps.Clone(s.on.cloud.Env)
+	values["PATH"], values["TABLE"], values["AWS_DEFAULT_REGION"], values["AWS_PAGER"] = path, s.on.place.Table, s.on.cloud.Env["AWS_REGION"], ""
+	maps.Copy(values, s.values)
+	cmd.Env = os.Environ()
+	for name, value := range values {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	s.t.Logf("%s\n%s", block, out)
+	if err != nil {
+		s.t.Fatalf("block %d: %v", s.next, err)
+	}
+	for _, text := range tells {
+		if !strings.Contains(string(out), text) {
+			s.t.Errorf("block %d does not print %q", s.next, text)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package runbooks_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/tests/faults/app"
+	"github.com/perdure/perdure/tests/localcloud"
+)
+
+// A worker that dies at init, and one whose activity takes the process down.
+func TestABadWorker(t *testing.T) {
+	deadly := hub.start(t, "deadly", "world", "deadly")
+	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
+	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
+	instance := hub.start(t, "greeting", "world")
+	page := read(t, hub, "A bad worker", map[string]string{"INSTANCE": instance})
+	until(t, "the instance runs", func() bool { return hub.status(t, instance) == client.StatusRunning })
+	page.run("greet")
+
+	hub.set(t, "worker-default", map[string]string{app.Fault: before[app.Fault]})
+	page.run("hello, world")
+
+	until(t, "the activity has failed", func() bool { return hub.status(t, deadly) == client.StatusFailed })
+	page.run("poison: ")
+	if n, err := hub.client.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n client.DeadLetterCount) bool { return n.Visible+n.Hidden > 0 }) {
+		t.Errorf("%v are left, %v", n, err)
+	}
+}
+
+// A build that does not know what runs: the instance is blocked until another is there.
+func TestABadDeployment(t *testing.T) {
+	const build = "PERDURE_BUILD_ID"
+	hub.set(t, "orchestrator", map[string]string{app.Fault: app.NoRegistrations, build: "bad"})
+	instance := hub.start(t, "greeting", "world")
+	page := read(t, hub, "A bad deployment", map[string]string{"INSTANCE": instance})
+	until(t, "the instance is blocked", func() bool { return hub.status(t, instance) == client.StatusBlocked })
+	page.run("Disabled", "rule/", instance, "unregistered")
+
+	hub.set(t, "orchestrator", map[string]string{app.Fault: "", build: "mended"})
+	page.run("Enabled", "hello, world")
+}
+
+// A table that refuses what the orchestrator asks, until it refuses no more.
+func TestAThrottledTable(t *testing.T) {
+	table := localcloud.NewThrottlingTable(t, hub.cloud)
+	const variable = "AWS_ENDPOINT_URL_DYNAMODB"
+	hub.set(t, "orchestrator", map[string]string{variable: table.URL})
+	defer hub.set(t, "orchestrator", map[string]string{variable: ""})
+
+	table.Refuses.Store(true)
+	instance := hub.start(t, "greeting", "world")
+	page := read(t, hub, "A throttled table", map[string]string{"INSTANCE": instance})
+	until(t, "the table refuses", func() bool { return table.Refused.Load() > 0 })
+	page.run("PAY_PER_REQUEST", "Pending")
+	page.run()
+	out, err := hub.tables.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &hub.place.Table})
+	if err != nil || out.Table.OnDemandThroughput == nil || *out.Table.OnDemandThroughput.MaxWriteRequestUnits != -1 {
+		t.Errorf("the caps of the table are %+v, %v", out.Table.OnDemandThroughput, err)
+	}
+
+	table.Refuses.Store(false)
+	page.run("hello, world")
+}
+
+// waiting starts instances in several states: one is over, one has work that no worker takes, one waits for a timer.
+func waiting(t *testing.T, d *deployment) (over, working, napping string) {
+	t.Helper()
+	over = d.start(t, "greeting", "world", "over")
+	if s, err := d.client.Wait(t.Context(), over); err != nil || s.Status != client.StatusCompleted {
+		t.Fatal(s, err)
+	}
+	d.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
+	working = d.start(t, "greeting", "world", "working")
+	napping = d.start(t, "napping", 15*time.Second, "napping")
+	for _, id := range []string{working, napping} {
+		until(t, id+" runs", func() bool { return d.status(t, id) == client.StatusRunning })
+	}
+	return over, working, napping
+}
+
+// wantAll checks that a hub that is back has lost none.
+func wantAll(t *testing.T, d *deployment, instances ...string) {
+	t.Helper()
+	for _, id := range instances {
+		if s, err := d.client.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
+			t.Errorf("%s is %s, %v", id, s.Status, err)
+		}
+	}
+}
+
+// The region is lost: a second cloud, whose table is a copy, and whose queues are empty.
+func TestALostRegion(t *testing.T) {
+	other := <-elsewhere
+	elsewhere <- other // it is stopped with the first one
+	if other == nil {
+		t.Fatal("it is not deployed")
+	}
+	over, working, napping := waiting(t, hub)
+	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
+	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
+	page := read(t, other, "A lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
+	page.run("2 live and were sent for and woken")
+	wantAll(t, other, over, working, napping)
+	wantAll(t, hub, working, napping) // what the other one has done is none of its business
+}
+
+// The table is restored to a second, and what happened since is gone.
+func TestARestore(t *testing.T) {
+	over, working, napping := waiting(t, hub)
+	then := hub.items(t, hub.place.Table)
+	restored := strings.ToLower(hubName) + "-restored"
+	page := read(t, hub, "A restore", map[string]string{"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339)})
+
+	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five minutes, for which the tool that
+	// is built here does not wait.
+	late := hub.start(t, "greeting", "world", "late")
+	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
+
+	page.run("Disabled", "rule/")
+	page.run()
+	hub.replace(t, restored, then) // the local cloud restores to now
+	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
+	hub.deployOn(t, restored)
+	page.run()
+	hub.atRest(t)
+	page.run("deleted: about ", "2 live and were sent for and woken")
+	page.run("Enabled")
+	wantAll(t, hub, over, working, napping)
+	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("what was started since is there, %v", err)
+	}
+}

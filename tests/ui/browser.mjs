@@ -1,0 +1,41 @@
+// What the tests of the page stand on: the server, a headless Chromium that came with npm, and a watch over what must never happen.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import chromiumBinary from '@sparticuz/chromium';
+import { chromium } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+// serve starts the server, which ends with its standard input.
+export async function serve() {
+  const server = spawn(process.env.UI_SERVER, [], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [line] = await once(server.stdout, 'data');
+  return { base: String(line).trim(), stop: () => server.stdin.end() };
+}
+
+export async function browse() {
+  return chromium.launch({ executablePath: await chromiumBinary.executablePath(), args: ['--no-sandbox', '--disable-gpu'], headless: true });
+}
+
+// open opens a view. Whatever the browser complains of, such as what the page's policy forbids, is in wrong.
+export async function open(browser, base, path, { width = 1280, height = 760, dark = false } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true });
+  const page = await context.newPage();
+  page.setDefaultTimeout(12_000); // of a machine that is busy
+  const wrong = [];
+  page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') wrong.push(m.text()); });
+  page.on('pageerror', (e) => wrong.push(String(e)));
+  page.on('request', (r) => { if (!r.url().startsWith(base) && !r.url().startsWith('data:') && !r.url().startsWith('blob:')) wrong.push(`asked ${r.url()}`); });
+  await page.goto(`${base}/ui${path}`);
+  return { page, wrong, close: () => context.close() };
+}
+
+// violations are what axe finds of WCAG 2.2 A and AA, and of good practice.
+export async function violations(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })).violations);
+  return found.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} ${n.any.map((a) => a.message).join('; ').slice(0, 200)}`).join(' | ')}`);
+}

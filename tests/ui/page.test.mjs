@@ -1,0 +1,641 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { browse, open, serve, violations } from './browser.mjs';
+
+let server;
+let browser;
+before(async () => { server = await serve(); browser = await browse(); });
+after(async () => { await browser?.close(); server?.stop(); });
+
+const view = (path, how) => open(browser, server.base, path, how);
+const views = {
+  list: ['', '.instances .row a.id'], timeline: ['?instance=order-7', '.timeline .said.off'], events: ['?instance=order-7&tab=events', '.events .row'],
+  pending: ['?instance=order-8&tab=pending', '.pending .row'], cancellations: ['?instance=order-7&tab=cancellations', '.cancels .row'], family: ['?instance=ship-order-7&tab=family', '.tree a'],
+  data: ['?instance=order-7&tab=data', 'pre.json'], blocked: ['?instance=order-9', '.sides'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
+};
+
+// A view is a promise to everybody: whoever listens to it, prefers the dark, or holds a phone.
+for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phone: { width: 390, height: 844 } })) {
+  test(`every view, ${name}: axe finds nothing, the browser complains of nothing, nothing sticks out`, async () => {
+    for (const [what, [path, ready]] of Object.entries(views)) {
+      const { page, wrong, close } = await view(path, how);
+      await page.locator(ready).first().waitFor();
+      assert.deepEqual(await violations(page), [], `${what}, ${name}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${what}, ${name}: ${wide} px too wide`);
+      if (what === 'timeline') {
+        await page.locator('.timeline .row').nth(4).click();
+        await page.locator('aside.detail .steps').waitFor();
+        assert.deepEqual(await violations(page), [], `what was chosen, ${name}`);
+        await page.getByRole('button', { name: 'Terminate …' }).click();
+        await page.getByRole('dialog').waitFor();
+        assert.deepEqual(await violations(page), [], `a question, ${name}`);
+      }
+      if (what === 'letters') {
+        await page.locator('.letters .row').nth(2).click();
+        await page.locator('aside.detail pre.json').waitFor();
+        assert.deepEqual(await violations(page), [], `a dead letter, ${name}`);
+        await page.getByRole('button', { name: 'Redrive all …' }).click();
+        await page.getByRole('button', { name: /^Redrive [\d,]+/ }).waitFor();
+        assert.deepEqual(await violations(page), [], `a question about dead letters, ${name}`);
+      }
+      assert.deepEqual(wrong, [], `${what}, ${name}`);
+      await close();
+    }
+  });
+}
+
+test('filters are the address: they are kept by a reload, and undone by going back', async () => {
+  const { page, wrong, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  await page.getByLabel('Orchestration', { exact: true }).fill('charge');
+  await page.getByLabel('Tags').fill('region=eu customer=6');
+  await page.getByLabel('Version').fill('1.1.0');
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
+  await page.waitForURL(/name=charge/);
+  const at = new URL(page.url()).searchParams;
+  assert.deepEqual([at.get('name'), at.getAll('tag'), at.get('version')], ['charge', ['region=eu', 'customer=6'], '1.1.0']);
+  await page.getByText(/^\d+ instances? match$/).waitFor();
+  for (const row of await page.locator('.instances .row:visible').all()) {
+    assert.match(await row.locator('.cell').nth(2).innerText(), /^charge$/);
+    assert.match(await row.locator('.cell').nth(6).innerText(), /customer=6 region=eu/);
+  }
+  await page.reload();
+  assert.equal(await page.getByLabel('Orchestration', { exact: true }).inputValue(), 'charge');
+  await page.getByLabel('Status').selectOption('Blocked');
+  await page.waitForURL(/status=Blocked/);
+  await page.goBack();
+  assert.equal(await page.getByLabel('Status').inputValue(), '');
+  await page.goBack();
+  await page.getByText('200 or more instances').waitFor();
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('10,000 instances are read as they are scrolled to, and only those in sight are elements', async () => {
+  const { page, close } = await view('');
+  const grid = page.getByRole('grid', { name: 'Instances' });
+  await grid.getByRole('row').nth(2).waitFor();
+  await page.locator('.instances .row').first().focus();
+  for (let rows = 0; rows < 10_001;) {
+    await page.keyboard.press('End');
+    await page.waitForFunction((before) => Number(document.querySelector('[role=grid]').getAttribute('aria-rowcount')) > before, rows || 201);
+    rows = Number(await grid.getAttribute('aria-rowcount'));
+  }
+  await page.keyboard.press('End');
+  await page.getByText(/^10,00\d instances$/).waitFor();
+  assert.ok(await page.locator('.instances .row').count() < 120);
+  assert.match(await page.locator('.instances .row:focus').innerText(), /order-00000/);
+  await close();
+});
+
+test('the list is live: what is started shows by itself', async () => {
+  const { page, close } = await view('?name=ship');
+  await page.locator('.instances .row').first().waitFor();
+  const made = await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"instanceId":"just-now"}' });
+  assert.equal(made.status, 202);
+  await page.locator('a.id', { hasText: 'just-now' }).waitFor({ timeout: 15_000 });
+  await close();
+});
+
+test('many are dealt with after a preview, and the job shows', async () => {
+  const { page, close } = await view('?name=report&status=Completed&tag=region%3Dus');
+  await page.locator('.instances .row').first().waitFor();
+  await page.getByRole('button', { name: 'Purge matching …' }).click();
+  const dialog = page.getByRole('dialog');
+  const button = dialog.getByRole('button', { name: /^Purge [\d,]+$/ });
+  await button.waitFor();
+  const [request] = await Promise.all([page.waitForRequest((r) => r.url().endsWith('/v1/jobs') && r.method() === 'POST'), button.click()]);
+  const { startedBefore, ...filter } = request.postDataJSON().filter;
+  assert.deepEqual([request.postDataJSON().operation, filter], ['purge', { name: 'report', statuses: ['Completed'], tags: { region: 'us' } }]);
+  assert.ok(Date.parse(startedBefore) <= Date.now(), 'what starts after the question is not meant by the answer');
+  await page.locator('table.jobs td', { hasText: 'purge' }).first().waitFor();
+  await close();
+});
+
+test('what is done to an instance is asked first, and nothing is sent without the answer', async () => {
+  const { page, close } = await view('?instance=order-8');
+  const sent = [];
+  page.on('request', (r) => { if (r.method() !== 'GET') sent.push(`${r.method()} ${new URL(r.url()).pathname} ${r.postData() || ''}`); });
+  const act = (name) => page.getByRole('button', { name, exact: true }).click();
+  await page.locator('.timeline .said').first().waitFor();
+  for (const name of ['Cancel …', 'Terminate …', 'Purge …', 'Raise event …']) {
+    await act(name);
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), name, 'the focus goes back');
+  }
+  assert.deepEqual(sent, []);
+  await act('Cancel …');
+  await page.getByLabel(/^Why/).fill('the customer asked');
+  await page.keyboard.press('Enter');
+  await page.getByText('The cancel is accepted').waitFor();
+  await act('Raise event …');
+  await page.getByLabel('Event', { exact: true }).fill('a/b');
+  await page.getByLabel(/^Data/).fill('{"a":');
+  await page.getByRole('button', { name: 'Raise the event' }).click();
+  await page.getByText('The data is not JSON').waitFor();
+  await page.getByLabel(/^Data/).fill('{"a":1}');
+  await page.getByRole('button', { name: 'Raise the event' }).click();
+  await page.getByText('The event is accepted').waitFor();
+  await page.locator('.timeline .row', { hasText: 'printLabel' }).click();
+  await page.getByRole('button', { name: 'Cancel this activity …' }).click();
+  await page.getByRole('button', { name: 'Cancel this activity', exact: true }).click();
+  await page.getByText('The cancel is accepted').last().waitFor();
+  assert.deepEqual(sent, ['POST /v1/instances/order-8/cancel {"message":"the customer asked"}', 'POST /v1/instances/order-8/events/~YS9i {"a":1}', 'POST /v1/instances/order-8/activities/4/cancel {"message":""}']);
+  await close();
+});
+
+test('a cancellation is told from its decision to its end, on the bar and beside it', async () => {
+  const { page, close } = await view('?instance=order-7');
+  const row = page.locator('.timeline .row', { hasText: 'quoteSlow' });
+  await row.locator('.said').filter({ hasText: 'ended stopped +1.5 s' }).waitFor();
+  assert.equal(await row.locator('.said').innerText(), 'decided select_loser by body → seen +1.3 s → ended stopped +1.5 s');
+  assert.equal((await row.locator('.mark').allInnerTexts()).join(''), '◆◇■');
+  assert.equal(await row.locator('.seg.unseen').count() + await row.locator('.seg.seen').count(), 2);
+  const mail = page.locator('.timeline .row', { hasText: 'sendMail' });
+  assert.match(await mail.getAttribute('aria-label'), /cancelled, .*requested by alice “the mail server hangs” → seen \+4.0 s → ended stopped \+5.0 s/);
+  await page.getByRole('tab', { name: /^Cancellations \(4\)/ }).click();
+  assert.match(await page.locator('.cancels .row', { hasText: 'quoteOther' }).innerText(), /decided .*select_loser by body.*seen \+1.0 s.*ended LEAKED: it ignored its context/s);
+  await close();
+});
+
+test('waiting is apart from working, idle time is folded, and zoom and its keys change what is in sight', async () => {
+  const { page, close } = await view('?instance=order-7');
+  await page.getByText(/working, 1 d waiting, 1 idle stretch folded/).waitFor();
+  assert.ok(await page.locator('.timeline .row', { hasText: 'packed' }).locator('.seg.wait').count());
+  assert.ok(await page.locator('.nowline').count() > 5);
+  assert.equal(await page.locator('.axis .skipped').innerText(), '⋯ 1 d');
+  const width = () => page.locator('.timeline .row', { hasText: 'sendMail' }).locator('.seg.work').evaluate((el) => el.getBoundingClientRect().width);
+  const folded = await width();
+  await page.locator('.timeline .row').nth(3).focus();
+  await page.keyboard.press('+');
+  assert.ok(await width() > folded * 1.3);
+  await page.keyboard.press('0');
+  assert.ok(Math.abs(await width() - folded) < 4);
+  await page.getByLabel('Fold idle time').uncheck();
+  assert.ok(await width() < folded / 5, 'a day that is not folded takes all the room');
+  await close();
+});
+
+test('what it waits for says attempt, error, next try, and that nobody works', async () => {
+  const { page, close } = await view('?instance=order-8&tab=pending');
+  await page.locator('.pending .row').first().waitFor();
+  const rows = await page.locator('.pending .row:visible').allInnerTexts();
+  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next try in \d min/);
+  assert.match(rows[1], /printLabel[\s\S]*waits in queue printers: no worker of it has been heard of ever/);
+  await close();
+});
+
+test('events are filtered by kind and text, and the download is a history that replays', async () => {
+  const { page, close } = await view('?instance=order-7&tab=events');
+  const rowcount = () => page.locator('[role=grid][aria-label=Events]').getAttribute('aria-rowcount');
+  await page.getByRole('tab', { name: 'Events (22)' }).waitFor();
+  await page.locator('.events .row').nth(8).waitFor();
+  assert.equal(await rowcount(), '23');
+  for (const kind of ['Activities', 'Timers', 'Children', 'External events', 'Turns', 'Others']) await page.getByLabel(kind, { exact: true }).uncheck();
+  assert.equal(await rowcount(), '4'); // two cancels of activities and one of a timer
+  await page.getByLabel('Activities').check();
+  await page.getByLabel('Search events').fill('sendmail');
+  assert.equal(await rowcount(), '2');
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download JSON' }).click()]);
+  const doc = JSON.parse(await readFile(await file.path(), 'utf8'));
+  assert.deepEqual([doc.format, doc.instanceId, doc.executions[0].events.length, Object.keys(doc.executions[0].events[1]).join()], ['perdure.history/1', 'order-7', 22, 'id,kind,time,version,buildId']);
+  await close();
+});
+
+test('a blocked instance shows history and code side by side, and what to do', async () => {
+  const { page, close } = await view('?instance=order-9');
+  assert.match(await page.locator('.sides > div').first().innerText(), /History has, at #6[\s\S]*chargeCard/);
+  assert.match(await page.locator('.sides > div').last().innerText(), /The code asked for[\s\S]*authoriseCard/);
+  await page.getByText('What to do:').waitFor();
+  await page.getByRole('button', { name: 'Show event #6' }).click();
+  await page.locator('aside.detail', { hasText: 'ActivityScheduled' }).waitFor();
+  await close();
+});
+
+test('the family goes up to the parents and down to the children', async () => {
+  const { page, close } = await view('?instance=ship-order-7&tab=family');
+  await page.locator('.tree').getByRole('link', { name: 'order-7', exact: true }).click();
+  await page.getByRole('tab', { name: 'Family (1)' }).click();
+  await page.getByRole('button', { name: 'Show the children of ship-order-7' }).click();
+  await page.getByText('no children').waitFor();
+  await page.getByRole('link', { name: 'Children as a list' }).click();
+  await page.locator('.instances a.id', { hasText: 'ship-order-7' }).waitFor();
+  assert.equal(new URL(page.url()).searchParams.get('parent'), 'order-7');
+  await close();
+});
+
+test('all of it goes by keyboard', async () => {
+  const { page, close } = await view('?name=charge');
+  await page.locator('.instances .row').first().waitFor();
+  for (let n = 0; n < 40 && !(await page.evaluate(() => document.activeElement.matches('.instances .row'))); n++) await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowUp');
+  assert.match(await page.evaluate(() => document.activeElement.innerText), /charge-31/);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/instance=charge-31/);
+  await page.locator('.timeline .row').nth(1).waitFor();
+  await page.getByRole('tab', { name: 'Timeline' }).focus();
+  await page.keyboard.press('ArrowRight');
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /^Events/);
+  await page.locator('.events .row').first().waitFor();
+  await page.keyboard.press('ArrowLeft');
+  for (let n = 0; n < 12 && !(await page.evaluate(() => document.activeElement.matches('.timeline .row'))); n++) await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.locator('aside.detail', { hasText: 'chargeCard' }).waitFor();
+  assert.ok(await page.evaluate(() => document.activeElement.matches('aside.detail')), 'what was chosen has the focus');
+  await page.keyboard.press('Escape');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('.timeline .row')), 'the focus goes back to the row');
+  await close();
+});
+
+test('what is live takes no focus away', async () => {
+  const { page, close } = await view('?instance=order-7');
+  const answered = () => page.waitForResponse((r) => r.url().endsWith('order-7?pending=false'));
+  await page.locator('.timeline .said.off').first().waitFor();
+  await page.locator('.timeline .row').nth(3).focus();
+  await answered();
+  await answered(); // what the first one brought is drawn by now
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /^activity quoteFast number 5/);
+  await page.getByRole('tab', { name: /^Events/ }).click();
+  await page.getByLabel('Search events').fill('quote');
+  await answered();
+  await answered();
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Search events');
+  await close();
+});
+
+test('ids of any letters are found, and what is not there says so', async () => {
+  const { page, close } = await view('?status=Terminated');
+  await page.getByRole('link', { name: 'report/2026 <q3>' }).click();
+  await page.getByRole('heading', { name: 'report/2026 <q3>' }).waitFor();
+  await page.getByText('not needed any more').first().waitFor();
+  await page.goto(`${server.base}/ui?instance=nobody`);
+  await page.getByText('There is no such instance').waitFor();
+  await close();
+});
+
+test('past executions can be looked at', async () => {
+  const { page, close } = await view('?instance=poller');
+  await page.getByLabel('Execution').focus();
+  await page.getByRole('option', { name: /^execution 1,/ }).waitFor({ state: 'attached' });
+  await page.getByLabel('Execution').selectOption({ index: 1 });
+  await page.waitForURL(/execution=/);
+  await page.getByRole('tab', { name: 'Events (3)' }).waitFor();
+  await close();
+});
+
+const json = (status, body) => ({ status, contentType: 'application/json', body: JSON.stringify(body) });
+
+test('a key that is held confirms nothing, and the first focus of a dangerous question keeps things as they are', async () => {
+  const { page, close } = await view('?instance=order-8');
+  const sent = [];
+  page.on('request', (r) => { if (r.method() !== 'GET') sent.push(r.url()); });
+  await page.route(/\/(cancel|terminate)$/, (r) => r.fulfill(json(202, {})));
+  await page.locator('.timeline .said').first().waitFor();
+  for (const name of ['Cancel …', 'Terminate …']) {
+    await page.getByRole('button', { name, exact: true }).focus();
+    for (let i = 0; i < 5; i++) await page.keyboard.down('Enter'); // all but the first repeat it
+    await page.keyboard.up('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+  }
+  await page.getByRole('button', { name: 'Terminate …', exact: true }).press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Keep things as they are');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.deepEqual(sent, []);
+  await close();
+});
+
+test('an order that is under way cannot be kept back, a page to sign in is no answer, and its refusal is shown', async () => {
+  const { page, close } = await view('?instance=order-8');
+  await page.locator('.timeline .said').first().waitFor();
+  let answer;
+  await page.route(/\/terminate$/, (r) => new Promise((done) => { answer = () => { r.fulfill({ status: 200, contentType: 'text/html', body: '<html>sign in</html>' }); done(); }; }));
+  await page.getByRole('button', { name: 'Terminate …', exact: true }).click();
+  const [request] = await Promise.all([page.waitForRequest(/terminate$/), page.getByRole('button', { name: 'Terminate it' }).click()]);
+  assert.equal(request.method(), 'POST');
+  const keep = page.getByRole('button', { name: 'Keep things as they are' });
+  assert.ok(await keep.isDisabled());
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  assert.equal(await page.getByRole('dialog').count(), 1);
+  answer();
+  await page.locator('dialog .wrong', { hasText: 'the answer is not of the API' }).waitFor();
+  await keep.click();
+  await close();
+});
+
+test('an event is sent as it was written, and twice is once', async () => {
+  const { page, close } = await view('?instance=order-8');
+  await page.locator('.timeline .said').first().waitFor();
+  const sent = [];
+  await page.route(/\/events\//, (r) => { sent.push([r.request().postData(), r.request().headers()['idempotency-key']]); return r.fulfill(sent.length === 1 ? json(504, { message: 'timed out' }) : json(202, {})); });
+  await page.getByRole('button', { name: 'Raise event …' }).click();
+  await page.getByLabel('Event', { exact: true }).fill('packed');
+  await page.getByLabel(/^Data/).fill('{"order": 9007199254740993}');
+  await page.getByRole('button', { name: 'Raise the event' }).click();
+  await page.getByText('the gateway answered 504: timed out').waitFor(); // its own words, where it is not the API that answers
+  await page.getByRole('button', { name: 'Raise the event' }).click();
+  await page.getByText('The event is accepted').waitFor();
+  assert.deepEqual(sent.map(([data]) => data), ['{"order": 9007199254740993}', '{"order": 9007199254740993}']);
+  assert.ok(sent[0][1]);
+  assert.equal(sent[0][1], sent[1][1]);
+  await close();
+});
+
+test('numbers of payloads are shown as they are', async () => {
+  await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"instanceId":"long-numbers","input":{"id":9007199254740993,"b":1.0}}' });
+  const { page, close } = await view('?instance=long-numbers&tab=data');
+  assert.equal((await page.locator('pre.json').first().innerText()).replace(/\s+/g, ''), '{"id":9007199254740993,"b":1.0}');
+  await close();
+});
+
+test('the header follows after an action, and the focus stays on its button', async () => {
+  const { page, close } = await view('?instance=order-8');
+  await page.locator('.timeline .said').first().waitFor();
+  const was = await (await fetch(`${server.base}/v1/instances/order-8?pending=false`)).json();
+  await page.getByRole('button', { name: 'Purge …', exact: true }).focus();
+  await page.route(/order-8\?pending=false/, (r) => r.fulfill(json(200, { ...was, status: 'Cancelled', updatedAt: new Date().toISOString() })));
+  await page.locator('.hero .chip.Cancelled').waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Purge …');
+  assert.equal(await page.getByRole('button', { name: 'Terminate …', exact: true }).count(), 0);
+  await close();
+});
+
+test('a history that was read in part is read to its end, and downloaded no sooner', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  let failed = false;
+  let well;
+  const wellAgain = new Promise((done) => { well = done; });
+  await page.route(/charge-31\/history/, async (r) => { if (!failed) { failed = true; return r.fulfill(json(429, { message: 'Too Many Requests' })); } await wellAgain; return r.continue(); });
+  await page.goto(`${server.base}/ui?instance=charge-31&tab=events`);
+  await page.locator('.note.bad', { hasText: 'could not be read' }).waitFor();
+  const save = page.getByRole('button', { name: 'Download JSON' });
+  assert.ok(await save.isDisabled());
+  well();
+  await page.locator('.events .row').first().waitFor();
+  await page.waitForFunction(() => [...document.querySelectorAll('button')].some((b) => b.textContent === 'Download JSON' && !b.disabled));
+  await close();
+});
+
+test('a rare match is searched for in steps', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  let asked = 0;
+  await page.route(/\/v1\/instances\?.*tag=rare/, (r) => r.fulfill(json(200, { items: [], nextCursor: new URL(r.request().url()).searchParams.get('limit') === '100' ? undefined : `c${++asked}` })));
+  await page.goto(`${server.base}/ui?tag=rare%3D1`);
+  await page.getByRole('button', { name: 'Search on' }).click();
+  await page.getByRole('button', { name: 'Search on' }).waitFor();
+  assert.equal(asked, 20);
+  await close();
+});
+
+const instance = (id, createdAt) => ({ instanceId: id, orchestration: 'many', version: '1.0.0', status: 'Completed', executionId: `x-${id}`, createdAt, updatedAt: createdAt, tags: {} });
+
+test('more than a page that start between two looks are all in the list', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  const all = [instance('first', '2026-01-01T00:00:00Z')];
+  await page.route(/\/v1\/instances\?.*name=many/, (r) => {
+    const q = new URL(r.request().url()).searchParams;
+    const from = Number(q.get('cursor') || 0);
+    const items = all.filter((s) => !q.get('startedAfter') || s.createdAt >= q.get('startedAfter')).slice(from, from + Math.min(100, Number(q.get('limit'))));
+    return r.fulfill(json(200, { items, nextCursor: from + 100 < all.length ? String(from + 100) : undefined }));
+  });
+  await page.goto(`${server.base}/ui?name=many`);
+  await page.getByText('1 instance match').waitFor();
+  for (let n = 0; n < 350; n++) all.unshift(instance(`new-${n}`, `2026-01-01T00:0${1 + Math.floor(n / 60)}:${String(n % 60).padStart(2, '0')}Z`));
+  await page.getByText('351 instances match').waitFor({ timeout: 15_000 });
+
+  // After a night it is not all read at once.
+  const asked = [];
+  page.on('request', (r) => { if (r.url().includes('name=many')) asked.push(r.url()); });
+  for (let n = 0; n < 3000; n++) all.unshift(instance(`late-${n}`, new Date(Date.parse('2026-01-02T00:00:00Z') + n * 1000).toISOString()));
+  await page.getByText('100 or more instances match').waitFor({ timeout: 15_000 });
+  assert.ok(asked.length < 15, `${asked.length} questions`);
+  await page.getByRole('button', { name: 'Live' }).click();
+  await page.locator('.instances .row').first().focus();
+  for (let rows = 101; rows < 3352;) {
+    await page.keyboard.press('End');
+    await page.waitForFunction((before) => Number(document.querySelector('[role=grid]').getAttribute('aria-rowcount')) > before, rows);
+    rows = Number(await page.getByRole('grid').getAttribute('aria-rowcount'));
+  }
+  await page.getByText('3,351 instances match').waitFor();
+  await close();
+});
+
+test('what the list refuses is done to none, and tags with a space stay one', async () => {
+  const { page, close } = await view('?name=ship&name=charge');
+  await page.locator('.note.bad', { hasText: 'name is given more than once' }).waitFor();
+  for (const name of ['Cancel matching …', 'Terminate matching …', 'Purge matching …']) assert.ok(await page.getByRole('button', { name }).isDisabled(), name);
+  await page.goto(`${server.base}/ui?tag=team%3Dtwo+words&tag=region%3Deu`);
+  assert.equal(await page.getByLabel('Tags').inputValue(), '"team=two words" region=eu');
+  await page.getByLabel('Status').selectOption('Failed');
+  await page.waitForURL(/status=Failed/);
+  assert.deepEqual(new URL(page.url()).searchParams.getAll('tag'), ['team=two words', 'region=eu']);
+  await page.goto(`${server.base}/ui?name=ship`);
+  await page.locator('.instances .row').first().waitFor();
+  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isEnabled());
+  await page.route(/\/v1\/instances\?/, (r) => r.fulfill(json(429, { message: 'Too Many Requests' })));
+  await page.locator('.note.bad', { hasText: 'the gateway answered 429: Too Many Requests' }).waitFor({ timeout: 15_000 });
+  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled(), 'what cannot be read cannot be judged');
+  await close();
+});
+
+test('a job takes what had started by the clock of the hub when it was counted', async () => {
+  const { page, close } = await view('?name=ship');
+  await page.locator('.instances .row').first().waitFor();
+  const sent = [];
+  await page.route(/\/v1\/jobs$/, (r) => {
+    if (r.request().method() !== 'POST') return r.fulfill(json(200, { items: [] }));
+    sent.push(r.request().postDataJSON());
+    return r.fulfill(sent.at(-1).dryRun ? json(200, { matched: 2, sample: ['a', 'b'], complete: true, startedBefore: '2020-02-02T02:02:02Z' }) : json(202, { jobId: 'j-1' }));
+  });
+  await page.getByRole('button', { name: 'Terminate matching …' }).click();
+  await page.getByRole('button', { name: 'Terminate 2' }).click();
+  await page.getByText('Job j-1 begins').waitFor();
+  assert.deepEqual(sent, [{ operation: 'terminate', filter: { name: 'ship' }, dryRun: true }, { operation: 'terminate', filter: { name: 'ship', startedBefore: '2020-02-02T02:02:02Z' } }]);
+  await page.goto(`${server.base}/ui`);
+  await page.locator('.instances .row').first().waitFor();
+  await page.getByRole('button', { name: 'Terminate all …' }).click();
+  await page.getByRole('button', { name: 'Terminate 2' }).waitFor();
+  assert.deepEqual(sent.at(-1), { operation: 'terminate', all: true, dryRun: true });
+  await close();
+});
+
+test('a job is stopped after a question, and a question ends when one goes back', async () => {
+  const { page, close } = await view('?name=ship');
+  await page.locator('.instances .row').first().waitFor();
+  let stopped = 0;
+  const at = new Date().toISOString();
+  await page.route(/\/v1\/jobs/, (r) => {
+    if (r.request().method() === 'POST') { stopped++; return r.fulfill(json(200, {})); }
+    return r.fulfill(json(200, { items: [{ jobId: 'j-1', operation: 'purge', state: 'Running', createdAt: at, updatedAt: at, matched: 9, done: 4, skipped: 0, failed: 0, errors: [] }] }));
+  });
+  await page.getByRole('button', { name: 'Jobs' }).click();
+  const stop = page.getByRole('button', { name: 'Stop job j-1' });
+  await stop.click();
+  await page.getByText('4 of 9 are done').waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(stopped, 0);
+  await stop.click();
+  await page.getByRole('button', { name: 'Stop it' }).click();
+  await page.getByText('The job is stopped').waitFor();
+  assert.equal(stopped, 1);
+
+  await page.goto(`${server.base}/ui?name=charge`);
+  await page.getByRole('link', { name: 'charge-31' }).click();
+  await page.locator('.timeline .row').nth(1).waitFor();
+  await page.getByRole('button', { name: 'Purge …', exact: true }).click();
+  await page.getByRole('dialog').waitFor();
+  await page.goBack();
+  await page.locator('.instances .row').first().waitFor();
+  assert.equal(await page.getByRole('dialog').count(), 0);
+  await close();
+});
+
+test('a purge names the life that was looked at', async () => {
+  const { page, close } = await view('?instance=charge-31');
+  await page.locator('.timeline .row').nth(1).waitFor();
+  const seen = await (await fetch(`${server.base}/v1/instances/charge-31?pending=false`)).json();
+  let asked;
+  await page.route(/\/v1\/instances\/charge-31\?createdAt/, (r) => { asked = r.request(); return r.fulfill(json(404, { detail: 'there is no instance of this id', code: 'instance_not_found' })); });
+  await page.getByRole('button', { name: 'Purge …', exact: true }).click();
+  await page.getByRole('button', { name: 'Delete it with its history' }).click();
+  await page.locator('dialog .wrong', { hasText: 'there is no instance of this id' }).waitFor();
+  assert.equal(asked.method(), 'DELETE');
+  assert.equal(new URL(asked.url()).searchParams.get('createdAt'), seen.createdAt);
+  await close();
+});
+
+test('times that are none, and years of five digits, are said and not sent', async () => {
+  const { page, wrong, close } = await view('?startedAfter=yesterday');
+  await page.locator('.note.bad', { hasText: 'startedAfter must be a time' }).waitFor();
+  assert.deepEqual(wrong.filter((w) => !w.includes('400')), []);
+  await page.goto(`${server.base}/ui`);
+  await page.locator('.instances .row').first().waitFor();
+  await page.getByLabel('Started before').evaluate((el) => { el.value = '12345-01-01T00:00:00'; });
+  const asked = [];
+  page.on('request', (r) => { if (r.url().includes('startedBefore')) asked.push(r.url()); });
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
+  await page.getByLabel('Status').selectOption('Failed');
+  assert.equal(new URL(page.url()).search, '');
+  assert.ok(await page.getByLabel('Started before').evaluate((el) => el.validity.rangeOverflow));
+  assert.deepEqual(asked, []);
+  await close();
+});
+
+const orders = (page) => {
+  const sent = [];
+  page.on('request', (r) => { if (r.method() === 'POST' && r.url().includes('dead-letters')) sent.push([new URL(r.url()).pathname.slice('/v1/dead-letters/'.length), r.postDataJSON()]); });
+  return sent;
+};
+
+test('dead letters are listed by queue, say what to do, and show their body', async () => {
+  const { page, wrong, close } = await view('?instance=order-7');
+  await page.getByRole('link', { name: 'Dead letters' }).click();
+  await page.getByText('30 read, about 1,233 in all queues').waitFor();
+  assert.equal(await page.getByLabel('Instance', { exact: true }).inputValue(), 'order-7', 'an instance leads to its own');
+  await page.locator('.letters .row').first().focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  const detail = page.locator('aside.detail');
+  await detail.getByText('This is the only copy of the message').waitFor();
+  await detail.locator('pre.json', { hasText: '"parcel": 1' }).waitFor();
+  await page.keyboard.press('Escape');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('.letters .row')), 'the focus goes back to the row');
+  await page.getByRole('button', { name: 'Clear' }).click();
+  await page.getByLabel('Queue').selectOption({ label: 'timers (1)' });
+  await page.waitForURL(/dead=timers/);
+  await page.locator('.letters .row', { hasText: 'timer #4' }).filter({ hasText: 'the watch sends it again' }).waitFor();
+  await page.goBack();
+  assert.equal(await page.getByLabel('Queue').inputValue(), '');
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('one dead letter is redriven and dropped after a question, and what is in history only if that is asked for', async () => {
+  const { page, close } = await view('?dead=inbox&reason=poison:');
+  const sent = orders(page);
+  await page.locator('.letters .row', { hasText: 'poison' }).click();
+  await page.getByRole('button', { name: 'Redrive …', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  assert.ok(await dialog.getByRole('button', { name: 'Redrive it' }).isDisabled(), 'it is in history already');
+  await dialog.getByRole('checkbox').check();
+  assert.ok(await dialog.getByRole('button', { name: 'Redrive it' }).isEnabled());
+  await page.keyboard.press('Escape');
+  assert.deepEqual(sent, []);
+  await page.getByRole('button', { name: 'Drop …', exact: true }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Keep things as they are');
+  await dialog.getByRole('button', { name: 'Drop it' }).click();
+  await page.locator('#toasts').getByText('1 dropped').waitFor();
+  await page.getByText('No dead letters are visible here.').waitFor();
+  assert.equal(sent.length, 1);
+  assert.equal(sent[0][0], 'inbox/drop');
+  assert.deepEqual(Object.keys(sent[0][1]), ['ids']);
+  await close();
+});
+
+test('many dead letters are redriven call by call, which can be stopped, and none that came after the question', async () => {
+  const { page, close } = await view('?dead=payments');
+  const sent = orders(page);
+  let answer;
+  let calls = 0;
+  await page.route(/payments\/redrive$/, async (r) => {
+    if (++calls === 1) return r.fulfill(json(200, { done: 500, kept: 0, later: 0, failed: 0, sent: [], complete: false, errors: [] }));
+    await new Promise((go) => { answer = go; });
+    return r.fulfill(json(200, { done: 400, kept: 0, later: 2, failed: 0, sent: [], complete: false, errors: [] }));
+  });
+  await page.getByText('200 or more read, about 1,200 in payments').waitFor();
+  await page.getByRole('button', { name: 'Redrive of the queue …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('1,000 or more dead letters to redrive (1,000 other)').waitFor();
+  assert.equal(await dialog.locator('li').count(), 5);
+  assert.deepEqual(await violations(page), [], 'the question');
+  await dialog.getByRole('button', { name: 'Redrive 1,000 or more' }).click();
+  await dialog.getByText('500 redriven …').waitFor();
+  await dialog.getByRole('button', { name: 'Stop after this call' }).click();
+  answer();
+  await page.locator('#toasts').getByText('900 redriven. 2 have come since, and are left. stopped: the others are left as they are').waitFor();
+  assert.equal(calls, 2);
+  assert.deepEqual(sent[0], sent[1], 'each call means the same');
+  assert.equal(sent[0][1].all, true);
+  assert.ok(Date.parse(sent[0][1].sentBefore) <= Date.now());
+  await page.unroute(/payments\/redrive$/);
+  await page.getByRole('button', { name: 'Drop of the queue …' }).click();
+  await dialog.getByRole('button', { name: 'Drop 1,000 or more' }).click();
+  await page.locator('#toasts').getByText('1,200 dropped').waitFor();
+  await page.getByText('0 read, about 0 in payments').waitFor();
+  await close();
+});
+
+test('where a redrive fails half way, the dialog says what is done, and goes on where it is told to', async () => {
+  const { page, close } = await view('?dead=inbox&reason=corrupt:');
+  let calls = 0;
+  await page.route(/inbox\/redrive$/, (r) => (++calls === 1 ? r.fulfill(json(200, { done: 10, kept: 0, later: 0, failed: 0, sent: [], complete: false, errors: [] })) : calls === 2 ? r.fulfill(json(503, { detail: 'the task hub did not answer in time; try again' })) : r.continue()));
+  await page.getByText('30 read').waitFor();
+  await page.getByRole('button', { name: 'Redrive matching …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'Redrive 30' }).click();
+  await dialog.getByText('10 are redriven, and then: the task hub did not answer in time').waitFor();
+  await dialog.getByRole('button', { name: 'Redrive 30' }).click();
+  await page.locator('#toasts').getByText('30 redriven').waitFor();
+  await page.getByText('0 read, about 0 in inbox').waitFor();
+  await close();
+});
+
+test('an API without dead letters says how they are given', async () => {
+  const { page, close } = await view('');
+  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
+  await page.getByRole('link', { name: 'Dead letters' }).click();
+  await page.getByText('this API has no access to the dead letters').waitFor();
+  assert.ok(await page.getByRole('button', { name: 'Redrive all …' }).isDisabled());
+  await close();
+});

@@ -1,0 +1,28 @@
+// Takes the pictures of docs/page.md: node screenshots.mjs DIR.
+
+import { join } from 'node:path';
+import { browse, open, serve } from './browser.mjs';
+
+const dir = process.argv[2];
+const server = await serve();
+const browser = await browse();
+const shots = {
+  list: { path: '?tag=region%3Deu', ready: '.instances .row' },
+  timeline: { path: '?instance=order-7', ready: '.timeline .said.off' },
+  'timeline-dark': { path: '?instance=order-8', ready: '.timeline .said.warn', how: { dark: true, height: 420 } },
+  blocked: { path: '?instance=order-9', ready: '.sides', how: { height: 620 } },
+  cancellations: { path: '?instance=order-7&tab=cancellations', ready: '.cancels .row', then: (page) => page.locator('.cancels .row').first().click() },
+  'dead-letters': { path: '?dead&reason=', ready: '.letters .row', then: async (page) => { await page.locator('.letters .row', { hasText: 'packed' }).first().click(); await page.locator('aside.detail pre.json').waitFor(); } },
+  phone: { path: '?instance=order-7', ready: '.timeline .said.off', how: { width: 390, height: 780 } },
+};
+for (const [name, { path, ready, how = {}, then }] of Object.entries(shots)) {
+  const { page, close } = await open(browser, server.base, path, { width: 1280, height: 640, ...how });
+  await page.locator(ready).first().waitFor();
+  await then?.(page);
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.screenshot({ path: join(dir, `${name}.png`) });
+  await close();
+}
+await browser.close();
+server.stop();

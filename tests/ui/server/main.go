@@ -1,0 +1,55 @@
+// Command server serves the page over the real HTTP API and a hub in memory, for make test-ui: 10,000 instances, one of 50,000 events, and some
+// of different fates. It prints its address, and ends when its standard input does.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/ui"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	h := &hub{now: time.Now().UTC().Truncate(time.Millisecond)}
+	h.Provider = fakeprovider.New(func() time.Time { return h.now })
+	h.fill()
+	h.Letters = fakeprovider.NewLetters(time.Now, defaultQueue, payments, provider.QueueInbox, provider.QueueTimers)
+	h.bury()
+
+	api := httpapi.New(client.New(h, client.WithClock(time.Now)), httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.Handle(ui.Path, ui.Handler())
+
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	fmt.Printf("http://%s\n", l.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when whoever started this is done, or gone
+		os.Exit(0)
+	}()
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	if err := s.Serve(l); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}

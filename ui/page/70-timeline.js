@@ -1,0 +1,175 @@
+// The timeline: a bar for each thing an execution waits for, attempts inside, and on the bar of what was cancelled how that went.
+
+const kindSigns = { instance: '●', activity: '▶', timer: '◷', child: '⤷', detached: '↗', wait: '✉', told: '➹' };
+const kindWords = { instance: 'the instance', activity: 'activity', timer: 'timer', child: 'sub-orchestration', detached: 'detached orchestration', wait: 'external event', told: 'event for another instance' };
+const stateWords = { open: 'open', done: 'done', failed: 'failed', cancelled: 'cancelled', gone: 'not waited for any more' };
+
+function timeline(view) {
+  const frame = { zoom: 1, pan: 0, folding: true, scale: null, now: Date.now() };
+  const axis = h('div', { class: 'axis' });
+  const pan = h('input', { type: 'range', min: '0', max: '1000', value: '0', 'aria-label': 'Move along the time', disabled: true });
+  const fold = h('input', { type: 'checkbox', checked: true });
+  const totals = h('span', { class: 'muted' });
+  const grid = new Grid({
+    name: 'timeline', label: 'Timeline', columns: ['What', ''], height: () => (narrow.matches ? 52 : 30), empty: 'No events yet',
+    open: (row) => view.choose(row), render: (row, cells, el) => render(row, cells, el),
+  });
+  grid.headCells[1].replaceChildren(axis);
+  grid.headCells[1].setAttribute('aria-label', 'Time');
+  grid.headCells[1].style.height = '100%';
+  grid.headCells[1].style.padding = '0';
+  grid.resized = () => fit();
+
+  const set = (zoom, about = 0.5) => {
+    const old = frame.zoom;
+    frame.zoom = Math.max(1, Math.min(20_000, zoom));
+    if (frame.zoom > 1) { // what is at this share of the width stays there
+      const at = (frame.pan * (old - 1) + about) / old;
+      frame.pan = Math.max(0, Math.min(1, (at * frame.zoom - about) / (frame.zoom - 1)));
+    } else frame.pan = 0;
+    fit(true);
+  };
+  pan.addEventListener('input', () => { frame.pan = pan.value / 1000; fit(true); });
+  fold.addEventListener('change', () => { frame.folding = fold.checked; update(); });
+  grid.view.addEventListener('wheel', (e) => {
+    if (e.ctrlKey || e.metaKey) {
+      const box = grid.view.getBoundingClientRect();
+      const left = grid.headCells[1].getBoundingClientRect().left;
+      set(frame.zoom * (e.deltaY < 0 ? 1.25 : 0.8), Math.max(0, Math.min(1, (e.clientX - left) / Math.max(1, box.right - left))));
+    } else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
+      if (frame.zoom === 1) return;
+      frame.pan = Math.max(0, Math.min(1, frame.pan + (e.deltaX || e.deltaY) / (frame.scale.width * (frame.zoom - 1))));
+      fit(true);
+    } else return;
+    e.preventDefault();
+  }, { passive: false });
+  grid.view.addEventListener('keydown', (e) => {
+    const step = { '+': 1.5, '=': 1.5, '-': 1 / 1.5 }[e.key];
+    if (step) set(frame.zoom * step);
+    else if (e.key === '0') set(1);
+    else if (e.key === 'ArrowLeft' || e.key === 'ArrowRight') { frame.pan = Math.max(0, Math.min(1, frame.pan + (e.key === 'ArrowLeft' ? -0.1 : 0.1) / Math.max(1, frame.zoom - 1))); fit(true); } else return;
+    e.preventDefault();
+  });
+
+  function fit(paint) {
+    if (!frame.scale) return;
+    const width = Math.max(120, grid.headCells[1].clientWidth);
+    frame.scale.fit(width, frame.zoom, frame.pan);
+    pan.disabled = frame.zoom === 1;
+    pan.value = Math.round(frame.pan * 1000);
+    const s = frame.scale;
+    const marks = s.ticks().map(({ t, x }) => h('span', { class: 'tick', style: { left: x + 'px' } }, clock(t, s.to - s.from < 20_000)));
+    let free = -1;
+    for (const [a, b] of s.folds) {
+      const x = (s.x(a) + s.x(b)) / 2;
+      if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} in which nothing worked` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 34)) + 'px'; free = x + 58; }
+    }
+    if (!view.model.instance.end) marks.push(h('span', { class: 'now', style: { left: s.x(frame.now) + 'px' } }, 'now'));
+    axis.replaceChildren(...marks);
+    if (paint) grid.paint(true);
+  }
+
+  function render(row, cells, el) {
+    const s = frame.scale;
+    const [what, lane] = cells;
+    if (what.shown !== row.key + row.name) {
+      what.shown = row.key + row.name;
+      put(what, h('span', { class: `what ${row.kind}` }, h('span', { class: 'sign', 'aria-hidden': 'true' }, kindSigns[row.kind]), h('span', { class: 'name', title: row.name }, row.name || kindWords[row.kind]), row.id ? h('span', { class: 'num' }, `#${row.id}`) : null));
+    }
+    lane.className = 'cell lane';
+    const parts = [];
+    const width = s.width;
+    for (const [a, b] of s.folds) {
+      const x = s.x(a);
+      const w = s.x(b) - x;
+      if (x + w > 0 && x < width) parts.push(bar('fold', x, w));
+      if (parts.length > 60) break;
+    }
+    let right = 0;
+    let left = Infinity;
+    for (const seg of view.model.segments(row, frame.now)) {
+      const x = s.x(seg.from);
+      const w = Math.max(s.x(seg.to) - x, seg.type === 'backoff' ? 0 : 3);
+      left = Math.min(left, x);
+      right = Math.max(right, x + w);
+      if (x + w < 0 || x > width || parts.length > 400) continue;
+      parts.push(bar(`seg ${seg.type}`, Math.max(x, -4), Math.min(x + w, width + 4) - Math.max(x, -4)));
+    }
+    const c = row.cancel;
+    if (c) for (const step of cancelSteps(c)) {
+      if (!step.at) continue;
+      const x = s.x(step.at);
+      right = Math.max(right, x + 6);
+      if (x < -5 || x > width + 5) continue;
+      parts.push({ ...bar('mark', x), text: step.sign });
+    }
+    if (!view.model.instance.end) parts.push(bar('nowline', Math.min(s.x(frame.now), width - 2)));
+    const [text, tone] = said(row);
+    if (text) {
+      const label = { cls: `said ${tone}`, text };
+      const room = text.length * 6.4 + 12;
+      if (right + room < width) label.left = Math.max(0, right) + 5;
+      else if (right < width * 0.55) {
+        label.left = Math.max(0, right) + 5;
+        label.maxWidth = width - Math.max(0, right) - 12;
+      } else if (left > room) label.right = width - left + 5;
+      else {
+        label.left = Math.max(0, left) + 8;
+        label.maxWidth = width - Math.max(0, left) - 14;
+      }
+      parts.push(label);
+    }
+    draw(lane, parts);
+    el.setAttribute('aria-label', `${kindWords[row.kind]} ${row.name} ${row.id ? `number ${row.id}` : ''}, ${stateWords[row.state]}, ${span((row.end || frame.now) - row.start)}${text ? `, ${text}` : ''}`);
+  }
+
+  const bar = (cls, left, width) => ({ cls, left, width });
+
+  // draw shows parts in a lane. Its elements are used again, as rows are: they are the most of what a frame has to style and to lay out.
+  const measures = ['left', 'right', 'width', 'maxWidth'];
+  function draw(lane, parts) {
+    while (lane.childElementCount > parts.length) lane.lastChild.remove();
+    parts.forEach((part, i) => {
+      const el = lane.children[i] || lane.appendChild(document.createElement('span'));
+      if (el.className !== part.cls) el.className = part.cls;
+      el.shown ||= {};
+      for (const m of measures) if (el.shown[m] !== part[m]) { el.shown[m] = part[m]; el.style[m] = part[m] === undefined ? '' : part[m] + 'px'; }
+      if (el.textContent !== (part.text || '')) el.textContent = part.text || '';
+    });
+  }
+
+  // said is what a bar is told in words, and in which tone.
+  function said(row) {
+    if (row.cancel) return [cancelText(row.cancel), 'off'];
+    const p = view.waiting.get(row.id);
+    if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90) || (row.endEvent?.message ? `terminated: ${row.endEvent.message}` : 'failed'), 'bad'];
+    if (p && row.state === 'open') {
+      if (p.noWorker) return [`no worker of queue ${p.queue} has been heard of`, 'bad'];
+      if (p.unknownBuild) return ['no worker knows it', 'bad'];
+      if (p.lastError) return [`attempt ${p.attempt}${Date.parse(p.nextTryAt) > frame.now ? ` in ${span(Date.parse(p.nextTryAt) - frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
+      if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
+    }
+    if (row.kind === 'instance' && view.status?.status === 'Blocked') return [`blocked: ${view.status.failure?.type || ''}`, 'warn'];
+    if (row.kind === 'timer' && row.state === 'open') return [`due ${moment(row.due)}`, ''];
+    if (row.parked) return ['its outcome has come, and waits for the code', 'warn'];
+    if (row.state === 'gone') return ['it never came', ''];
+    if (row.kind === 'instance') return ['', ''];
+    const took = row.kind === 'detached' ? 'sent' : span((row.end || frame.now) - row.start);
+    return [row.kind === 'activity' && row.attempt > 1 ? `${took}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${took}, attempt ${row.event.attempt}` : took, ''];
+  }
+
+  function update() {
+    frame.now = Date.now();
+    frame.scale = new Scale(view.model, frame.now, frame.folding);
+    totals.textContent = `${span(frame.scale.busy)} working, ${span(frame.scale.idle)} waiting${frame.scale.folds.length ? `, ${count(frame.scale.folds.length)} idle ${frame.scale.folds.length === 1 ? 'stretch' : 'stretches'} folded` : ''}`;
+    fit();
+    grid.set(view.model.rows);
+  }
+
+  const key = (cls, text) => h('span', {}, h('i', { class: cls }), text);
+  const bars = h('div', { class: 'bar-row' }, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
+    h('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => set(frame.zoom / 1.5) }, '−'), h('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => set(frame.zoom * 1.5) }, '+'),
+    h('button', { type: 'button', onclick: () => set(1) }, 'Fit'), pan), h('label', { class: 'toggle' }, fold, 'Fold idle time'), totals, h('span', { class: 'grow' }),
+    h('div', { class: 'legend', 'aria-hidden': 'true' }, key('seg work', 'works'), key('seg wait', 'waits'), key('seg tried', 'several attempts'), key('seg backoff', 'until the next attempt'), key('seg child', 'child'), key('seg failed', 'failed'), key('seg unseen', 'cancelled ◆, not yet seen'), key('seg seen', 'seen ◇, until its end ■')));
+  return { grid, bars, update };
+}

@@ -1,0 +1,232 @@
+package perdure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) ([]int, error) {
+		var fs []*perdure.Future[int]
+		for i := range 3 {
+			fs = append(fs, perdure.CallActivity(ctx, inc, i))
+		}
+		again, err := perdure.Values(ctx, fs[:2])
+		if err != nil {
+			return nil, err
+		}
+		all, err := perdure.Values(ctx, fs) // two of which are known already
+		return append(all, again...), err
+	})
+	for i := range 3 { // the last comes first
+		w.turn(history.Event{Kind: history.ActivityCompleted, SourceEventID: int64(5 - i), Result: history.Payload(fmt.Sprint(3 - i))})
+	}
+	if got := w.replayed().output(); got != "[1,2,3,1,2]" {
+		t.Error(got)
+	}
+}
+
+func TestValuesJoinsWhatFailed(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		bad := func(says string) *perdure.Future[int] {
+			return perdure.Async(ctx, func(*perdure.OrchestrationContext) (int, error) { return 1, errors.New(says) })
+		}
+		values, err := perdure.Values(ctx, []*perdure.Future[int]{bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two")})
+		none, noErr := perdure.Values[int](ctx, nil)
+		return fmt.Sprint(values, " ", strings.ReplaceAll(err.Error(), "\n", " and "), " ", none, noErr), nil
+	})
+	if got := w.run().replayed().output(); got != `"[] one and two [] \u003cnil\u003e"` {
+		t.Error(got)
+	}
+}
+
+func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		fs := []*perdure.Future[int]{perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2), perdure.CallActivity(ctx, inc, 3)}
+		n, err := perdure.First(ctx, fs)
+		if err != nil {
+			return "", err
+		}
+		_, lost := fs[0].Await(ctx)
+		_, failed := fs[1].Await(ctx)
+		return fmt.Sprint(n, ": ", lost, ", ", failed), nil
+	})
+	w.turn(history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Error: &history.Failure{Type: "full", Message: "full"}})
+	w.turn(history.Event{Kind: history.ActivityCompleted, SourceEventID: 5, Result: history.Payload("4")})
+	got := w.replayed().output()
+	if !strings.HasPrefix(got, `"4: cancelled (select_loser), `) || !strings.Contains(got, "full") {
+		t.Error(got)
+	}
+}
+
+func TestFirstFailsOnceAllHave(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		bad := func(says string, after time.Duration) *perdure.Future[int] {
+			return perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
+				return 0, errors.Join(perdure.Sleep(ctx, after), errors.New(says))
+			})
+		}
+		one, two := bad("one", 2*time.Second), bad("two", time.Second)
+		_, err := perdure.First(ctx, []*perdure.Future[int]{one, two, one})
+		_, none := perdure.First[int](ctx, nil)
+		return fmt.Sprint(strings.ReplaceAll(err.Error(), "\n", " and "), "; ", none), nil
+	})
+	if got := w.run().replayed().output(); got != `"one and two and one; perdure: nothing to wait for: no futures were given"` {
+		t.Error(got)
+	}
+}
+
+func TestFirstEndsWithItsScope(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		late, cancel := perdure.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := perdure.First(late, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "never")})
+		return fmt.Sprint(errors.Is(err, context.DeadlineExceeded)), nil
+	})
+	if got := w.run().replayed().output(); got != `"true"` {
+		t.Error(got)
+	}
+}
+
+// An event that has come for a future which did not win is for whoever waits for it next.
+func TestFirstLosesNoExternalEvent(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		first, err := perdure.First(ctx, []*perdure.Future[string]{perdure.WaitForExternalEvent[string](ctx, "a"), perdure.WaitForExternalEvent[string](ctx, "b")})
+		if err != nil {
+			return "", err
+		}
+		if err := perdure.Sleep(ctx, time.Second); err != nil {
+			return "", err
+		}
+		next, err := perdure.WaitForExternalEvent[string](ctx, "b").Await(ctx)
+		return first + next, err
+	})
+	w.turn(raise("a", "1", `"one"`), raise("b", "2", `"two"`))
+	if got := w.run().replayed().output(); got != `"onetwo"` {
+		t.Error(got)
+	}
+}
+
+func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		fs := []*perdure.Future[int]{perdure.CallActivityByName[int](ctx, "far", 1), perdure.CallActivityByName[int](ctx, "far", 2)}
+		values, err := perdure.Values(ctx, fs)
+		_, awaited := fs[1].Await(ctx)
+		return fmt.Sprint(values, " ", err != nil, " ", awaited != nil), nil
+	})
+	w.turn(outcome(3, "7"), outcome(4, `"seven"`))
+	if got := w.replayed().output(); got != `"[] true true"` {
+		t.Errorf("%s: the value of a result that does not decode is made up", got)
+	}
+}
+
+func TestValuesFailsWhereAnExternalEventDoesNotDecode(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		values, err := perdure.Values(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
+		return fmt.Sprint(values, " ", err != nil), nil
+	})
+	w.turn(raise("amount", "1", `"much"`))
+	if got := w.replayed().output(); got != `"[] true"` {
+		t.Error(got)
+	}
+}
+
+// The code has learned of an event that First fails with: it does not come again.
+func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		if n == 2 {
+			late, cancel := perdure.WithTimeout(ctx, time.Second)
+			defer cancel()
+			again, err := perdure.WaitForExternalEvent[string](late, "amount").Await(late)
+			return fmt.Sprint(again, " ", err), nil
+		}
+		_, err := perdure.First(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
+		if err == nil {
+			return "", errors.New("no error")
+		}
+		return perdure.ContinueAsNew[string](ctx, 2)
+	})
+	w.turn(raise("amount", "1", `"much"`))
+	got := w.run().output()
+	if got != `" cancelled (timeout)"` {
+		t.Errorf("%s: the event that First returned the error of came again", got)
+	}
+}
+
+// The same within one execution: the end of the scope puts back what the code knows.
+func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		for range 3 {
+			err := func() error {
+				in, cancel := perdure.WithCancel(ctx)
+				defer cancel()
+				_, err := perdure.First(in, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](in, "amount")})
+				return err
+			}()
+			if err == nil {
+				return "good", nil
+			}
+		}
+		return "three errors of one event", nil
+	})
+	w.turn(raise("amount", "1", `"much"`), raise("amount", "2", "7"))
+	if got := w.replayed().output(); got != `"good"` {
+		t.Error(got)
+	}
+}
+
+// The code has learned of an event that First passes over because it does not decode: it is that future's alone.
+func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
+	t.Parallel()
+	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		bad, good := perdure.WaitForExternalEvent[int](ctx, "a"), perdure.WaitForExternalEvent[int](ctx, "b")
+		n, err := perdure.First(ctx, []*perdure.Future[int]{bad, good})
+		if err != nil {
+			return "", err
+		}
+		_, lost := bad.Await(ctx)
+		again, err := perdure.WaitForExternalEvent[string](ctx, "a").Await(ctx)
+		return fmt.Sprint(n, ", ", lost, ", ", again), err
+	})
+	w.turn(raise("a", "1", `"one"`), raise("b", "2", "2"))
+	w.turn(raise("a", "3", `"three"`))
+	if got := w.replayed().output(); !strings.HasSuffix(got, `, three"`) || !strings.Contains(got, "does not decode") {
+		t.Errorf("%s: the future has the event, and so has the next one", got)
+	}
+}
+
+// First gives up its losers in the time of a turn, as the end of a scope does.
+func TestFirstOfManyExternalEventsOfOneNameGivesThemUpInItsTurn(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		fs := []*perdure.Future[int]{perdure.CallActivityByName[int](ctx, "far", 1)}
+		for range 100_000 {
+			fs = append(fs, perdure.WaitForExternalEvent[int](ctx, "vote"))
+		}
+		return perdure.First(ctx, fs)
+	})
+	w := newWorld(t, r)
+	w.options.TurnLimit = 30 * time.Second // it took minutes
+	w.start("o", 1)
+	if err := w.tryTurn(outcome(3, "1")); err != nil {
+		t.Errorf("%.200s", err)
+	}
+}
