@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/ui"
@@ -85,8 +86,13 @@ func (f *Function) Serve(ctx context.Context) error {
 // different code, and between two caches of which each makes the other stale. Nothing is lost by it, but replay may
 // find the other's decisions in a history (an instance is then blocked), and most turns would be cold. So before the
 // inbox is polled, the orchestrator function's event source mapping must be disabled.
+//
+// Started by `perdure verify` it does neither: it replays the histories that it is given, and needs nothing of the environment.
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	b := begin(true, true, opts)
+	if rehearsal.Asked(b.getenv) {
+		return b.rehearsal(r), nil
+	}
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
 		MaxAttempts: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors,

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
@@ -92,7 +91,7 @@ func consequence(code *registry.Registry, recorded *history.Document) string {
 		return ""
 	}
 	for _, x := range recorded.Executions {
-		differences, err := replayExecution((*perdure.Registry)(code), recorded, x.ExecutionID, x.Events)
+		differences, err := replayExecution(code, recorded, &x)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("Instances with the recorded history would be blocked: %v", err)

@@ -3,13 +3,12 @@ package perduretest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -42,7 +41,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 		tb.Fatalf("perduretest: recorded history: %v", err)
 	}
 	for _, x := range doc.Executions {
-		differences, err := replayExecution(r, &doc, x.ExecutionID, x.Events)
+		differences, err := replayExecution((*registry.Registry)(r), &doc, &x)
 		switch {
 		case err != nil:
 			tb.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
@@ -56,18 +55,8 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	}
 }
 
-func replayExecution(r *perdure.Registry, doc *history.Document, executionID string, events []history.Event) (differences replay.Differences, err error) {
-	runs := history.NewState(0, events...)
-	code, ok := (*registry.Registry)(r).Orchestration(runs.Name, runs.Version)
-	if !ok {
-		return differences, fmt.Errorf("orchestration %q version %q is not registered", runs.Name, runs.Version)
-	}
-	x := replay.New(code, replay.Options{
-		InstanceID: doc.InstanceID, ExecutionID: executionID, Logger: slog.New(slog.DiscardHandler), Fetch: within(doc),
-	})
-	defer x.Close()
-	err = x.Replay(events)
-	return x.Differences(), err
+func replayExecution(r *registry.Registry, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
+	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: within(doc)})
 }
 
 // within finds what an execution refers to among all those of the document.

@@ -81,17 +81,23 @@ func versions(ctx context.Context, c *command, cl *client.Client, name string) e
 	return c.print(t.String())
 }
 
-// countVersions reads all instances in one pass, so that one which goes from status to status is not missed.
+// countVersions counts instances by version.
 func countVersions(ctx context.Context, c *command, cl *client.Client, name string) ([]versionCount, error) {
 	counts := map[[2]string]*versionCount{}
+	err := eachInstance(ctx, c, cl, client.Query{Name: name}, func(s *client.Status) { count(counts, s) })
+	return sorted(counts), err
+}
+
+// eachInstance reads all instances that a query selects in one pass, so that one which goes from status to status is not missed.
+func eachInstance(ctx context.Context, c *command, cl *client.Client, q client.Query, do func(s *client.Status)) error {
 	read, told := 0, time.Now()
 	for p := (client.Paging{Limit: client.MaxPage}); ; {
-		page, err := cl.ListPage(ctx, client.Query{Name: name}, p)
+		page, err := cl.ListPage(ctx, q, p)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range page.Items {
-			count(counts, &page.Items[i])
+			do(&page.Items[i])
 		}
 
 		read += len(page.Items)
@@ -100,7 +106,7 @@ func countVersions(ctx context.Context, c *command, cl *client.Client, name stri
 			fmt.Fprintf(c.err, "perdure: %d instances read\n", read)
 		}
 		if p.Cursor = page.NextCursor; p.Cursor == "" {
-			return sorted(counts), nil
+			return nil
 		}
 	}
 }

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/rehearsal"
+)
+
+const (
+	// readyPatience is how long a binary may take to say that it can replay.
+	readyPatience = 30 * time.Second
+	// replyPatience is how long it may say nothing while it replays: far longer than a turn may take, by which replay gives up itself.
+	replyPatience = time.Minute
+	// lastWords is how much is kept of what a binary prints.
+	lastWords = 4 << 10
+)
+
+// rehearser has a process of the binary replay one history after the other, and another one when that ends.
+type rehearser struct {
+	binary  string
+	running *rehearsing
+}
+
+// replay returns what the code makes of a history. A process that ends over it is a verdict, too: it would end in the function.
+func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, fetch fetcher) (*rehearsal.Verdict, error) {
+	if p.running == nil {
+		started, err := startRehearsal(ctx, p.binary)
+		if err != nil {
+			return nil, err
+		}
+		p.running = started
+	}
+
+	verdict, err := p.running.replay(h, fetch)
+	if err == nil {
+		return verdict, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	ended := p.running.stop()
+	p.running = nil
+	return &rehearsal.Verdict{Problem: fmt.Sprintf("the binary did not replay it: %v; it printed: %s", errors.Join(err, ended.err), ended.printed)}, nil
+}
+
+func (p *rehearser) stop() {
+	if p.running != nil {
+		p.running.stop()
+	}
+}
+
+// rehearsing is a process of the binary.
+type rehearsing struct {
+	cmd     *exec.Cmd
+	in      io.Closer
+	lines   *rehearsal.Lines
+	silence *time.Timer
+	kill    context.CancelFunc
+	printed *tail
+}
+
+// ended is how a process ended.
+type ended struct {
+	err     error
+	printed string
+}
+
+// startRehearsal starts the binary, and waits until it says that it can replay. It gets nothing by which it could reach a hub.
+func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
+	ctx, kill := context.WithCancel(ctx)
+	p := &rehearsing{kill: kill, printed: &tail{}}
+	p.cmd = exec.CommandContext(ctx, binary)
+	p.cmd.Env = rehearsalEnvironment(os.Environ())
+	p.cmd.Stderr = p.printed
+	p.cmd.WaitDelay = time.Second
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("--binary: %w", err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("--binary: %w", err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		kill()
+		return nil, fmt.Errorf("--binary %s: %w: it must be built for this machine", binary, err)
+	}
+
+	p.in, p.lines = in, rehearsal.AskingSide(out, in, p.printed)
+	p.silence = time.AfterFunc(readyPatience, kill)
+	var ready rehearsal.Reply
+	if err := p.lines.Receive(&ready); err != nil || ready.Ready == nil {
+		e := p.stop()
+		return nil, fmt.Errorf("--binary %s does not say that it replays histories (%w); is it an orchestrator, with this release of perdure? It printed: %s", binary, errors.Join(err, e.err), e.printed)
+	}
+	return p, nil
+}
+
+// fetcher finds what a history refers to.
+type fetcher func(history.Reference) (json.RawMessage, error)
+
+// replay asks for a verdict, and answers what is asked back.
+func (p *rehearsing) replay(h *rehearsal.History, fetch fetcher) (*rehearsal.Verdict, error) {
+	p.silence.Reset(replyPatience)
+	defer p.silence.Stop()
+	if err := p.lines.Send(rehearsal.Request{Replay: h}); err != nil {
+		return nil, err
+	}
+	for {
+		var reply rehearsal.Reply
+		if err := p.lines.Receive(&reply); err != nil {
+			return nil, err
+		}
+		switch {
+		case reply.Verdict != nil:
+			return reply.Verdict, nil
+		case reply.Wanted == nil:
+			return nil, errors.New("it answered something else")
+		}
+
+		p.silence.Stop() // the store's time is not the binary's
+		var answer rehearsal.Request
+		if doc, err := fetch(*reply.Wanted); err != nil {
+			answer.Problem = err.Error()
+		} else {
+			answer.Document = doc
+		}
+		p.silence.Reset(replyPatience)
+		if err := p.lines.Send(answer); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stop ends the process. It may be called again.
+func (p *rehearsing) stop() ended {
+	p.silence.Stop()
+	_ = p.in.Close() // it ends by itself then, unless it hangs
+	p.silence = time.AfterFunc(time.Second, p.kill)
+	err := p.cmd.Wait()
+	p.silence.Stop()
+	p.kill()
+	return ended{err, p.printed.text()}
+}
+
+// rehearsalEnvironment is what a binary is started with: no hub, no credentials, not the look of a Lambda environment. One that does not know what is
+// asked of it finds nothing that it could serve.
+func rehearsalEnvironment(environ []string) []string {
+	kept := []string{rehearsal.Variable + "=" + rehearsal.Protocol}
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		region := name == "AWS_REGION" || name == "AWS_DEFAULT_REGION"
+		if !region && (strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "PERDURE_")) {
+			continue
+		}
+		kept = append(kept, pair)
+	}
+	return kept
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, b[max(0, len(b)-lastWords):]...)
+	t.last = t.last[max(0, len(t.last)-lastWords):]
+	return len(b), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := bytes.TrimSpace(t.last); len(text) > 0 {
+		return string(text)
+	}
+	return "nothing"
+}
+
+// fetch reads what the history of an instance refers to: an event of this or a past execution.
+func (v *verification) fetch(ctx context.Context, id string) fetcher {
+	return func(ref history.Reference) (json.RawMessage, error) {
+		at, err := history.ParsePlace(ref.Ref)
+		if err != nil {
+			return nil, err
+		}
+		for e, err := range v.cl.History(ctx, id, client.WithExecution(at.ExecutionID), client.After(at.EventID-1)) {
+			if err != nil {
+				return nil, err
+			}
+			data, _ := at.Find([]history.Event{e})
+			doc, ok := data.Document()
+			if !ok || len(data) == 0 {
+				break
+			}
+			return doc, ref.Check(doc)
+		}
+		return nil, fmt.Errorf("the history of instance %q lacks it", id)
+	}
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/lambdahandler"
+	"github.com/perdure/perdure/provider"
+)
+
+// codeVariable has this test's binary be an orchestrator's, with some code.
+const codeVariable = "TEST_ORCHESTRATOR_CODE"
+
+func TestMain(m *testing.M) {
+	if code := os.Getenv(codeVariable); code != "" {
+		lambdahandler.StartOrchestrator(codeToVerify(code))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// codeToVerify is fulfil as histories have it, or as somebody has changed it.
+func codeToVerify(code string) *perdure.Registry {
+	r := perdure.NewRegistry()
+	call := func(ctx *perdure.OrchestrationContext, activity string, order int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, activity, order).Await(ctx)
+	}
+	version := "1"
+	if code == "other version" {
+		version = "2"
+	}
+	perdure.AddOrchestration(r, "fulfil", func(ctx *perdure.OrchestrationContext, order int) (int, error) {
+		switch code {
+		case "changed":
+			return call(ctx, "authorize", order)
+		case "other input":
+			return call(ctx, "charge", order+1)
+		case "prints":
+			fmt.Print("charging ", order)
+		case "dies":
+			fmt.Fprintln(os.Stderr, "no rates are there")
+			os.Exit(7)
+		case "sees the hub":
+			fmt.Fprintln(os.Stderr, os.Environ())
+			os.Exit(8)
+		}
+		return call(ctx, "charge", order)
+	}, perdure.WithVersion(version))
+	perdure.AddOrchestration(r, "hello", func(ctx *perdure.OrchestrationContext, _ any) (string, error) {
+		return perdure.WaitForExternalEvent[string](ctx, "name").Await(ctx)
+	})
+	return r
+}
+
+// orchestratorOf is an orchestrator's binary of some code.
+func orchestratorOf(t *testing.T, code string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "orchestrator")
+	script := fmt.Sprintf("#!/bin/sh\n%s='%s' exec '%s'\n", codeVariable, code, self)
+	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// fulfilling starts an instance that has decided to charge.
+func fulfilling(h *tool, id string, more ...history.Event) {
+	h.mustRun("start", "fulfil", "--id", id, "--input", "7")
+	h.Append(id, append([]history.Event{
+		at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b-1"}),
+		at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "default", Input: history.Payload("7")}),
+	}, more...)...)
+}
+
+// verified runs verify against code, with --json, and returns its exit code and what it printed.
+func (h *tool) verified(code string, more ...string) (exit int, v verified) {
+	h.t.Helper()
+	exit = h.run(h.t.Context(), append([]string{"verify", "--binary", orchestratorOf(h.t, code), "--json"}, more...)...)
+	if h.out.Len() > 0 {
+		if err := json.Unmarshal(h.out.Bytes(), &v); err != nil {
+			h.t.Fatalf("%v: %s", err, h.out.String())
+		}
+	}
+	return exit, v
+}
+
+// Code that takes the recorded decisions may be deployed: whether it prints or not, and whatever is over.
+func TestVerifyLetsFittingCodePass(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"same", "prints"} {
+		h := setup(t)
+		fulfilling(h, "a")
+		fulfilling(h, "b", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")}))
+		h.mustRun("start", "hello", "--id", "c")
+		if exit, v := h.verified(code); exit != 0 || v.Open != 2 || v.Replayed != 2 || len(v.Findings) != 0 {
+			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
+		}
+	}
+}
+
+// Each of these would block an instance, or end the function over it: told with what is wrong, and by the exit code.
+func TestVerifyFindsCodeThatWouldBlock(t *testing.T) {
+	t.Parallel()
+	for code, tells := range map[string]string{
+		"changed": `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, "other version": `version "1" is not registered`,
+		"dies": "no rates are there",
+	} {
+		h := setup(t)
+		fulfilling(h, "a")
+		fulfilling(h, "b")
+		h.mustRun("start", "hello", "--id", "c")
+		exit, v := h.verified(code)
+		if exit != exitFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" || v.Findings[0].Outcome != outcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
+			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
+		}
+		if !strings.Contains(h.err.String(), "2 of 3 replayed instances would be blocked") {
+			t.Errorf("%s: says %s", code, h.err.String())
+		}
+		if code == "changed" && v.Findings[0].EventID != 3 {
+			t.Errorf("differs at %d", v.Findings[0].EventID)
+		}
+	}
+}
+
+// What is blocked today is no reason against new code; what it would release goes on.
+func TestVerifyTellsWhatIsBlockedToday(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]int{"changed": 1, "same": 0} {
+		h := setup(t)
+		fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.InputsParked, BuildID: "b-2", Error: &history.Failure{Type: "nondeterminism", Message: "differs"}, Inputs: []history.Event{{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1"), Time: began}}}))
+		exit, v := h.verified(code)
+		if exit != 0 || v.Orchestrations[0].StayBlocked != want || v.Orchestrations[0].WouldBlock != 0 || v.Replayed != 1 {
+			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
+		}
+	}
+}
+
+// Inputs that differ block nothing: they are told.
+func TestVerifyTellsOfOtherInputs(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a")
+	exit, v := h.verified("other input")
+	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 || !strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
+		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
+	}
+}
+
+func TestVerifyPrintsForPeople(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a")
+	h.mustRun("start", "hello", "--id", "c")
+	if exit := h.run(t.Context(), "verify", "--binary", orchestratorOf(t, "changed")); exit != exitFailed {
+		t.Errorf("exit %d", exit)
+	}
+	h.wantGolden("verify.golden")
+}
+
+// What a history refers to is read from the hub, in a past execution as well; where it is missing, that is not held against the code.
+func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
+	t.Parallel()
+	for lies, unread := range map[string]bool{"x1": false, "x9": true} {
+		h := setup(t)
+		h.mustRun("start", "hello", "--id", "c")
+		doc := json.RawMessage(`"Ada"`)
+		raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.Inline(doc), Time: began}
+		h.Append("c",
+			at(time.Second, history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}}),
+			at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", Parked: 1}),
+			at(time.Second, history.Event{Kind: history.ExternalEventSubscribed, Name: "name"}),
+			at(time.Second, history.Event{
+				Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
+				Data: history.Place{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.PlaceInputs, Index: 0}.Refer(doc),
+			}),
+		)
+		h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))
+		exit, v := h.verified("same")
+		if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == outcomeUnread) != unread {
+			t.Errorf("lies in %s: exit %d, %+v; %s", lies, exit, v, h.err.String())
+		}
+	}
+}
+
+// A binary that is none must not be taken for one that found nothing wrong.
+func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a")
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for tells, binary := range map[string]string{
+		"--binary is missing": "", "it must be built for this machine": text, "no such file": "/no/such/binary", "does not say that it replays histories": "/bin/true",
+	} {
+		h.wantError(exitError, tells, "verify", "--binary", binary)
+	}
+	h.wantError(exitError, "--most must be 1 or more", "verify", "--binary", "x", "--most", "0")
+	h.wantError(exitError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")
+}
+
+// The gate does not open because the time was over, and not because nothing could be read.
+func TestVerifyIsNoGateThatOpensByItself(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a")
+	if exit, _ := h.verified("same", "--timeout", "1ns"); exit != exitTimeout {
+		t.Errorf("exit %d after no time at all", exit)
+	}
+
+	in, err := h.ReadInstance(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Damage(in.ExecutionID, fmt.Errorf("torn: %w", provider.ErrCorrupt))
+	exit, v := h.verified("same")
+	if exit != exitError || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeUnread {
+		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
+	}
+	h.FailWith(&provider.Error{Op: "DynamoDB.Query", Err: context.DeadlineExceeded})
+	if exit, _ := h.verified("same"); exit != exitError {
+		t.Errorf("exit %d where nothing can be listed", exit)
+	}
+}
+
+// The code under test must not reach a hub: a binary that does not know what is asked of it would serve it.
+func TestVerifyGivesTheBinaryNoHub(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a secret")
+	t.Setenv("PERDURE_INBOX_URL", "an inbox")
+	t.Setenv("AWS_REGION", "eu-central-1")
+	h := setup(t)
+	fulfilling(h, "a")
+	exit, v := h.verified("sees the hub")
+	if exit != exitFailed || !strings.Contains(v.Findings[0].Problem, "AWS_REGION=eu-central-1") || strings.Contains(v.Findings[0].Problem, "a secret") || strings.Contains(v.Findings[0].Problem, "an inbox") {
+		t.Errorf("exit %d, %+v", exit, v)
+	}
+}
+
+// A sample has of each version its share, all of small ones, and is the same each time.
+func TestVerifyTakesAShareOfEachVersion(t *testing.T) {
+	t.Parallel()
+	drawnOf := func(most int) (ids []string, by map[versionOf]int) {
+		s, by := newSample(), map[versionOf]int{}
+		for n := range 100_000 {
+			of := versionOf{"many", "1"}
+			if n%20_000 == 0 {
+				of = versionOf{"few", "1"}
+			}
+			s.offer(of, fmt.Sprint("i", n), most)
+		}
+		for _, d := range s.choose(most) {
+			by[d.of]++
+			ids = append(ids, d.id)
+		}
+		return ids, by
+	}
+	ids, by := drawnOf(100)
+	if by[versionOf{"few", "1"}] != 5 || by[versionOf{"many", "1"}] != 95 {
+		t.Errorf("chosen: %v", by)
+	}
+	if again, _ := drawnOf(100); strings.Join(again, " ") != strings.Join(ids, " ") {
+		t.Error("another draw has others")
+	}
+	if _, by := drawnOf(6); by[versionOf{"few", "1"}] != 3 {
+		t.Errorf("of six: %v", by)
+	}
+}

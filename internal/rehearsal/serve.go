@@ -1,0 +1,67 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// Serve replays what it is asked to, one execution after the other, until there is no more to read.
+func Serve(r *registry.Registry, l *Lines) error {
+	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
+		return err
+	}
+	for {
+		var asked Request
+		switch err := l.Receive(&asked); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case asked.Replay == nil:
+			return errors.New("rehearsal: a request without a history to replay")
+		}
+
+		h := asked.Replay
+		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch})
+		v := verdict(differences, err)
+		if err := l.Send(Reply{Verdict: &v}); err != nil {
+			return err
+		}
+	}
+}
+
+// fetch asks for a document. It is called while a replay is under way, in which nothing else is sent or received.
+func (l *Lines) fetch(wanted history.Reference) (json.RawMessage, error) {
+	if err := l.Send(Reply{Wanted: &wanted}); err != nil {
+		return nil, err
+	}
+	var answer Request
+	if err := l.Receive(&answer); err != nil {
+		return nil, err
+	}
+	if answer.Problem != "" {
+		return nil, errors.New(answer.Problem)
+	}
+	return answer.Document, nil
+}
+
+func verdict(differences replay.Differences, err error) Verdict {
+	v := Verdict{OtherInputs: differences.Count, FirstInput: differences.First}
+	if err == nil {
+		return v
+	}
+	if unread, ok := errors.AsType[*replay.FetchError](err); ok {
+		v.Unread = unread.Error()
+		return v
+	}
+	v.Problem = err.Error()
+	if differs, ok := errors.AsType[*replay.NondeterminismError](err); ok {
+		v.EventID = differs.EventID
+	}
+	return v
+}
