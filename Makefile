@@ -44,7 +44,7 @@ test-all: test-unit test-otel test-ministack test-e2e ## the same tiers, whole: 
 
 .PHONY: test-unit
 test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
-	$(GO) test -race $(filter-out %/dispatch,$(UNIT))
+	$(GO) test -race -timeout 30m $(filter-out %/dispatch,$(UNIT))
 	$(GO) test -race -short -timeout 30m ./dispatch -schedules=200 -troubled=2 # what it is too slow for comes next
 	$(GO) test -timeout 30m ./dispatch ./tests/engine # thousands of crashes and seeds: the race detector has seen the same code above
 
