@@ -118,6 +118,9 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	if by := purger(ctx); by != "" {
 		alsoSet(mark, attrPurgedBy, by)
 	}
+	if in.Status.Terminal() { // says that all was accepted (R9): sent again, it might reach another life of who has heard it
+		alsoSet(mark, attrErasing, in.ExecutionID)
+	}
 	if d.outstandingUnread {
 		at, err := encodeOutstanding(d.head.Segment+1, nil)
 		if err != nil {

@@ -1,0 +1,49 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// What is over has sent all that it told. Its purge sends nothing again: who heard it may have another life by then, which knows nothing of
+// the first.
+func TestR24APurgeTellsNothingAgain(t *testing.T) {
+	t.Parallel()
+	for _, sender := range []string{"tells", "tells-and-ends"} {
+		t.Run(sender, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				h.startAs("c", "hears", hearing{Left: 1})
+				h.turns()
+				in := h.start(sender, tells{To: "c", Events: 1})
+				h.serveFor(time.Hour)
+				if err := h.Provider.DeleteInstance(ctx, "c", false); err != nil {
+					t.Fatal(err)
+				}
+				second := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second"}))
+				h.serveFor(time.Hour)
+
+				sent := 0
+				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					if sendsKind(c, provider.MessageEventSent) {
+						sent++
+					}
+					return next()
+				}
+				if err := h.Provider.DeleteInstance(ctx, in.InstanceID, false); err != nil {
+					t.Fatal(err)
+				}
+				h.serveFor(time.Hour)
+				if n := countKinds(h.events(second), history.ExternalEventRaised); n != 0 || sent != 0 {
+					t.Errorf("an event of the first life was sent %d times more, and came %d times to the second", sent, n)
+				}
+			})
+		})
+	}
+}
