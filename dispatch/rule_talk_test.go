@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // countKinds counts the events of a kind in a history.
@@ -208,6 +210,32 @@ func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.wantOutput(sender, `"1 delivered"`)
 		h.wantOutput(h.read(provider.Instance{InstanceID: "c"}), "[0]")
+	})
+}
+
+// Interleaving: a start was prepared an hour ago, and is committed once its id was told to be nobody's, before that message is deleted. The instance
+// says that it began before the event was sent, and was not there.
+func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		late := must(h.Provider.PrepareStart(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "late"}))
+		time.Sleep(time.Hour)
+		sender := h.start("tells", tells{To: "c", Events: 1})
+		h.turn(0)
+		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Hub().InboxURL)); len(failed) > 0 {
+			t.Fatal("it failed")
+		}
+		if _, err := h.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(late)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Hour) // the message is delivered again
+		h.wantOutput(sender, `"1 absent"`)
+		if n := countKinds(h.events(h.read(provider.Instance{InstanceID: "c"})), history.ExternalEventRaised); n != 0 {
+			t.Error("its sender was told that it is not delivered, and it is")
+		}
 	})
 }
 

@@ -53,7 +53,7 @@ func leaveUntaken(end *history.Event, consumed ...provider.InboxMessage) {
 const clockSkew = 5 * time.Minute
 
 // lookForRefused looks, once for an execution, which events of other instances must not reach it: their senders were told that nobody was there, and
-// the message, or a copy, has come all the same. An execution that began long before an event was sent was there.
+// the message, or a copy, has come all the same. An execution that had its first turn long before an event was sent was there.
 func lookForRefused(ctx context.Context, s *session) error {
 	if s.x.looked || s.x.over() {
 		return nil
@@ -61,7 +61,7 @@ func lookForRefused(ctx context.Context, s *session) error {
 	waiting := s.backlog.waiting()
 	for i := range waiting {
 		m := &waiting[i]
-		if m.Kind != provider.MessageEventSent || m.SentAt != nil && s.x.start.Time.Add(clockSkew).Before(*m.SentAt) {
+		if m.Kind != provider.MessageEventSent || m.SentAt != nil && s.x.wasThere(m.SentAt.Add(-clockSkew)) {
 			continue
 		}
 		refused, err := s.o.provider.RefusedEvents(ctx, s.item.InstanceID)
@@ -72,6 +72,13 @@ func lookForRefused(ctx context.Context, s *session) error {
 		return nil
 	}
 	return nil
+}
+
+// wasThere reports whether the execution had had a turn by then. When it was started says less: that may have been prepared for a transaction
+// of the client's, and committed much later.
+func (x *execution) wasThere(at time.Time) bool {
+	const firstTurn = 1
+	return len(x.times) > firstTurn && x.times[firstTurn] < at.UnixMilli()
 }
 
 // refuseEvents answers the events of other instances at the front that nobody takes: no instance is there, or it is over, or they were refused before.
