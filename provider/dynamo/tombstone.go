@@ -45,8 +45,8 @@ func livesOf(it item) []types.AttributeValue {
 	return nil
 }
 
-// succeedTombstone makes an instance replace a tombstone, on the condition that it is still the one that was read. The
-// instance keeps the starts that may never happen.
+// succeedTombstone makes an instance replace a tombstone, on the condition that it is still the one that was read, or has come to the end of its
+// life since. The instance keeps the starts that may never happen.
 func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
 	put.Item[attrRefused] = refused
@@ -55,7 +55,7 @@ func succeedTombstone(put *types.Put, old item) {
 			put.Item[kept] = old[kept]
 		}
 	}
-	put.ConditionExpression = aws.String("#deleted = :deleted AND #refused = :refused")
+	put.ConditionExpression = aws.String(notExists + " OR #deleted = :deleted AND #refused = :refused")
 	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, nameRefused: attrRefused}
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }

@@ -247,6 +247,28 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 	})
 }
 
+// Interleaving: what the purge of the id's last life has left is a month old, and DynamoDB deletes it between preparation and transaction.
+func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	inShop(t, nil, func(ctx context.Context, s shop) {
+		s.start("o-1", "Counts", 3)
+		s.serve(15 * time.Minute)
+		if err := s.client.Purge(ctx, "o-1"); err != nil {
+			t.Fatal(err)
+		}
+		start := s.prepared("o-1")
+		tombstone := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#o-1"}, "sk": &types.AttributeValueMemberS{Value: "i"}}
+		if _, err := s.Cloud.Table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: tombstone}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.save(ctx, "o-1", start); err != nil {
+			t.Fatalf("%v, which is said to be for %v", err, start.Refusal(err))
+		}
+		s.serve(15 * time.Minute)
+		s.completed("o-1", counted)
+	})
+}
+
 func TestAnOrderThatIsToBeginLater(t *testing.T) {
 	t.Parallel()
 	inShop(t, nil, func(ctx context.Context, s shop) {
