@@ -23,10 +23,10 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// countKinds counts the events of a kind in a history.
-func countKinds(events []history.Event, kind history.Kind) (n int) {
+// countRaised counts the external events of a history.
+func countRaised(events []history.Event) (n int) {
 	for i := range events {
-		if events[i].Kind == kind {
+		if events[i].Kind == history.ExternalEventRaised {
 			n++
 		}
 	}
@@ -184,7 +184,7 @@ func TestR24WhatWasToldUndeliveredIsNeverDelivered(t *testing.T) {
 
 				h.serveFor(time.Hour)
 				h.wantOutput(sender, `"1 absent"`)
-				if n := countKinds(h.events(receiver), history.ExternalEventRaised); n != 0 {
+				if n := countRaised(h.events(receiver)); n != 0 {
 					t.Error("its sender was told that it is not delivered, and it is")
 				}
 			})
@@ -233,7 +233,7 @@ func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testi
 		}
 		h.serveFor(time.Hour) // the message is delivered again
 		h.wantOutput(sender, `"1 absent"`)
-		if n := countKinds(h.events(h.read(provider.Instance{InstanceID: "c"})), history.ExternalEventRaised); n != 0 {
+		if n := countRaised(h.events(h.read(provider.Instance{InstanceID: "c"}))); n != 0 {
 			t.Error("its sender was told that it is not delivered, and it is")
 		}
 	})
@@ -257,7 +257,7 @@ func TestR24AnEventForTheLastLifeIsNotTheNextOnes(t *testing.T) {
 		second := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second"}))
 		h.serveFor(time.Hour) // the message is delivered again
 		h.wantOutput(sender, `"1 over"`)
-		if n := countKinds(h.events(second), history.ExternalEventRaised); n != 0 {
+		if n := countRaised(h.events(second)); n != 0 {
 			t.Error("its sender was told that it is not delivered, and it is")
 		}
 	})

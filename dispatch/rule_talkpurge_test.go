@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -40,7 +39,7 @@ func TestR24APurgeTellsNothingAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
-				if n := countKinds(h.events(second), history.ExternalEventRaised); n != 0 || sent != 0 {
+				if n := countRaised(h.events(second)); n != 0 || sent != 0 {
 					t.Errorf("an event of the first life was sent %d times more, and came %d times to the second", sent, n)
 				}
 			})

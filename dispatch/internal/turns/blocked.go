@@ -178,21 +178,42 @@ func (b *blocking) reportEarly(ctx context.Context) {
 		"instance", b.s.item.InstanceID, "buildId", o.BuildID, "newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
 }
 
-// terminateDamaged ends an instance whose history cannot be read, where a message asks for it: no code is needed for that.
-func (s *session) terminateDamaged(ctx context.Context, failed error) error {
+// dealWithDamaged deals with an instance whose history cannot be read. A message may ask for its end, whatever is before it: no code is needed for
+// that. One that is over takes nothing of what waits, and another instance is told so.
+func dealWithDamaged(ctx context.Context, s *session, failed error) error {
 	s.discard()
-	taken := s.taken()
-	i := slices.IndexFunc(taken, func(m provider.InboxMessage) bool { return m.Kind == provider.MessageTerminate })
-	if i < 0 {
+	if err := s.terminateDamaged(ctx, failed); err != nil || s.x != nil {
+		return err
+	}
+	in, err := s.o.provider.ReadInstance(ctx, s.item.InstanceID)
+	if err != nil || !in.Status.Terminal() {
 		return failed
+	}
+
+	switch first := s.backlog.first(); {
+	case first.Kind == provider.MessageEventSent:
+		return refuseEvents(ctx, s, in.ExecutionID)
+	case s.x.notForCode(*first):
+		return failed
+	default:
+		s.drop(ctx, "the instance is over")
+		return nil
+	}
+}
+
+// terminateDamaged ends an instance whose history cannot be read, where a message asks for it.
+func (s *session) terminateDamaged(ctx context.Context, failed error) error {
+	waiting := s.backlog.waiting()
+	i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return m.Kind == provider.MessageTerminate })
+	if i < 0 {
+		return nil
 	}
 	if _, err := s.load(ctx, provider.Strong); !errors.Is(err, provider.ErrCorrupt) {
 		return err // it was the read that was damaged
 	}
-	if err := s.o.provider.TerminateDamaged(ctx, &taken[i]); err != nil {
+	if err := s.o.provider.TerminateDamaged(ctx, &waiting[i]); err != nil {
 		return err
 	}
 	s.o.options.Logger.WarnContext(ctx, "an instance whose history cannot be read was terminated", "instance", s.item.InstanceID, "error", failed)
-	s.drop(ctx, "the instance is over")
 	return nil
 }

@@ -31,7 +31,11 @@ func isAnswered(m *provider.InboxMessage) bool {
 func answer(ctx context.Context, s *session, first *provider.InboxMessage) error {
 	switch {
 	case first.Kind == provider.MessageEventSent:
-		return refuseEvents(ctx, s)
+		over := ""
+		if s.x != nil && s.x.over() {
+			over = s.x.head.ExecutionID
+		}
+		return refuseEvents(ctx, s, over)
 	case s.absent:
 		return s.pass(s.o.refuseCancel(ctx, first))
 	default:
@@ -61,7 +65,7 @@ func lookForRefused(ctx context.Context, s *session) error {
 	waiting := s.backlog.waiting()
 	for i := range waiting {
 		m := &waiting[i]
-		if m.Kind != provider.MessageEventSent || m.SentAt != nil && s.x.wasThere(m.SentAt.Add(-clockSkew)) {
+		if m.Kind != provider.MessageEventSent || m.SentAt != nil && hadTurn(s.x, m.SentAt.Add(-clockSkew)) {
 			continue
 		}
 		refused, err := s.o.provider.RefusedEvents(ctx, s.item.InstanceID)
@@ -74,15 +78,16 @@ func lookForRefused(ctx context.Context, s *session) error {
 	return nil
 }
 
-// wasThere reports whether the execution had had a turn by then. When it was started says less: that may have been prepared for a transaction
+// hadTurn reports whether a turn of an execution was before then. When it was started says less: that may have been prepared for a transaction
 // of the client's, and committed much later.
-func (x *execution) wasThere(at time.Time) bool {
+func hadTurn(x *execution, at time.Time) bool {
 	const firstTurn = 1
 	return len(x.times) > firstTurn && x.times[firstTurn] < at.UnixMilli()
 }
 
-// refuseEvents answers the events of other instances at the front that nobody takes: no instance is there, or it is over, or they were refused before.
-func refuseEvents(ctx context.Context, s *session) error {
+// refuseEvents answers the events of other instances at the front that nobody takes: no instance is there, or it is over, by that execution, or
+// they were refused before.
+func refuseEvents(ctx context.Context, s *session, over string) error {
 	var ms []*provider.InboxMessage
 	waiting := s.backlog.waiting()
 	for i := range waiting {
@@ -92,10 +97,6 @@ func refuseEvents(ctx context.Context, s *session) error {
 		ms = append(ms, &waiting[i])
 	}
 
-	over := ""
-	if s.x != nil && s.x.over() {
-		over = s.x.head.ExecutionID
-	}
 	if err := s.o.provider.RefuseEvents(ctx, over, ms...); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 
 		if errors.Is(err, provider.ErrCorrupt) {
-			err = s.terminateDamaged(ctx, err)
+			err = dealWithDamaged(ctx, s, err)
 		}
 		if err == nil {
 			continue
