@@ -76,7 +76,7 @@ type ActivityResult struct {
 
 // ClientCall says which call of a client.Client is made.
 type ClientCall struct {
-	// Operation is the name of the method: Start, Raise, Cancel, CancelActivity, Terminate, Purge, Bulk or CancelJob.
+	// Operation is the name of the method: Start, Raise, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk or CancelJob.
 	Operation string
 	// InstanceID is empty for Bulk and CancelJob.
 	InstanceID string

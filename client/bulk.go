@@ -137,7 +137,7 @@ func (c *Client) newJob(b Bulk) (Job, error) {
 // terminal and living are the statuses that an operation applies to where none is given.
 var (
 	terminal = []RuntimeStatus{StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated}
-	living   = []RuntimeStatus{StatusPending, StatusRunning, StatusCancelling, StatusBlocked}
+	living   = []RuntimeStatus{StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused}
 )
 
 // filter checks the filter, and completes it.

@@ -30,6 +30,8 @@ var (
 	ErrActivityNotFound = fmt.Errorf("the current execution has no such activity: %w", ErrNotFound)
 	// ErrNotCancellable: the activity is neither pending nor running.
 	ErrNotCancellable = errors.New("the activity is neither pending nor running")
+	// ErrNotPaused: the instance does not show that it is paused. Nothing is wrong with it.
+	ErrNotPaused = errors.New("it is not paused")
 )
 
 // Client starts and reads instances of one task hub. It is safe for concurrent use and keeps no state.

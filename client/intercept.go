@@ -16,6 +16,8 @@ const (
 	callCancel         = "Cancel"
 	callCancelActivity = "CancelActivity"
 	callTerminate      = "Terminate"
+	callPause          = "Pause"
+	callResume         = "Resume"
 	callPurge          = "Purge"
 	callBulk           = "Bulk"
 	callCancelJob      = "CancelJob"

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Query selects instances for a list, by all of its fields that are not zero. The newest come first; of those that are Blocked or Deleting,
+// Query selects instances for a list, by all of its fields that are not zero. The newest come first; of those that are Blocked, Paused or Deleting,
 // the ones that became so last.
 type Query struct {
 	Status RuntimeStatus
@@ -53,7 +53,7 @@ func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
 // ListPage reads a page of List. What one page reads is bounded: where q selects few of many instances, a page may be short, or empty, and
 // not be the last.
 //
-// The times of starts bound what is read, and instances that are Blocked or Deleting have an index of their own. Every other field is compared
+// The times of starts bound what is read, and instances that are Blocked, Paused or Deleting have an index of their own. Every other field is compared
 // with what is read: on DynamoDB a page reads up to 16,000 instances, some 5 MB or 600 read units (less than $0.0001 at list price), and finds what matches
 // among those.
 func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status], error) {
@@ -84,11 +84,11 @@ func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status],
 
 func checkQuery(q Query) error {
 	switch q.Status {
-	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
+	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
 		StatusDeleting:
 	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(q.Status),
-			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)}
+		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(q.Status),
+			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)}
 	}
 	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
 		return &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore: nothing is selected"}

@@ -80,11 +80,18 @@ func (c *Client) Terminate(ctx context.Context, instanceID, message string) erro
 // send sends a message to an instance that exists and is not over. The message is for that life of the id alone: if the
 // id is purged and used again while the message is on its way, the next life ignores it.
 func (c *Client) send(ctx context.Context, operation string, m provider.Message) error {
-	return c.call(ctx, operation, m.InstanceID, m.Name, func(ctx context.Context) error {
+	_, err := c.sendTo(ctx, operation, m)
+	return err
+}
+
+// sendTo is send; it returns the status that the instance had before.
+func (c *Client) sendTo(ctx context.Context, operation string, m provider.Message) (before RuntimeStatus, err error) {
+	err = c.call(ctx, operation, m.InstanceID, m.Name, func(ctx context.Context) error {
 		in, err := c.readInstance(ctx, m.InstanceID)
 		if err != nil {
 			return err
 		}
+		before = in.Status
 		if in.Status.Terminal() {
 			return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
 		}
@@ -92,4 +99,5 @@ func (c *Client) send(ctx context.Context, operation string, m provider.Message)
 		m.TraceParent = traceOf(ctx)
 		return c.hub.EnqueueForOrchestrator(ctx, m)
 	})
+	return before, err
 }

@@ -24,6 +24,7 @@ const (
 	StatusCancelled  = provider.StatusCancelled  // ended because it was asked to
 	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
 	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure has the reason; it waits for a build whose code can
+	StatusPaused     = provider.StatusPaused     // somebody has paused it: Paused says who; what arrives is kept until it is resumed
 	StatusDeleting   = provider.StatusDeleting   // over, and being purged: the result is gone
 )
 
@@ -53,6 +54,9 @@ type Status struct {
 	// terminated, or why a blocked one cannot go on. List leaves both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
+	// Paused is who has paused it, why and when; nil where it is not paused. List leaves it nil, but where the query asks
+	// for instances that are Paused.
+	Paused *history.Pause `json:"paused,omitempty"`
 }
 
 // Status reads the state of an instance, strongly consistent, and its result when it is over. It returns ErrNotFound
@@ -119,7 +123,7 @@ func statusOf(in provider.Instance) Status {
 	s := Status{
 		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber, Orchestration: in.Name, Version: in.Version, Status: in.Status,
 		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,
-		StartedBy: in.RequestedBy,
+		StartedBy: in.RequestedBy, Paused: in.Paused,
 	}
 	if s.Tags == nil {
 		s.Tags = map[string]string{} // in JSON {}, not null

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
 )
 
 // scenario is an orchestration that must give the same result whatever crashes.
@@ -16,32 +17,37 @@ type scenario struct {
 	input     any
 	want      string
 	instances int // that there are in the end
+	// meanwhile is what a client does; nil: nothing.
+	meanwhile func(h *hub, in provider.Instance)
 }
 
 func scenarios() []scenario {
 	return []scenario{
-		{"nothing", 7, "7", 1},
-		{"chain", 3, "3", 1},
-		{"fan", 5, "15", 1},
-		{"timer", time.Minute, "", 1},
-		{"no-queue", 1, "", 1},
-		{"retries", 3, "3", 1},
-		{"statuses", 3, "3", 1},
-		{"parent", 2, "2", 2},
-		{"nested", 2, "2", 3},
-		{"children", 3, "6", 4},
-		{"failing-child", 3, "3", 4},
-		{"taken", "i-1", "", 1},
-		{"detaches", 2, "", 2},
-		{"again", 3, `"0 left, 6 counted"`, 5},
-		{"again-at-once", 3, `"done"`, 4},
-		{"child-again", 2, `"0 left, 3 counted"`, 4},
-		{"talks", tells{Events: 3}, `"3 delivered; heard [0 1 2]"`, 2},
-		{"talks", tells{Events: 3, Anew: true}, `"3 delivered; heard [0 1 2]"`, 2},
-		{"tells", tells{To: "nobody", Events: 2}, `"2 absent"`, 1},
-		{"tells", tells{To: "i-1", Events: 2}, `"2 delivered"`, 1},
-		{"meets", "c", `"heard [7 8]"`, 2},
-		{"tells-the-dead", "c", `"1 over"`, 2},
+		{"nothing", 7, "7", 1, nil},
+		{"chain", 3, "3", 1, nil},
+		{"fan", 5, "15", 1, nil},
+		{"timer", time.Minute, "", 1, nil},
+		{"no-queue", 1, "", 1, nil},
+		{"retries", 3, "3", 1, nil},
+		{"statuses", 3, "3", 1, nil},
+		{"parent", 2, "2", 2, nil},
+		{"nested", 2, "2", 3, nil},
+		{"children", 3, "6", 4, nil},
+		{"failing-child", 3, "3", 4, nil},
+		{"taken", "i-1", "", 1, nil},
+		{"detaches", 2, "", 2, nil},
+		{"again", 3, `"0 left, 6 counted"`, 5, nil},
+		{"again-at-once", 3, `"done"`, 4, nil},
+		{"child-again", 2, `"0 left, 3 counted"`, 4, nil},
+		{"talks", tells{Events: 3}, `"3 delivered; heard [0 1 2]"`, 2, nil},
+		{"talks", tells{Events: 3, Anew: true}, `"3 delivered; heard [0 1 2]"`, 2, nil},
+		{"tells", tells{To: "nobody", Events: 2}, `"2 absent"`, 1, nil},
+		{"tells", tells{To: "i-1", Events: 2}, `"2 delivered"`, 1, nil},
+		{"meets", "c", `"heard [7 8]"`, 2, nil},
+		{"tells-the-dead", "c", `"1 over"`, 2, nil},
+		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
+		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
+		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeItBegins},
 	}
 }
 
@@ -67,6 +73,9 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 	o.Intercept = intercept
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.start(s.name, s.input)
+		if s.meanwhile != nil {
+			s.meanwhile(h, in)
+		}
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)

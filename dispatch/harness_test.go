@@ -58,6 +58,7 @@ func registry() *perdure.Registry {
 		return n, nil
 	})
 	addFamily(r)
+	perdure.AddOrchestration(r, "pauses", pausesWhile)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
 		return "went on after: " + err.Error(), nil

@@ -195,7 +195,7 @@ func TestACrashAtAnyCallOfALongTimer(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", mode, after), func(t *testing.T) {
 				t.Parallel()
-				s := scenario{"timer", time.Hour, "", 1}
+				s := scenario{name: "timer", input: time.Hour, instances: 1}
 				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2, Timers: mode}); n++ {
 				}
 			})

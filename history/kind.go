@@ -47,8 +47,10 @@ const (
 	VersionMarked      Kind = "VersionMarked"
 
 	// What is done to the instance.
-	CancelRequested Kind = "CancelRequested"
-	InputsParked    Kind = "InputsParked"
+	CancelRequested    Kind = "CancelRequested"
+	InputsParked       Kind = "InputsParked"
+	ExecutionSuspended Kind = "ExecutionSuspended"
+	ExecutionResumed   Kind = "ExecutionResumed"
 
 	// How an execution ends.
 	OrchestrationCompleted      Kind = "OrchestrationCompleted"
@@ -73,7 +75,7 @@ func (k Kind) traits() (traits, bool) {
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
 		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered:
 		return traits{input: true, sourced: true}, true
-	case ExternalEventRaised, CancelRequested:
+	case ExternalEventRaised, CancelRequested, ExecutionSuspended, ExecutionResumed:
 		return traits{input: true}, true
 	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested:
 		return traits{sourced: true}, true
@@ -118,7 +120,7 @@ func Kinds() []Kind {
 		ExternalEventSubscribed, ExternalEventRaised,
 		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
-		CancelRequested, InputsParked,
+		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed,
 		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,
 	}
 }

@@ -81,6 +81,12 @@ func samples() []sample {
 			e.Inputs = []history.Event{{ID: 8, Kind: history.TimerFired, Time: noon, SourceEventID: 3}}
 			e.Error = &history.Failure{Type: "nondeterminism", Message: "m", Expected: "a", Got: "b", EventID: 4}
 		}),
+		with(one(history.ExecutionSuspended, 0), "eventId message requestedBy", func(e *history.Event) {
+			e.EventID, e.Message, e.RequestedBy = "perdure:pause:01JPAUSE", "m", alice
+		}),
+		with(one(history.ExecutionResumed, 0), "eventId message requestedBy", func(e *history.Event) {
+			e.EventID, e.Message, e.RequestedBy = "perdure:pause:01JRESUME", "m", alice
+		}),
 		with(one(history.OrchestrationCompleted, 0), "output", func(e *history.Event) { e.Output = out }),
 		with(one(history.OrchestrationFailed, 0), "error", func(e *history.Event) { e.Error = failed }),
 		with(one(history.OrchestrationCancelled, 0), "reason message", func(e *history.Event) { e.Reason, e.Message = "requested", "m" }),

@@ -28,6 +28,11 @@ type Standing struct {
 	InParts bool
 	// Blocked is what builds have reported whose code cannot go on.
 	Blocked Blocked
+	// Paused is who has paused the execution; nil where it is not paused. An execution may be blocked and paused.
+	Paused *Pause
+	// PauseIDs are the ids of the orders to pause and to resume that were taken last, oldest first: a copy of one that
+	// comes late changes nothing (R25).
+	PauseIDs []string
 }
 
 // Blocked is what history records of builds whose code cannot go on with an execution (R18). Each has reported since
@@ -69,11 +74,13 @@ func (s *Standing) Status() RuntimeStatus {
 		return status
 	}
 	switch {
-	case s.Last == InputsParked:
+	case s.Paused != nil:
+		return StatusPaused
+	case s.Blocked.Is:
 		return StatusBlocked
 	case s.Cancelling:
 		return StatusCancelling
-	case s.Last == OrchestrationStarted, s.Last == "":
+	case s.Last == OrchestrationStarted, s.Last == "", s.Last == ExecutionResumed && !s.Bound:
 		return StatusPending
 	default:
 		return StatusRunning
@@ -100,10 +107,13 @@ func (s *Standing) apply(e *Event) {
 		s.Parent = e.Parent
 		s.Parked = len(e.Inputs)
 		s.InParts = false
+		s.inheritPauses(e)
 	case TurnStarted:
 		s.beginTurn(e)
 	case InputsParked:
-		s.block(e)
+		s.park(e)
+	case ExecutionSuspended, ExecutionResumed:
+		s.pause(e)
 	case CancelRequested:
 		s.Cancelling = true
 	case CustomStatusSet:
@@ -114,6 +124,7 @@ func (s *Standing) apply(e *Event) {
 			s.Parked = 0
 			s.InParts = false
 			s.Blocked = Blocked{}
+			s.Paused = nil
 		}
 	}
 }
@@ -134,8 +145,15 @@ func (s *Standing) beginTurn(e *Event) {
 	s.InParts = left > 0
 }
 
-// block adds a build's diagnosis. The builds of a copy of this standing are not changed.
-func (s *Standing) block(e *Event) {
+// park adds inputs that wait, and the diagnosis of the build whose code could not take them, if that is why. The builds
+// of a copy of this standing are not changed.
+func (s *Standing) park(e *Event) {
+	s.Parked += len(e.Inputs)
+	s.InParts = false
+	if s.Paused != nil {
+		return
+	}
+
 	in := maps.Clone(s.Blocked.In)
 	if in == nil {
 		in = map[string]*Failure{}
@@ -143,6 +161,4 @@ func (s *Standing) block(e *Event) {
 	in[e.BuildID] = e.Error
 
 	s.Blocked = Blocked{Is: true, Build: e.BuildID, Why: e.Error, In: in}
-	s.Parked += len(e.Inputs)
-	s.InParts = false
 }

@@ -22,6 +22,8 @@ const (
 	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. The
 	// instance goes on by itself once a build is deployed whose code can.
 	StatusBlocked RuntimeStatus = "Blocked"
+	// StatusPaused: somebody has paused it. Its code is not run and what arrives is kept, until it is resumed (R25).
+	StatusPaused RuntimeStatus = "Paused"
 	// StatusDeleting: over, and being deleted. Parts of its history may be gone; its id is free when the deletion is
 	// finished.
 	StatusDeleting RuntimeStatus = "Deleting"

@@ -20,6 +20,8 @@ const (
 	raise    = inUse + "/events/e"
 	end      = inUse + "/terminate"
 	cancel   = inUse + "/cancel"
+	pause    = inUse + "/pause"
+	resume   = inUse + "/resume"
 	busy     = inUse + "/activities/2"
 	over     = "/v1/instances/over"
 	jobs     = "/v1/jobs"
@@ -130,6 +132,10 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, jobs, `{"operation":"purge","all":true}`, nil, down},
 		{post, jobs, `{"operation":"purge","all":true}`, nil, refused},
 	}
+	for _, of := range []string{pause, resume} {
+		requests = append(requests, request{post, of, `{"message":"enough"}`, nil, nil}, request{post, of, `{"reason":"enough"}`, nil, nil},
+			request{post, strings.Replace(of, inUse, over, 1), "", nil, nil}, request{post, of, strings.Repeat(" ", 300<<10), nil, nil}, request{post, of, `{}`, text, nil})
+	}
 	lease := `{"visibilityTimeout":60,"leases":` + leases(1) + `}`
 	requests = append(requests, request{post, renew, lease, nil, nil}, request{post, renew, `{}`, nil, nil}, request{post, renew, `{"leases":` + strings.Repeat(" ", 300<<10) + `[]}`, nil, nil},
 		request{post, renew, lease, text, nil}, request{post, renew, lease, nil, down}, request{post, renew, lease, nil, refused})
@@ -140,7 +146,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations"} {
 		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
-	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", busy + "/cancel": ""} {
+	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": ""} {
 		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
 	answers, codes := map[string]bool{}, map[string]bool{}

@@ -158,7 +158,7 @@ func TestBadInput(t *testing.T) {
 		"query that cannot be read":      {get, inUse + "?a=" + secret + "%zz", "", nil, bad("query")},
 
 		"unknown route":           {get, "/v1/" + secret, "", nil, noRoute},
-		"unknown route of a post": {post, inUse + "/pause", secretBody, nil, slashed},
+		"unknown route of a post": {post, inUse + "/rewind", secretBody, nil, slashed},
 		"server-wide OPTIONS":     {http.MethodOptions, "*", "", nil, noRoute},
 		"unknown method":          {"FROB", inUse, "", nil, method},
 		"method of another call":  {post, inUse, secretBody, nil, method},

@@ -19,7 +19,7 @@ import (
 type Option func(*handler)
 
 // WithLogger sets where requests are logged: one line each, without ids, bodies and headers; what failed
-// on the server's side is logged with its error. What was started, raised, cancelled, terminated or purged has a line of its own, with the instance and who
+// on the server's side is logged with its error. What was started, raised, cancelled, terminated, paused, resumed or purged has a line of its own, with the instance and who
 // asked. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
@@ -152,6 +152,8 @@ func routes() []route {
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
+		{http.MethodPost, "/v1/instances/{id}/pause", nil, pauseInstance},
+		{http.MethodPost, "/v1/instances/{id}/resume", nil, resumeInstance},
 		{http.MethodPost, "/v1/instances/{id}/activities/{activityId}/cancel", nil, (*handler).cancelActivity},
 		{http.MethodPost, "/v1/jobs", nil, (*handler).bulk},
 		{http.MethodGet, "/v1/jobs", nil, (*handler).jobs},

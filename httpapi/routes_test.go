@@ -41,7 +41,7 @@ func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 		"/v1/instances/a/b/activities/2/cancel": "a/b",
 		"/v1/instances/%C3%BC/b":                "ü/b",
 		"/v1/instances/a%2Fb/c":                 "a/b/c",
-		"/v1/instances/one/pause":               "one/pause",
+		"/v1/instances/one/rewind":              "one/rewind",
 		"/v1/instances/one/activities":          "one/activities",
 		"/v1/instances/one/activities/2":        "one/activities/2",
 		"/v1/orchestrations/a/b":                "a/b",

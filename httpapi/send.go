@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 // Accepted is the answer to a call that sends something to an instance.
 type Accepted struct {
 	InstanceID string `json:"instanceId"`
+	// NotPaused: the instance that is to be resumed did not show that it is paused. A pause that is on its way ends all the same.
+	NotPaused bool `json:"notPaused,omitempty"`
 }
 
 // raise takes the body as the event's data, whatever JSON it is; none is null.
@@ -54,6 +57,14 @@ func (h *handler) cancel(w http.ResponseWriter, r *http.Request, _ url.Values) e
 	return h.tell(w, r, "cancel", h.client.Cancel)
 }
 
+func pauseInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	return h.tell(w, r, "pause", h.client.Pause)
+}
+
+func resumeInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	return h.tell(w, r, "resume", h.client.Resume)
+}
+
 // tell sends something to an instance, with the message of the body.
 func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string, say func(ctx context.Context, instanceID, message string) error) error {
 	id, err := pathID(r, "id", fieldInstanceID)
@@ -64,11 +75,13 @@ func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string,
 	if err != nil {
 		return err
 	}
-	if err := say(r.Context(), id, message); err != nil {
+	err = say(r.Context(), id, message)
+	notPaused := errors.Is(err, client.ErrNotPaused)
+	if err != nil && !notPaused {
 		return err
 	}
 	h.asked(r, operation, ofInstance, id)
-	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: id})
+	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: id, NotPaused: notPaused})
 }
 
 func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.Values) error {

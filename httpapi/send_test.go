@@ -36,6 +36,22 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	h.call(t, http.MethodPost, "/v1/instances/one/pause", `{"message":"to look at it"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	h.call(t, http.MethodPost, "/v1/instances/one/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one","notPaused":true}`)
+	h.Append("one", history.Event{Kind: history.ExecutionSuspended, Message: "to look at it", RequestedBy: "ann"})
+	if body := h.call(t, http.MethodGet, "/v1/instances/one?pending=false", "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"paused":{"by":"ann","message":"to look at it","at":`) {
+		t.Error(body)
+	}
+	h.call(t, http.MethodPost, "/v1/instances/one/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
+	if sent := h.Sent(); len(sent) != 3 || sent[0].Kind != provider.MessageExecutionSuspended || sent[0].Text != "to look at it" || sent[2].Kind != provider.MessageExecutionResumed {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
 func TestWhatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

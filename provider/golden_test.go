@@ -67,13 +67,18 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	by := event
 	by.PickedUp, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 	terminate := provider.Message{V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy}
+	paused := provider.Message{
+		V: 1, Kind: provider.MessageExecutionSuspended, InstanceID: "order-7", StartID: "01JSTART", EventID: "perdure:pause:01JPAUSE", Text: "the carrier asks to wait", RequestedBy: by.RequestedBy,
+	}
+	resumed := paused
+	resumed.Kind, resumed.Text = provider.MessageExecutionResumed, ""
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	itemTraced, eventTraced := limited, event
 	itemTraced.TraceParent = traced
 	eventTraced.PickedUp, eventTraced.TraceParent = nil, traced
 	for name, want := range map[string]any{
 		"workitem-traced": itemTraced, "event-traced": eventTraced,
-		"event-by": by, "terminate-by": terminate,
+		"event-by": by, "terminate-by": terminate, "executionsuspended": paused, "executionresumed": resumed,
 		"event-hub": ofHub,
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,

@@ -20,6 +20,7 @@ const (
 	StatusCancelling = history.StatusCancelling
 	StatusCancelled  = history.StatusCancelled
 	StatusBlocked    = history.StatusBlocked
+	StatusPaused     = history.StatusPaused
 	StatusDeleting   = history.StatusDeleting
 )
 
@@ -40,6 +41,7 @@ type Instance struct {
 	CustomStatus    json.RawMessage
 	Diagnosis       *history.Failure // why it is blocked; nil when it is not, and in lists of other statuses
 	BlockedBy       string           // the build that it is blocked in; as Diagnosis
+	Paused          *history.Pause   // who paused it; nil when it is not paused, and in lists of other statuses
 	RequestedBy     string           // who started it, as in history; empty where that is not known, and in lists
 }
 
@@ -68,8 +70,8 @@ type Start struct {
 	TraceParent history.TraceParent
 }
 
-// Query selects instances for a list, newest first; with StatusBlocked and StatusDeleting, the instances whose status
-// changed last come first. Zero fields select all.
+// Query selects instances for a list, newest first; with StatusBlocked, StatusPaused and StatusDeleting, the instances
+// whose status changed last come first. Zero fields select all.
 type Query struct {
 	Status  RuntimeStatus
 	Name    string // of the orchestration

@@ -46,6 +46,12 @@ const (
 	MessageEventSent MessageKind = "eventSent"
 	// MessageEventAnswered reports to the sender of external events that they were delivered or, with an Error, not.
 	MessageEventAnswered MessageKind = "eventAnswered"
+	// MessageExecutionSuspended pauses the instance: its code is not run until a MessageExecutionResumed comes, and what
+	// arrives meanwhile is kept (R25). EventID names the order, with history.PauseIDPrefix, so that a copy which comes late
+	// is known. A release that does not know these kinds leaves them to others.
+	MessageExecutionSuspended MessageKind = "executionSuspended"
+	// MessageExecutionResumed ends a pause.
+	MessageExecutionResumed MessageKind = "executionResumed"
 )
 
 // ReportBuild is the instance that a MessageWake is for which asks an orchestrator to report its build (Instances.PutBuild), also where it has
@@ -101,7 +107,7 @@ type Message struct {
 	Error          *history.Failure `json:"error,omitempty"`
 
 	// These belong to a cancellation, beside Text: the reason, and who asked, as in history. RequestedBy is also set on
-	// an external event and on an order to terminate, where it is known.
+	// an external event and on an order to terminate, to pause or to resume, where it is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
@@ -310,7 +316,8 @@ func decode[T any](body string, done bool, into *T, version *int) error {
 func (k MessageKind) known() bool {
 	switch k {
 	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
-		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered:
+		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
+		MessageExecutionSuspended, MessageExecutionResumed:
 		return true
 	default:
 		return false

@@ -34,6 +34,8 @@ func listVerb(c *command) *cobra.Command {
   Cancelling   asked to end, and unwinding
   Blocked      its code or history stands in its way: perdure status tells what. It keeps what
                arrives, and goes on by itself once a build is deployed that can
+  Paused       somebody has paused it: perdure status tells who and why. It keeps what arrives,
+               and goes on when it is resumed
   Completed, Failed, Cancelled, Terminated
                over
   Deleting     over, and being purged: the hub finishes that within minutes`
@@ -52,7 +54,7 @@ func listVerb(c *command) *cobra.Command {
 	cmd.Flags().IntVar(&p.Limit, "limit", 50, "show at most this many, up to 1000")
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "go on where a list with the same filter ended")
 	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
-		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusDeleting)
+		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusPaused, client.StatusDeleting)
 	return cmd
 }
 

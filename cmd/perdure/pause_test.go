@@ -138,7 +138,10 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		if code := h.run(ctx, "pause"); code != exitError || m.sent > 0 {
 			h.t.Errorf("not confirmed: %d", code)
 		}
-		h.wantError(exitError, "one argument too many", "pause", "order-7", "--yes")
+		h.wantError(exitError, "--yes is for a hub", "pause", "order-7", "--yes")
+		h.wantError(exitError, "--all is for a hub", "resume", "order-7", "--all")
+		h.wantError(exitError, "--message is for an instance", "pause", "--message", "why")
+		h.wantError(exitError, "one argument too many", "pause", "order-7", "order-8")
 		h.wantError(exitError, "--all enables", "resume")
 
 		m.dies = 2 // the second mapping is not disabled

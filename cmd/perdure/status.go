@@ -85,6 +85,10 @@ func describe(s client.Status) string {
 	line("Custom status", string(s.CustomStatus))
 	line("Output", string(s.Output))
 
+	if p := s.Paused; p != nil {
+		line("Paused", pausedText(p))
+	}
+
 	label := "Failure"
 	for f := s.Failure; f != nil; f = f.Cause {
 		for text := range strings.SplitSeq(strings.TrimRight(failureText(f), "\n"), "\n") {

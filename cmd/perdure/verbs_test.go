@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,6 +121,52 @@ func TestCancel(t *testing.T) {
 	if diff := cmp.Diff(want, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
+}
+
+// An instance is paused and resumed by its id. One that is not paused is left as it is, and told.
+func TestAnInstanceIsPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one")
+	if got := h.mustRun("pause", "one", "--message", "to look at it"); got != "" {
+		t.Errorf("printed %q", got)
+	}
+	h.mustRun("resume", "one")
+	if got := h.err.String(); !strings.Contains(got, "one does not show that it is paused") {
+		t.Errorf("not paused: %q", got)
+	}
+	if got := h.mustRun("resume", "one", "--json"); got != `{"instanceId":"one","notPaused":true}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	h.Append("one", at(time.Second, history.Event{Kind: history.ExecutionSuspended, Message: "to look at it", RequestedBy: "ann"}))
+	if got := h.mustRun("resume", "one", "--json"); got != `{"instanceId":"one"}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	for _, verb := range []string{"status", "why"} {
+		if got := h.mustRun(verb, "one"); !strings.Contains(got, `by ann: "to look at it"`) || !strings.Contains(got, "Paused") {
+			t.Errorf("%s: %s", verb, got)
+		}
+	}
+	if got := h.mustRun("history", "one"); !strings.Contains(got, `ExecutionSuspended`) || !strings.Contains(got, `"to look at it" by ann`) {
+		t.Errorf("history: %s", got)
+	}
+	if got := h.mustRun("list", "--status", "Paused"); !strings.Contains(got, "\none ") {
+		t.Errorf("list: %s", got)
+	}
+
+	var kinds []provider.MessageKind
+	ids := map[string]bool{}
+	for _, m := range h.Sent() {
+		kinds = append(kinds, m.Kind)
+		ids[m.EventID] = strings.HasPrefix(m.EventID, history.PauseIDPrefix) && m.StartID != "" && m.RequestedBy != ""
+	}
+	want := []provider.MessageKind{provider.MessageExecutionSuspended, provider.MessageExecutionResumed, provider.MessageExecutionResumed, provider.MessageExecutionResumed}
+	if !slices.Equal(kinds, want) || len(ids) != 4 || slices.Contains(slices.Collect(maps.Values(ids)), false) {
+		t.Errorf("sent %+v", h.Sent())
+	}
+	h.wantError(exitError, "no such instance", "pause", "nobody")
+	h.Append("one", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted}))
+	h.wantError(exitError, "is over", "resume", "one")
 }
 
 // How a cancelled instance is shown: the reason, wherever it is shown, and the exit code.

@@ -57,6 +57,7 @@ type versionCount struct {
 	Running    int       `json:"running"`
 	Cancelling int       `json:"cancelling"`
 	Blocked    int       `json:"blocked"`
+	Paused     int       `json:"paused"`
 	Oldest     time.Time `json:"oldestCreatedAt"`
 }
 
@@ -73,10 +74,10 @@ func versions(ctx context.Context, c *command, cl *client.Client, name string) e
 	if c.json {
 		return c.printJSON(versionCounts{counts})
 	}
-	t := table{header: []string{columnOrchestration, columnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", "OLDEST STARTED"}}
+	t := table{header: []string{columnOrchestration, columnVersion, ">PENDING", ">RUNNING", ">CANCELLING", ">BLOCKED", ">PAUSED", "OLDEST STARTED"}}
 	for _, v := range counts {
 		t.add(excerpt(v.Orchestration, longestName), excerpt(cmp.Or(v.Version, "—"), longestName), strconv.Itoa(v.Pending), strconv.Itoa(v.Running),
-			strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked), moment(v.Oldest))
+			strconv.Itoa(v.Cancelling), strconv.Itoa(v.Blocked), strconv.Itoa(v.Paused), moment(v.Oldest))
 	}
 	return c.print(t.String())
 }
@@ -127,6 +128,8 @@ func count(counts map[[2]string]*versionCount, s *client.Status) {
 		v.Cancelling++
 	case client.StatusBlocked:
 		v.Blocked++
+	case client.StatusPaused:
+		v.Paused++
 	default:
 		return
 	}

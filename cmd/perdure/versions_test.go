@@ -30,7 +30,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	if got := h.mustRun("versions", "--name", "hello"); strings.Contains(got, "fulfil") || strings.Count(got, "\n") != 2 {
 		t.Errorf("of one orchestration: %s", got)
 	}
-	want := `{"versions":[{"orchestration":"hello","version":"","pending":1,"running":0,"cancelling":0,"blocked":0,"oldestCreatedAt":"2026-07-01T03:00:00Z"}]}` + "\n"
+	want := `{"versions":[{"orchestration":"hello","version":"","pending":1,"running":0,"cancelling":0,"blocked":0,"paused":0,"oldestCreatedAt":"2026-07-01T03:00:00Z"}]}` + "\n"
 	if got := h.mustRun("versions", "--name", "hello", "--json"); got != want {
 		t.Errorf("as JSON: %s", got)
 	}

@@ -73,6 +73,9 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	head := fmt.Sprintf("%s  %s  %s\nexecution %s%s\n", clean(s.InstanceID), clean(strings.TrimSpace(s.Orchestration+" "+s.Version)), standing(s),
 		clean(page.ExecutionID), startedText(page.StartedAt))
 	head += byWhom("started", s.StartedBy) + byWhom("terminated", s.TerminatedBy)
+	if p := s.Paused; p != nil {
+		head += "paused " + clean(pausedText(p)) + "\n"
+	}
 	if len(page.Items) == 0 {
 		return head + "\nnothing was cancelled" + instead(s) + "\n"
 	}

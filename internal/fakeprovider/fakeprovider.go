@@ -83,6 +83,12 @@ func (p *Provider) Append(instanceID string, events ...history.Event) {
 	for _, e := range events {
 		e.ID = int64(len(p.events[in.ExecutionID])) + 1
 		in.UpdatedAt, in.Status, in.Diagnosis = e.Time, statusAfter(in.Status, e.Kind), nil
+		switch {
+		case e.Kind == history.ExecutionSuspended:
+			in.Paused = &history.Pause{By: e.RequestedBy, Message: e.Message, At: e.Time}
+		case in.Status != provider.StatusPaused:
+			in.Paused = nil
+		}
 		if in.Status == provider.StatusBlocked {
 			in.Diagnosis = e.Error
 		}
@@ -107,6 +113,8 @@ func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.Runtime
 	switch {
 	case ended:
 		return s
+	case k == history.ExecutionSuspended, before == provider.StatusPaused && k == history.InputsParked:
+		return provider.StatusPaused
 	case k == history.InputsParked:
 		return provider.StatusBlocked
 	case k == history.CancelRequested, before == provider.StatusCancelling && !k.Terminal():

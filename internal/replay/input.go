@@ -120,9 +120,14 @@ func terminated(events []history.Event) bool {
 		switch {
 		case events[i].Kind == history.OrchestrationTerminated:
 			return true
-		case i > 0 && (events[i].Kind == history.TurnStarted || events[i].Kind == history.InputsParked):
-			return false // another turn, or the request of a client on an instance that was blocked
+		case i > 0 && endsTurn(events[i].Kind):
+			return false // another turn, or the request of a client on an instance that was blocked or paused
 		}
 	}
 	return false
+}
+
+// endsTurn reports whether an event of history belongs to no turn before it.
+func endsTurn(k history.Kind) bool {
+	return k == history.TurnStarted || k == history.InputsParked || k == history.ExecutionSuspended
 }

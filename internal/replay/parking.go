@@ -10,7 +10,7 @@ import (
 type parking struct {
 	inputs  []history.Event
 	left    []history.Event // of those that the turn under way took, the ones it has not come to
-	blocked bool            // the last of what was replayed is that the code could not take its inputs
+	blocked bool            // no turn has begun since the code could not take its inputs, or was paused
 }
 
 // add returns the parking with the parked inputs of an event. Large documents of theirs stay where they lie.
@@ -28,6 +28,15 @@ func (p *parking) add(ev *history.Event, documents *documents) *parking {
 	return p
 }
 
+// stop returns the parking of an execution that is paused, or was and has had no turn since.
+func (p *parking) stop() *parking {
+	if p == nil {
+		p = &parking{}
+	}
+	p.blocked = true
+	return p
+}
+
 // dropTaken drops the inputs that a turn of the past took: the first n, or all where n is 0.
 func (p *parking) dropTaken(n int) {
 	if p == nil {
@@ -41,7 +50,7 @@ func (p *parking) dropTaken(n int) {
 	}
 }
 
-// isBlocked reports whether the last of what was replayed is that the code could not take its inputs.
+// isBlocked reports whether no turn has begun since the code could not take its inputs, or was paused.
 func (p *parking) isBlocked() bool { return p != nil && p.blocked }
 
 // isEmpty reports whether no input waits for a turn.

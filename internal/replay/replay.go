@@ -44,6 +44,9 @@ func (x *execution) replayInput(ev *history.Event) error {
 		}
 	case history.InputsParked:
 		x.parking = x.parking.add(ev, &x.documents)
+	case history.ExecutionSuspended, history.ExecutionResumed: // they cause nothing here: what is parked meanwhile, the next turn takes
+		x.parking = x.parking.stop()
+		x.tasks.events().remember(ev.EventID)
 	case history.TurnStarted:
 		x.replayTurn(ev)
 	default:

@@ -159,7 +159,7 @@ func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Positi
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
 		UpdateExpression: aws.String("SET #status = :status, updated = :since, deleting = :since, attention = :attention, wm = :wm, inbox = :inbox" +
-			" REMOVE blockedBy, diagnosis, due"),
+			" REMOVE blockedBy, diagnosis, paused, due"),
 		ConditionExpression:      aws.String("execution = :x AND attribute_not_exists(deleting)"),
 		ExpressionAttributeNames: map[string]string{nameStatus: attrStatus},
 		ExpressionAttributeValues: item{

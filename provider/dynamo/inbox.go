@@ -68,6 +68,10 @@ func dedupID(m *provider.Message) string {
 		if m.Parent != nil {
 			return digest(string(m.Kind), m.InstanceID, m.StartID)
 		}
+	case provider.MessageExecutionSuspended, provider.MessageExecutionResumed:
+		if m.EventID != "" {
+			return digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
+		}
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:
 	}
 	return rand.Text()

@@ -115,6 +115,11 @@ func decodeInstance(it item) (provider.Instance, error) {
 		}
 	}
 
+	if paused := getString(it, attrPaused); paused != "" {
+		if err := json.Unmarshal([]byte(paused), &in.Paused); err != nil {
+			return in, fmt.Errorf("dynamo: instance %q: paused: %w", in.InstanceID, err)
+		}
+	}
 	if custom := getString(it, "customStatus"); custom != "" {
 		in.CustomStatus = json.RawMessage(custom)
 	}
@@ -174,6 +179,7 @@ type projection struct {
 	customStatus            history.Payload
 	watermark               provider.Position
 	blocked                 history.Blocked
+	paused                  *history.Pause
 	retention               time.Duration // how long an instance that is over is kept; 0 is for ever
 }
 
@@ -219,7 +225,7 @@ func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update 
 	}
 
 	set := "SET updated = :at, #execution = :next, #number = :number" + u.assignments()
-	remove := " REMOVE #seq, attention, blockedBy, diagnosis"
+	remove := " REMOVE #seq, attention, blockedBy, diagnosis, paused"
 	if t.Retention > 0 {
 		set += ", due = if_not_exists(due, :due), retain = :retain"
 		in.ExpressionAttributeValues[":retain"] = num(int64(t.Retention / time.Second))
@@ -259,16 +265,23 @@ func (u *projection) assignments() string {
 	if u.blocked.Is {
 		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
 	}
+	if u.paused != nil {
+		set += ", attention = :attention, paused = :paused"
+	}
 	return set
 }
 
-// removals returns the part of the update that removes the attention of an instance that was blocked, and the due date
-// that it had before it was over.
+// removals returns the part of the update that removes the attention of an instance that was blocked or paused, and the
+// due date that it had before it was over.
 func (u *projection) removals() string {
-	const attention = " REMOVE attention, blockedBy, diagnosis"
+	const attention = " REMOVE attention, blockedBy, diagnosis, paused"
 	switch {
-	case u.status == "" || u.blocked.Is:
+	case u.status == "":
 		return ""
+	case u.blocked.Is:
+		return " REMOVE paused"
+	case u.paused != nil:
+		return " REMOVE blockedBy, diagnosis"
 	case u.status.Terminal() && u.retention == 0:
 		return attention + ", due"
 	default:
@@ -297,6 +310,11 @@ func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
 		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.Build)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
+	}
+	if u.paused != nil {
+		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
+		in.ExpressionAttributeValues[":attention"] = str(attentionPaused)
+		in.ExpressionAttributeValues[":paused"] = str(string(who))
 	}
 	if u.customStatus != nil {
 		in.ExpressionAttributeNames["#customStatus"] = "customStatus"

@@ -22,7 +22,7 @@ const (
 	attrRequestedBy = "requestedBy" // who started the instance
 	attrPurgedBy    = "purgedBy"    // who is having it deleted; in a tombstone, who had it deleted
 
-	// The index by attention holds instances that are blocked, are being deleted, or were found pending for too long.
+	// The index by attention holds instances that are blocked, paused, being deleted, or were found pending for too long.
 	// It is empty where all is well.
 	indexByAttention = "byAttention"
 	attrAttention    = "attention"
@@ -30,6 +30,8 @@ const (
 	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it
 	// next.
 	attentionPending = "pending"
+	// attentionPaused marks an instance that somebody has paused (R25).
+	attentionPaused = "paused"
 	// attentionDeleting marks an instance whose deletion is not finished (R17).
 	attentionDeleting = "deleting"
 
@@ -55,6 +57,7 @@ const (
 	attrLives     = "lives" // the ids of starts whose instances are deleted, the latest last (R10)
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
+	attrPaused    = "paused"    // who has paused it, why and when
 	attrRefused   = "refused"   // the number of starts in past
 	nameRefused   = "#refused"
 	attrDeleted   = "deleted" // when; an item with it is a tombstone, which holds what may not be started, and stands for no instance

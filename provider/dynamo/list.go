@@ -282,6 +282,8 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	switch s {
 	case provider.StatusBlocked:
 		return attentionBlocked, true
+	case provider.StatusPaused:
+		return attentionPaused, true
 	case provider.StatusDeleting:
 		return attentionDeleting, true
 	default:
@@ -289,7 +291,7 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	}
 }
 
-// listByAttention lists the instances that were blocked or deleted last first. The index holds only keys (its
+// listByAttention lists the instances that were blocked, paused or deleted last first. The index holds only keys (its
 // projection cannot be changed in a deployed hub except by building the index anew), so each instance is read, strongly
 // consistent: it is complete, and an instance that has left the status meanwhile is left out. It reads as many as a
 // page may hold; under a filter the page may be empty.

@@ -169,7 +169,9 @@ func projectionOfHistory(o *provider.Orchestration) projection {
 func (u *projection) set(s *history.Standing) {
 	u.status = s.Status()
 	u.customStatus = s.CustomStatus
-	u.blocked = s.Blocked
+	if u.paused = s.Paused; u.paused == nil { // what is paused is woken in no build
+		u.blocked = s.Blocked
+	}
 	if s.Bound {
 		u.version = s.Version
 	}

@@ -126,7 +126,7 @@ func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
 // BlockInstance writes only the instance item: a segment would need a readable history.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
-	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis"
+	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(instanceID),
 		UpdateExpression:         aws.String(set + forget),
@@ -143,7 +143,9 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
 		}
-		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis")
+		in.UpdateExpression = aws.String(set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused")
+		in.ConditionExpression = aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)")
+		in.ExpressionAttributeValues[":paused"] = str(string(provider.StatusPaused))
 		in.ExpressionAttributeValues[":status"] = str(string(provider.StatusBlocked))
 		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
 		in.ExpressionAttributeValues[":blockedBy"] = str(buildID)

@@ -31,10 +31,11 @@ func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
 	return b.resolve(ctx)
 }
 
-// blocking is a turn that the code cannot take.
+// blocking is a turn that the code cannot take, or may not, since the instance is paused.
 type blocking struct {
 	s   *session
 	err error
+	// why is nil where it is paused: no code is at fault.
 	why *history.Failure
 	// known: history shows already that this build cannot.
 	known bool
@@ -54,7 +55,7 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 		return b.commit(ctx, s.x.withCancellations(*end))
 	}
 
-	if b.why.Type == history.TypePoison { // before it is parked
+	if b.why != nil && b.why.Type == history.TypePoison { // before it is parked
 		inHand := s.backlog.unacknowledged()[:len(s.backlog.inHand())+len(b.taken)] // from the one that leads to the turn: an earlier one may have taken it
 		if err := s.poison.keep(ctx, inHand, b.why); err != nil {
 			return goOn, err
@@ -67,7 +68,7 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 	case !s.x.verified:
 		return verify, nil
 	default:
-		s.drop(ctx, "the instance is blocked, and it brings nothing")
+		b.dropParked(ctx)
 		return goOn, nil
 	}
 }
@@ -95,7 +96,7 @@ func (b *blocking) end() *history.Event {
 			}
 		}
 	}
-	if s.x.failOnNondeterminism && b.why.Type == history.TypeNondeterminism {
+	if s.x.failOnNondeterminism && b.why != nil && b.why.Type == history.TypeNondeterminism {
 		return &history.Event{Kind: history.OrchestrationFailed, Error: b.why}
 	}
 	return nil
@@ -106,7 +107,7 @@ func (b *blocking) end() *history.Event {
 // rollout do not each record it anew in turn, and the watch sees the build that it has asked.
 func (b *blocking) park() *history.Event {
 	s := b.s
-	parked := history.Event{Kind: history.InputsParked, Error: b.why, BuildID: s.o.options.BuildID, Inputs: failures(s.backlog.refused)}
+	parked := history.Event{Kind: history.InputsParked, Inputs: failures(s.backlog.refused)}
 	woken := false
 	for i := range b.taken {
 		parked.Inputs = append(parked.Inputs, s.x.inputsOf(&b.taken[i], &s.attempts)...)
@@ -114,17 +115,27 @@ func (b *blocking) park() *history.Event {
 	}
 
 	blocked := &s.x.state.Blocked
-	if b.known && !woken {
+	switch {
+	case isPaused(s.x): // nothing is said of builds
+	case b.known && !woken:
 		parked.Error, parked.BuildID = blocked.Why, blocked.Build
+	default:
+		parked.Error, parked.BuildID = b.why, s.o.options.BuildID
 	}
-	if len(parked.Inputs) == 0 && blocked.Says(&parked) {
+	if len(parked.Inputs) == 0 && (isPaused(s.x) || blocked.Says(&parked)) {
 		return nil
 	}
-	now := s.o.options.Clock().UTC()
+	parked = parkedNow(s.o, parked)
+	return &parked
+}
+
+// parkedNow dates the inputs that are parked.
+func parkedNow(o *Orchestrator, parked history.Event) history.Event {
+	now := o.options.Clock().UTC()
 	for i := range parked.Inputs {
 		parked.Inputs[i].Time = now
 	}
-	return &parked
+	return parked
 }
 
 // commit consumes all messages but those behind a start.
@@ -161,12 +172,17 @@ func (b *blocking) commit(ctx context.Context, events []history.Event) (next, er
 // report logs that the code was not run to its end. What is parked without it is logged quietly: there may be thousands of it.
 func (b *blocking) report(ctx context.Context, end history.Kind) {
 	level, text := slog.LevelError, "the orchestration's code cannot go on"
-	if b.known && end == history.InputsParked {
+	switch {
+	case isPaused(b.s.x) && end == history.InputsParked:
+		level, text = slog.LevelDebug, "messages are parked: the instance is paused"
+	case isPaused(b.s.x):
+		level, text = slog.LevelInfo, "a paused instance was ended"
+	case b.known && end == history.InputsParked:
 		level, text = slog.LevelDebug, "messages are parked: the instance is blocked in this build"
 	}
 	o := &b.s.o.options
 	// newlyBlocked is what turns a canary of this build back: what was blocked before it is no fault of it.
-	o.Logger.With(b.onNewer(ctx)...).Log(ctx, level, text, "instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID, "newlyBlocked", !b.s.x.state.Blocked.Is,
+	o.Logger.With(b.onNewer(ctx)...).Log(ctx, level, text, "instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID, "newlyBlocked", b.why != nil && !b.s.x.state.Blocked.Is,
 		"attemptCount", b.s.backlog.deliveries(), "historyEndsWith", end, "error", b.err)
 }
 

@@ -48,7 +48,7 @@ func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) 
 		}}
 	case provider.MessageCancelChildOutcome:
 		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
-	case provider.MessageWake, provider.MessageStart:
+	case provider.MessageWake, provider.MessageStart, provider.MessageExecutionSuspended, provider.MessageExecutionResumed:
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ func interceptorsOf(o *Options) *turnChain {
 // interceptedTurn is a session's turn, within the interceptors that there are. They are left out where the turn is poison: it may be one of them
 // that takes the process down, and the instance could never be blocked.
 func interceptedTurn(ctx context.Context, s *session) (next, error) {
+	if isPaused(s.x) {
+		return parkPaused(ctx, s) // which is no turn
+	}
 	s.turnBegan = s.o.meter.Now()
 	if t := s.x.start.TraceParent; t != "" {
 		ctx = perdure.WithTraceParent(ctx, string(t))

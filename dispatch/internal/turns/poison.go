@@ -124,10 +124,10 @@ func keepMessages(ctx context.Context, b *intake.Base, messages []provider.Inbox
 	return nil
 }
 
-// isBlockedAsPoison reports whether a history ends blocked so in this build, be it the last of several that have tried.
+// isBlockedAsPoison reports whether a history is blocked so in this build, be it the last of several that have tried.
 func (o *Orchestrator) isBlockedAsPoison(x *history.Standing) bool {
 	why := x.Blocked.In[o.options.BuildID]
-	return x.Last == history.InputsParked && why != nil && why.Type == history.TypePoison
+	return x.Blocked.Is && why != nil && why.Type == history.TypePoison
 }
 
 // giveUp deals with messages that were delivered too often to an instance whose history cannot be read: no turn can ever take

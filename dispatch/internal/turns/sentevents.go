@@ -27,6 +27,11 @@ func isAnswered(m *provider.InboxMessage) bool {
 	return isParentsCancel(m) || m.Kind == provider.MessageEventSent
 }
 
+// isForeign reports whether a message is of another instance, and nobody here takes it.
+func isForeign(x *execution, m *provider.InboxMessage) bool {
+	return m != nil && isAnswered(m) && x.notForCode(*m)
+}
+
 // answer tells another instance that nobody takes its first message that waits.
 func answer(ctx context.Context, s *session, first *provider.InboxMessage) error {
 	switch {

@@ -16,6 +16,7 @@ import (
 //
 //	RECEIVED -> LOADED(warm | verified) -> RUN -> COMMITTED -> DISPATCHED -> ACKED
 //	            RUN -> DROPPED (verified only) -> ACKED
+//	            PAUSED: the inputs are committed as they are, or the order to pause or resume is -> COMMITTED
 //	            RUN -> CONFLICT -> LOADED(verified);   any failure -> not acked, redelivered
 type session struct {
 	o    *Orchestrator
@@ -146,7 +147,7 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 		return goOn, err
 	}
 	first := s.backlog.first()
-	foreign := first != nil && isAnswered(first) && s.x.notForCode(*first)
+	foreign := isForeign(s.x, first)
 	switch {
 	case (s.x.over() || foreign) && !s.x.verified:
 		return verify, nil
@@ -155,6 +156,8 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 	case s.x.over():
 		s.drop(ctx, "the instance is over")
 		return goOn, nil
+	case pauses(first):
+		return pauseOrResume(ctx, s, first)
 	}
 
 	if next, err := s.retry(ctx); next != goOn || err != nil {
@@ -205,9 +208,13 @@ func (s *session) load(ctx context.Context, c provider.Consistency) (next, error
 	return goOn, s.revive(ctx, read)
 }
 
-// revive rebuilds an execution, without its code when that is poison, or known to be of no use in this build.
+// revive rebuilds an execution, without its code when that is paused, poison, or known to be of no use in this build.
 func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err error) {
 	state := read.State(history.KeepTimers)
+	if state.Paused != nil {
+		s.x, err = s.o.revive(ctx, read, state, errPaused)
+		return err
+	}
 	if hopeless := s.o.hopeless(state); hopeless != nil {
 		s.x, err = s.o.revive(ctx, read, state, hopeless)
 		return err
@@ -220,8 +227,8 @@ func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err
 	return err
 }
 
-// taken are the messages of the next turn: up to one that is not for the code.
-func (s *session) taken() []provider.InboxMessage { return s.backlog.next(s.x.notForCode) }
+// taken are the messages of the next turn: up to one that is not for the code, or pauses it.
+func (s *session) taken() []provider.InboxMessage { return s.backlog.next(turnEnd(s.x)) }
 
 // consume passes over messages, and acknowledges all that are consumed, unless what they began has had no turn.
 func (s *session) consume(n int) {
@@ -243,7 +250,7 @@ func (s *session) pass(failed error) error {
 // in this invocation.
 func (s *session) drop(ctx context.Context, why string) {
 	waiting := s.backlog.waiting()
-	n := slices.IndexFunc(waiting, s.x.notForCode)
+	n := slices.IndexFunc(waiting, turnEnd(s.x))
 	if n < 0 {
 		n = len(waiting)
 	}
@@ -268,7 +275,7 @@ func (s *session) keepWarm() {
 	if s.x == nil || s.x.over() {
 		return
 	}
-	if _, hopeless := errors.AsType[*hopelessError](s.x.broken); s.x.instance == nil && !hopeless {
+	if _, hopeless := errors.AsType[*hopelessError](s.x.broken); s.x.instance == nil && !hopeless && !isPaused(s.x) {
 		return
 	}
 	s.x.rest()

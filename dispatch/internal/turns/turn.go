@@ -47,9 +47,7 @@ func (s *session) passOver(ctx context.Context, taken []provider.InboxMessage) (
 		return verify, nil
 	}
 	s.x.idle()
-	if i := slices.IndexFunc(taken, isWake); i >= 0 { // the watch wakes what shows Pending, though its turn may have been long ago
-		s.o.refresh(ctx, &taken[i].Message)
-	}
+	refreshWoken(ctx, s, taken)
 	if len(taken) == len(s.backlog.waiting()) {
 		s.drop(ctx, "nothing in it concerns the orchestration any more")
 		return goOn, nil
@@ -57,6 +55,14 @@ func (s *session) passOver(ctx context.Context, taken []provider.InboxMessage) (
 	s.backlog.recorded()
 	s.consume(len(taken))
 	return goOn, nil
+}
+
+// refreshWoken writes the status of an instance that a wake has brought nothing: the watch wakes what shows Pending, though its turn may have been
+// long ago.
+func refreshWoken(ctx context.Context, s *session, taken []provider.InboxMessage) {
+	if i := slices.IndexFunc(taken, isWake); i >= 0 {
+		s.o.refresh(ctx, &taken[i].Message)
+	}
 }
 
 // isWake reports whether a message brings nothing but the turn that it causes.

@@ -76,7 +76,7 @@ func (x *examination) builds(ctx context.Context) {
 	unknown := map[string]int{}
 	limited, stop := context.WithTimeout(ctx, livingLookFor)
 	defer stop()
-	for _, status := range []provider.RuntimeStatus{provider.StatusRunning, provider.StatusPending, provider.StatusBlocked, provider.StatusCancelling} {
+	for _, status := range []provider.RuntimeStatus{provider.StatusRunning, provider.StatusPending, provider.StatusBlocked, provider.StatusPaused, provider.StatusCancelling} {
 		err := x.living(limited, status, func(in *provider.Instance) {
 			if !knows(&build, in.Name, in.Version) {
 				unknown[fmt.Sprintf("%q version %q", in.Name, in.Version)]++
