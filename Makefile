@@ -54,7 +54,7 @@ test-otel: needs-go ## spans of OpenTelemetry: the module telemetry/perdureotel,
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory held against ministack, call by call, and the provider on ministack
-	$(GO) test -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+	$(GO) test -count=1 -timeout 25m ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-dynamodb-local
 test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory held against it, call by call
@@ -84,17 +84,17 @@ localstack-provider:
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed
-	$(GO) test -count=1 ./tests/e2e/...
+	$(GO) test -count=1 -timeout 25m ./tests/e2e/...
 
 .PHONY: test-faults
 test-faults: needs-go needs-python ## faults on a local AWS, and how soon the metric of which alarm moves
-	$(GO) test -count=1 ./tests/faults/...
+	$(GO) test -count=1 -timeout 25m ./tests/faults/...
 
 RUNBOOKS := tests/runbooks
 
 .PHONY: test-runbooks
 test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/runbooks.md, on a local AWS with those troubles
-	$(GO) test -count=1 ./$(RUNBOOKS)/...
+	$(GO) test -count=1 -timeout 25m ./$(RUNBOOKS)/...
 
 $(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
 	rm -rf $(@D)

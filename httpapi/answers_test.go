@@ -124,6 +124,11 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		{post, over + "/activities/2/cancel", "", nil, nil},
 		{post, busy + "/cancel", strings.Repeat(" ", 300<<10), nil, nil},
 		{post, busy + "/cancel", `{}`, text, nil},
+		{post, over + "/restart", "", nil, nil},
+		{post, over + "/restart", `{"delay":"soon"}`, nil, nil},
+		{post, over + "/restart", strings.Repeat(" ", 300<<10), nil, nil},
+		{post, over + "/restart", `{}`, text, nil},
+		{post, inUse + "/restart", "", nil, nil},
 		{post, jobs, `{"operation":"purge","all":true}`, nil, nil},
 		{post, jobs, `{"operation":"purge","all":true,"dryRun":true}`, nil, nil},
 		{post, jobs, `{"operation":"purge"}`, nil, nil},
@@ -146,7 +151,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	for _, target := range []string{"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations"} {
 		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil}, request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
-	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": ""} {
+	for target, body := range map[string]string{hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": "", inUse + "/restart": ""} {
 		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil}, request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
 	answers, codes := map[string]bool{}, map[string]bool{}

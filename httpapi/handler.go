@@ -152,6 +152,7 @@ func routes() []route {
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
+		{http.MethodPost, "/v1/instances/{id}/restart", nil, restart},
 		{http.MethodPost, "/v1/instances/{id}/pause", nil, pauseInstance},
 		{http.MethodPost, "/v1/instances/{id}/resume", nil, resumeInstance},
 		{http.MethodPost, "/v1/instances/{id}/activities/{activityId}/cancel", nil, (*handler).cancelActivity},

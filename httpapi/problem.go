@@ -110,7 +110,7 @@ func problemOf(err error) problem {
 	case errors.Is(err, client.ErrNotTerminal):
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: fieldInstanceID,
-			Detail: "the instance is not over; with force=true it is ended and deleted",
+			Detail: "the instance is not over: cancel or terminate it first; a purge takes force=true",
 		}
 	case errors.Is(err, client.ErrNotCancellable):
 		return problem{Status: http.StatusConflict, Code: codeNotCancellable, Detail: "the activity is neither pending nor running", Field: fieldActivityID}

@@ -48,6 +48,11 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 		return err
 	}
 	h.asked(r, "start", ofInstance, id)
+	return writeStarted(w, id)
+}
+
+// writeStarted answers that an instance was started.
+func writeStarted(w http.ResponseWriter, id string) error {
 	started := NewStarted(id)
 	w.Header().Set("Location", started.Links.Status)
 	return writeJSON(w, http.StatusAccepted, started)
@@ -66,7 +71,20 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := []client.StartOption{client.WithTags(f.tags)}
+	opts, err := f.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	opts = append(opts, client.WithTags(f.tags))
+	key, given, err := idempotencyKey(r)
+	if given {
+		opts = append(opts, client.WithIdempotencyKey(key))
+	}
+	return f.input, opts, err
+}
+
+// options are what the fields say of a start, but for its tags.
+func (f *startFields) options() (opts []client.StartOption, err error) {
 	if f.id != nil {
 		opts = append(opts, client.WithInstanceID(*f.id))
 	}
@@ -76,15 +94,11 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 	if f.delay != nil {
 		d, err := time.ParseDuration(*f.delay)
 		if err != nil {
-			return nil, nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
+			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
 		}
 		opts = append(opts, client.WithDelay(d))
 	}
-	key, given, err := idempotencyKey(r)
-	if given {
-		opts = append(opts, client.WithIdempotencyKey(key))
-	}
-	return f.input, opts, err
+	return opts, nil
 }
 
 // idempotencyKey is the header that makes a repeated call the same call.

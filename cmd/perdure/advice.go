@@ -60,7 +60,7 @@ func notNow(err error) string {
 	case errors.Is(err, client.ErrTerminal):
 		return "the instance is over: see how it ended with perdure status"
 	case errors.Is(err, client.ErrNotTerminal):
-		return "the instance is not over: end it with perdure cancel or perdure terminate, or purge it with --force"
+		return "the instance is not over: end it with perdure cancel or perdure terminate; a purge takes --force"
 	case errors.Is(err, client.ErrNotCancellable):
 		return "the activity is neither pending nor running: see how it ended with perdure history"
 	default:

@@ -20,7 +20,7 @@ func TestPurge(t *testing.T) {
 		h.mustRun("start", "hello", "--id", id)
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "purge it with --force", "purge", "one")
+	h.wantError(exitError, "a purge takes --force", "purge", "one")
 	for _, args := range [][]string{{"purge", "over"}, {"purge", "one", "--force"}, {"purge", "two", "--force", "--json"}} {
 		if got := h.mustRun(args...); got != "" {
 			t.Errorf("%v printed %q", args, got)

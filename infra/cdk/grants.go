@@ -28,7 +28,7 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 }
 
 // GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
-// one activity, terminate; and read.
+// one activity, terminate; restart what is over, with the input it had; and read.
 func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*")
 }

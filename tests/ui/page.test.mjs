@@ -312,6 +312,21 @@ test('a key that is held confirms nothing, and the first focus of a dangerous qu
   await close();
 });
 
+test('what is over is started once more, as a new instance that is shown then', async () => {
+  const { page, close } = await view('?instance=charge-31');
+  const [request] = await Promise.all([
+    page.waitForRequest(/\/restart$/),
+    (async () => {
+      await page.getByRole('button', { name: 'Restart …', exact: true }).click();
+      await page.getByRole('button', { name: 'Start it once more' }).click();
+    })(),
+  ]);
+  assert.equal(request.method(), 'POST');
+  await page.locator('h1', { hasText: 'charge-31.restart-' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'it is not over');
+  await close();
+});
+
 test('an order that is under way cannot be kept back, a page to sign in is no answer, and its refusal is shown', async () => {
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();

@@ -59,6 +59,11 @@ const actions = {
     body: [h('p', {}, 'It ends at once, and its code is not run again: nothing is undone. Cancel it instead if its code is to clean up.'), messageField('Why')],
     async act(form) { await call('POST', instancePath(s.instanceId, '/terminate'), { message: form.elements.message.value }); return 'The order to terminate is accepted'; },
   }),
+  restart: (s) => ask({
+    title: `Restart ${s.instanceId}?`, verb: 'Start it once more', careful: true,
+    body: [h('p', {}, 'A new instance begins with the input, the version and the tags of its last execution. This one stays as it is. What it has done is not undone, and is done again.')],
+    async act() { const { instanceId } = await call('POST', instancePath(s.instanceId, '/restart'), {}); go(query([['instance', instanceId]])); return `${instanceId} is started`; },
+  }),
   purge: (s) => ask({
     title: `Purge ${s.instanceId}?`, verb: 'Delete it with its history', danger: true,
     body: [h('p', {}, over(s.status) ? 'Its history and its result are deleted for good. The id is free then.' : 'It is not over: it ends without running its code, and its history is deleted for good.')],

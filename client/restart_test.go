@@ -1,0 +1,96 @@
+package client_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+// What a last execution began with is what its restart begins with; the old instance stays as it is.
+func TestRestartBeginsWithWhatTheLastExecutionBeganWith(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0"), client.WithTags(map[string]string{"team": "a"})); err != nil {
+		t.Fatal(err)
+	}
+	p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("2"), Time: began})
+	p.Append("one", history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Message: "broken"}, Time: began})
+
+	id, err := c.Restart(t.Context(), "one")
+	if err != nil || !strings.HasPrefix(id, "one.restart-") {
+		t.Fatalf("Restart = %q, %v", id, err)
+	}
+	s, err := c.Status(t.Context(), id)
+	if err != nil || s.Orchestration != "hello" || s.Version != "1.0.0" || s.Tags["team"] != "a" || s.Status != client.StatusPending || s.ExecutionNumber != 1 {
+		t.Errorf("the new one: %+v, %v", s, err)
+	}
+	for e, err := range c.History(t.Context(), id) {
+		if err != nil || string(e.Input) != "2" {
+			t.Errorf("began with %s, %v", e.Input, err)
+		}
+	}
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusFailed {
+		t.Errorf("the old one: %+v, %v", s, err)
+	}
+}
+
+// A button that is pressed twice is one restart; what was restarted can be restarted, and its id does not grow.
+func TestOneEndIsRestartedOnce(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	over := func(id string) {
+		p.Append(id, history.Event{Kind: history.OrchestrationTerminated, Time: began})
+	}
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
+		t.Fatal(err)
+	}
+	over("one")
+	first, err := c.Restart(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Restart(t.Context(), "one"); err != nil || again != first {
+		t.Errorf("again: %q instead of %q, %v", again, first, err)
+	}
+	over(first)
+	second, err := c.Restart(t.Context(), first)
+	if err != nil || second == first || strings.Count(second, ".restart-") != 1 {
+		t.Errorf("of a restarted one: %q, %v", second, err)
+	}
+	if other, err := c.Restart(t.Context(), "one", client.WithInstanceID("other"), client.WithVersion("1.0.0")); err != nil || other != "other" {
+		t.Errorf("under another id: %q, %v", other, err)
+	}
+	if s, err := c.Status(t.Context(), "other"); err != nil || s.Version != "1.0.0" {
+		t.Errorf("another version: %+v, %v", s, err)
+	}
+
+	long := strings.Repeat("i", client.MaxInstanceIDBytes)
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID(long)); err != nil {
+		t.Fatal(err)
+	}
+	over(long)
+	if id, err := c.Restart(t.Context(), long); err != nil || id == "" || len(id) > 64 {
+		t.Errorf("of the longest id: %q, %v", id, err)
+	}
+}
+
+func TestRestartIsOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotTerminal) || !strings.Contains(err.Error(), `"one" is Pending`) {
+		t.Errorf("of one that is not over: %v", err)
+	}
+	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})
+	if _, err := c.Restart(t.Context(), "one", client.WithInstanceID("one")); !errors.Is(err, client.ErrAlreadyExists) {
+		t.Errorf("under the same id: %v", err)
+	}
+}
