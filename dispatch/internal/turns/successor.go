@@ -54,9 +54,11 @@ func (s *session) beginSuccessor(ctx context.Context, t *provider.Turn) (next, e
 		InstanceID: t.InstanceID, Head: t.After(), Previous: t.Head.ExecutionID, Verified: true,
 		Segments: []provider.Segment{t.Next.Segment(t.Watermark)},
 	}
+	before := s.x
 	if err := s.revive(ctx, read); err != nil {
 		return goOn, err
 	}
+	s.x.refused, s.x.looked = before.refused, before.looked
 	if s.continued++; s.continued < continueLimit {
 		return goOn, nil
 	}

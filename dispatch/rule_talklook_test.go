@@ -1,0 +1,91 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// eventFor is an event for "c", which an execution has raised at a time of its clock.
+func eventFor(executionID string, n int, at time.Time) provider.Message {
+	const eventID = 3
+	return provider.Message{
+		Kind: provider.MessageEventSent, InstanceID: "c", Name: "add", EventID: provider.StartID(executionID, eventID), Data: history.Payload{byte('0' + n)}, SentAt: &at,
+		Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
+	}
+}
+
+// afterARefusal runs f where an event was refused for want of a receiver, which has begun since; its copy is sent once the queue has forgotten it.
+func afterARefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message)) {
+	t.Helper()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		refused := eventFor("px", 1, time.Now().Add(ahead))
+		h.send(refused)
+		h.turns()
+		receiver := h.startAs("c", "hears", hearing{Left: 2})
+		h.turns()
+		time.Sleep(6 * time.Minute)
+		f(h, receiver, refused)
+	})
+}
+
+// The sender's clock is ahead: by it, the receiver had a turn long before the event was sent, which was refused before that turn.
+func TestR24ClocksMayDiffer(t *testing.T) {
+	t.Parallel()
+	afterARefusal(t, 4*time.Minute, func(h *hub, receiver provider.Instance, again provider.Message) {
+		h.send(again)
+		h.turns()
+		if n := countRaised(h.events(receiver)); n != 0 {
+			t.Error("its sender was told that it is not delivered, and it is")
+		}
+	})
+}
+
+// The copy of an event that was refused stands before and behind others in one batch: these arrive.
+func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
+	t.Parallel()
+	afterARefusal(t, 0, func(h *hub, receiver provider.Instance, again provider.Message) {
+		h.send(eventFor("qx", 2, time.Now()))
+		h.send(again)
+		h.send(eventFor("rx", 3, time.Now()))
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Errorf("%d messages failed", len(failed))
+		}
+		h.turns()
+		h.wantOutput(receiver, "[2,3]")
+	})
+}
+
+// A young receiver looks once what it must not hear, though each batch is a turn, and each event another execution.
+func TestR24AReceiverLooksOnce(t *testing.T) {
+	t.Parallel()
+	for _, anew := range []bool{false, true} {
+		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+			h.startAs("c", "hears", hearing{Left: 9, Anew: anew})
+			h.turns()
+			looks := 0
+			h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				in, ok := c.Input.(*dynamodb.GetItemInput)
+				if ok && in.Key["sk"].(*types.AttributeValueMemberS).Value == "e" {
+					looks++
+				}
+				return next()
+			}
+			for n, x := range []string{"px", "qx", "rx"} {
+				h.send(eventFor(x, n, time.Now()))
+				h.turns()
+			}
+			if looks != 1 {
+				t.Errorf("it looked %d times", looks)
+			}
+		})
+	}
+}
