@@ -47,7 +47,7 @@ type Reconciled struct {
 	// Sent counts messages, work items and timers. Refused counts outputs that no queue of the hub takes; they fail.
 	Sent    int64 `json:"sent"`
 	Refused int64 `json:"refused"`
-	// LeftOut counts detached starts that were left out: from before Back, and, of instances that are not over, from more than 28 days ago. Cut
+	// LeftOut counts detached starts, and events for other instances, that were left out: from before Back, and, of instances that are not over, from more than 28 days ago. Cut
 	// counts the instances of which past executions were left out (provider.MostPast).
 	LeftOut int64 `json:"leftOut"`
 	Cut     int64 `json:"cut"`

@@ -42,7 +42,7 @@ type Reconciled struct {
 	// Over: the instance was over. Old: it ended before Since. Deleted: its deletion was finished. Gone: there is no such
 	// instance.
 	Over, Old, Deleted, Gone bool
-	// LeftOut is how many detached starts were left out, since they are from before Since. Cut: so were past executions since
+	// LeftOut is how many detached starts and events for other instances were left out, since they are from before Since. Cut: so were past executions since
 	// then, since there are more than MostPast.
 	LeftOut int
 	Cut     bool

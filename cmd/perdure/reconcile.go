@@ -253,7 +253,7 @@ func reconciledText(so client.Reconciled, next func(where string) string) string
 		fmt.Fprintf(&b, "%d outputs are for queues that this hub does not have, or too large: they fail in their instances\n", so.Refused)
 	}
 	if so.LeftOut > 0 {
-		fmt.Fprintf(&b, "%d detached starts are older than --back (of what lives, than 28 days), and were left out: taken for delivered\n", so.LeftOut)
+		fmt.Fprintf(&b, "%d detached starts and events for other instances are older than --back (of what lives, than 28 days), and were left out: taken for delivered\n", so.LeftOut)
 	}
 	if so.Cut > 0 {
 		fmt.Fprintf(&b, "%d instances have continued as new more than %d times since then: what earlier executions started was left out\n", so.Cut, provider.MostPast)

@@ -247,6 +247,31 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 	})
 }
 
+// The order comes again while the instance that it started is being purged: it is not there any more.
+func TestAnOrderWhoseInstanceIsBeingPurgedIsNotSaidToBeThere(t *testing.T) {
+	t.Parallel()
+	dead := false
+	half := func(_ context.Context, c simaws.Call, next func() error) error {
+		if dead && c.Operation == "PutItem" {
+			return errors.New("the process is gone")
+		}
+		return next()
+	}
+	inShop(t, half, func(ctx context.Context, s shop) {
+		mine := client.WithIdempotencyKey("key-1")
+		s.start("o-1", "Counts", 3, mine)
+		s.serve(15 * time.Minute)
+		dead = true
+		if err := s.client.Purge(ctx, "o-1"); err == nil {
+			t.Fatal("the purge has come to its end")
+		}
+		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyExists) {
+			t.Errorf("%v, want %v", err, client.ErrAlreadyExists)
+		}
+		dead = false
+	})
+}
+
 // Interleaving: what the purge of the id's last life has left is a month old, and DynamoDB deletes it between preparation and transaction.
 func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,46 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// preparing notes the start that was prepared.
+type preparing struct {
+	*fakeprovider.Provider
+
+	start provider.Start
+}
+
+func (p *preparing) PrepareStart(_ context.Context, s provider.Start) (provider.PreparedStart, error) {
+	p.start = s
+	return nil, nil
+}
+
+// A start that is prepared is a start to interceptors, which see it once, and its trace goes on in the instance.
+func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
+	t.Parallel()
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	hub := &preparing{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
+	var calls []perdure.ClientCall
+	traced := perdure.Interceptor{ClientCall: func(ctx context.Context, call perdure.ClientCall, next func(context.Context) error) {
+		calls = append(calls, call)
+		_ = next(perdure.WithTraceParent(ctx, trace))
+	}}
+	c := client.New(hub, client.WithClock(func() time.Time { return began }), client.WithInterceptors(traced))
+	if _, err := c.StartItem(t.Context(), "hello", 0, client.WithInstanceID("one")); err != nil {
+		t.Fatal(err)
+	}
+	if want := (perdure.ClientCall{Operation: "Start", InstanceID: "one", Name: "hello"}); len(calls) != 1 || calls[0] != want {
+		t.Errorf("interceptors see %+v, want %+v", calls, want)
+	}
+	if string(hub.start.TraceParent) != trace {
+		t.Errorf("it is started with trace %q", hub.start.TraceParent)
+	}
+}
