@@ -12,7 +12,7 @@ const view = (path, how) => open(browser, server.base, path, how);
 const views = {
   list: ['', '.instances .row a.id'], timeline: ['?instance=order-7', '.timeline .said.off'], events: ['?instance=order-7&tab=events', '.events .row'],
   pending: ['?instance=order-8&tab=pending', '.pending .row'], cancellations: ['?instance=order-7&tab=cancellations', '.cancels .row'], family: ['?instance=ship-order-7&tab=family', '.tree a'],
-  data: ['?instance=order-7&tab=data', 'pre.json'], blocked: ['?instance=order-9', '.sides'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
+  data: ['?instance=order-7&tab=data', 'pre.json'], blocked: ['?instance=order-9', '.sides'], paused: ['?instance=order-10', '#paused'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
 };
 
 // A view is a promise to everybody: whoever listens to it, prefers the dark, or holds a phone.
@@ -214,6 +214,37 @@ test('a blocked instance shows history and code side by side, and what to do', a
   await page.getByRole('button', { name: 'Show event #6' }).click();
   await page.locator('aside.detail', { hasText: 'ActivityScheduled' }).waitFor();
   await close();
+});
+
+test('a paused instance says who paused it, when and why, its bar shows when it was, and it is paused and resumed after a question', async () => {
+  const { page, close } = await view('?instance=order-10');
+  const note = page.locator('#paused');
+  await note.waitFor();
+  assert.match(await note.innerText(), /Paused[^]*since .* by alice: the carrier asks to wait once more/);
+  assert.equal(await page.locator('.chip.Paused').count(), 1);
+  await page.locator('.timeline .row').first().waitFor();
+  assert.equal(await page.locator('.timeline .row').first().locator('.seg.paused').count(), 2);
+  assert.match(await page.locator('.timeline .row').first().innerText(), /paused by alice/);
+  assert.equal(await page.locator('.seg.blocked').count(), 0);
+  assert.equal(await page.getByRole('button', { name: 'Pause …' }).count(), 0);
+  const sent = [];
+  page.on('request', (r) => { if (r.method() === 'POST') sent.push(`${new URL(r.url()).pathname} ${r.postData()}`); });
+  await page.getByRole('button', { name: 'Resume …' }).click();
+  await page.getByRole('button', { name: 'Keep things as they are' }).click();
+  assert.deepEqual(sent, []);
+  await page.getByRole('button', { name: 'Resume …' }).click();
+  await page.getByLabel('Why (it is written to history)').fill('he is back');
+  await page.getByRole('button', { name: 'Resume it' }).click();
+  await page.getByText('The order to go on is accepted').waitFor();
+  await close();
+
+  const other = await view('?instance=order-8');
+  other.page.on('request', (r) => { if (r.method() === 'POST') sent.push(`${new URL(r.url()).pathname} ${r.postData()}`); });
+  await other.page.getByRole('button', { name: 'Pause …' }).click();
+  await other.page.getByRole('button', { name: 'Pause it' }).click();
+  await other.page.getByText('The order to pause is accepted').waitFor();
+  assert.deepEqual(sent, ['/v1/instances/order-10/resume {"message":"he is back"}', '/v1/instances/order-8/pause {"message":""}']);
+  await other.close();
 });
 
 test('the family goes up to the parents and down to the children', async () => {

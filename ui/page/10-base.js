@@ -59,8 +59,8 @@ const bytesOf = (v) => (v === undefined ? 0 : utf8.encode(JSON.stringify(v)).len
 const count = (n) => n.toLocaleString('en-US');
 
 const over = (status) => ['Completed', 'Failed', 'Cancelled', 'Terminated', 'Deleting'].includes(status);
-const statuses = ['Pending', 'Running', 'Cancelling', 'Blocked', 'Completed', 'Failed', 'Cancelled', 'Terminated', 'Deleting'];
-const signs = { Pending: '○', Running: '◐', Cancelling: '◒', Blocked: '▲', Completed: '✓', Failed: '✕', Cancelled: '⊘', Terminated: '■', Deleting: '⌫' };
+const statuses = ['Pending', 'Running', 'Cancelling', 'Blocked', 'Paused', 'Completed', 'Failed', 'Cancelled', 'Terminated', 'Deleting'];
+const signs = { Pending: '○', Running: '◐', Cancelling: '◒', Blocked: '▲', Paused: '‖', Completed: '✓', Failed: '✕', Cancelled: '⊘', Terminated: '■', Deleting: '⌫' };
 
 function chip(status) {
   return h('span', { class: `chip ${status}` }, h('span', { class: 'sign', 'aria-hidden': 'true' }, signs[status] || '·'), status);

@@ -37,7 +37,7 @@ class Model {
 
   // parked inputs have arrived, and wait until code can take them.
   parked(e) {
-    this.blockedSince ??= e.at;
+    if (!this.pausedSince) this.blockedSince ??= e.at;
     for (const input of e.inputs || []) {
       this.each(input, (row) => {
         row.parked = true;
@@ -134,11 +134,20 @@ class Model {
     else pushTo(this.raised, e.name, e);
   }
 
+  // ExecutionSuspended begins a band on the instance's bar, which ends when it goes on, or is over.
+  ExecutionSuspended(e) { this.pausedSince ??= e.at; }
+
+  ExecutionResumed(e) {
+    if (this.pausedSince) this.instance.segs.push({ from: this.pausedSince, to: e.at, type: 'paused' });
+    this.pausedSince = undefined;
+  }
+
   CancelRequested(e) { this.instance.cancel ??= { decided: e.at, reason: e.reason, by: e.requestedBy, message: e.message }; }
 
   ended(e) {
     const state = { OrchestrationCompleted: 'done', OrchestrationContinuedAsNew: 'done', OrchestrationFailed: 'failed', OrchestrationCancelled: 'cancelled', OrchestrationTerminated: 'failed' }[e.kind];
     if (!state) return;
+    this.ExecutionResumed(e);
     Object.assign(this.instance, { end: e.at, state, endEvent: e });
     for (const list of this.waits.values()) for (const row of list) { row.end = e.at; row.state = 'gone'; }
   }
@@ -161,6 +170,7 @@ class Model {
     if (row.kind === 'instance') {
       const began = this.firstTurn ?? to;
       const segs = [{ from: row.start, to: began, type: 'wait' }, { from: began, to, type: `whole${row.end ? '' : ' open'}` }, ...row.segs];
+      if (this.pausedSince && !row.end) segs.push({ from: this.pausedSince, to: now, type: 'paused' });
       if (this.blockedSince && !row.end) segs.push({ from: this.blockedSince, to: now, type: 'blocked' });
       return segs;
     }

@@ -54,6 +54,19 @@ const actions = {
     body: [h('p', {}, 'Its code is told, and may clean up. What it waits for is cancelled, its sub-orchestrations too.'), messageField('Why (it is written to history)')],
     async act(form) { await call('POST', instancePath(s.instanceId, '/cancel'), { message: form.elements.message.value }); return 'The cancel is accepted'; },
   }),
+  pause: (s) => ask({
+    title: `Pause ${s.instanceId}?`, verb: 'Pause it',
+    body: [h('p', {}, 'Its code is not run until it is resumed. What arrives meanwhile is kept, a cancel too. Its activities and sub-orchestrations go on.'), messageField('Why (it is written to history)')],
+    async act(form) { await call('POST', instancePath(s.instanceId, '/pause'), { message: form.elements.message.value }); return 'The order to pause is accepted'; },
+  }),
+  resume: (s) => ask({
+    title: `Resume ${s.instanceId}?`, verb: 'Resume it',
+    body: [h('p', {}, 'Its code goes on, with all that has arrived meanwhile.'), messageField('Why (it is written to history)')],
+    async act(form) {
+      const { notPaused } = await call('POST', instancePath(s.instanceId, '/resume'), { message: form.elements.message.value });
+      return notPaused ? 'It was not paused any more' : 'The order to go on is accepted';
+    },
+  }),
   terminate: (s) => ask({
     title: `Terminate ${s.instanceId}?`, verb: 'Terminate it', danger: true,
     body: [h('p', {}, 'It ends at once, and its code is not run again: nothing is undone. Cancel it instead if its code is to clean up.'), messageField('Why')],

@@ -149,6 +149,7 @@ function timeline(view) {
       if (p.lastError) return [`attempt ${p.attempt}${Date.parse(p.nextTryAt) > frame.now ? ` in ${span(Date.parse(p.nextTryAt) - frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
       if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
     }
+    if (row.kind === 'instance' && view.status?.paused) return [`paused${view.status.paused.by ? ` by ${shortName(view.status.paused.by)}` : ''}${view.status.paused.message ? `: ${view.status.paused.message}` : ''}`, 'warn'];
     if (row.kind === 'instance' && view.status?.status === 'Blocked') return [`blocked: ${view.status.failure?.type || ''}`, 'warn'];
     if (row.kind === 'timer' && row.state === 'open') return [`due ${moment(row.due)}`, ''];
     if (row.parked) return ['its outcome has come, and waits for the code', 'warn'];

@@ -283,19 +283,26 @@ function instanceView(address) {
     if (executions) executions.addEventListener('focus', () => fillExecutions(executions, s), { once: true });
     const parts = [
       h('div', { class: 'line' }, chip(s.status), h('h1', { class: 'mono' }, s.instanceId), h('button', { type: 'button', class: 'quiet', onclick: () => copy(s.instanceId), 'aria-label': 'Copy the instance id' }, 'Copy'), h('span', { class: 'grow' }),
-        done ? null : [act('raise', 'Raise event …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
+        done ? null : [act('raise', 'Raise event …'), s.status === 'Paused' ? act('resume', 'Resume …') : act('pause', 'Pause …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
       h('dl', { class: 'facts' }, fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Queued', when(s.createdAt)), s.startAt ? fact('To begin', when(s.startAt)) : null, fact('Started', m.firstTurn ? when(m.firstTurn) : ''),
         done ? fact('Ended', when(s.updatedAt)) : null, fact(done ? 'Took' : 'For', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
         fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), fact('Terminated by', s.terminatedBy ? h('span', { title: s.terminatedBy }, shortName(s.terminatedBy)) : ''),
         s.parent ? fact('Parent', link(s.parent.instanceId)) : null, executions ? fact('Execution', executions) : null,
         fact('Tags', Object.keys(s.tags || {}).length ? h('span', {}, Object.entries(s.tags).map(([k, v]) => [h('a', { class: 'tag', href: '?' + query([['tag', `${k}=${v}`]]) }, `${k}=${v}`), ' '])) : '')),
     ];
+    if (s.paused) parts.push(paused(s.paused));
     if (s.status === 'Blocked' && s.failure) parts.push(blocked(s.failure));
     else if (s.failure) parts.push(h('div', { class: 'note bad' }, failureLines(s.failure).map((l, i) => h(i ? 'span' : 'b', {}, i ? `caused by ${l}` : l))));
     const at = hero.contains(document.activeElement) ? document.activeElement : null;
     if (at?.tagName === 'SELECT') return; // it may be open
     hero.replaceChildren(...parts);
     if (at) [...hero.querySelectorAll(at.tagName)].find((el) => el.textContent === at.textContent)?.focus();
+  }
+
+  function paused(p) {
+    return h('div', { class: 'note', id: 'paused' }, h('h2', {}, '‖ Paused'),
+      h('span', {}, 'since ', when(p.at), p.by ? [' by ', h('b', { title: p.by }, shortName(p.by))] : null, p.message ? `: ${p.message}` : ''),
+      h('span', { class: 'muted' }, 'Its code is not run until it is resumed. It keeps what arrives, and its activities go on.'));
   }
 
   function blocked(f) {

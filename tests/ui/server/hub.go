@@ -44,12 +44,12 @@ func (h *hub) fill() {
 	}
 
 	end := h.now
-	const stories = 8
+	const stories = 9
 	for n := range instances - stories {
 		h.now = end.Add(-time.Duration(instances-n) * 37 * time.Second)
 		h.common(n)
 	}
-	for i, story := range []func(end time.Time){h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.waiting, h.order} {
+	for i, story := range []func(end time.Time){h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting, h.order} {
 		h.now = end.Add(-time.Duration(stories-i) * time.Second)
 		story(end)
 	}
@@ -166,6 +166,19 @@ func (h *hub) blocked(end time.Time) {
 		Type: history.TypeNondeterminism, Message: "the code decides otherwise than its history", EventID: 6,
 		Expected: "ActivityScheduled \"chargeCard\"\n  queue payments\n  input {\"amount\":1200}", Got: "ActivityScheduled \"authoriseCard\"\n  queue payments\n  input {\"amount\":1200}",
 	}})
+}
+
+func (h *hub) paused(end time.Time) {
+	const id = "order-10"
+	h.start(id, fulfil, v110, 30*time.Minute, map[string]string{customer: "10"}, `{"order":10}`)
+	s := script{h, id, end.Add(-30 * time.Minute)}
+	s.at(90*time.Millisecond, history.Event{Kind: history.TurnStarted, Version: v110, BuildID: "b7"})
+	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":900}`)})
+	s.at(5*time.Minute, history.Event{Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "1", RequestedBy: alice, Message: "the carrier asks to wait"})
+	s.at(7*time.Minute, history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2", RequestedBy: alice})
+	s.at(20*time.Minute, history.Event{Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "3", RequestedBy: alice, Message: "the carrier asks to wait once more"})
+	parked := history.Event{Kind: history.ActivityCompleted, ID: 8, Time: s.from.Add(21 * time.Minute), SourceEventID: 3, Attempt: 1, Result: history.Payload(`"c-1"`)}
+	s.at(21*time.Minute, history.Event{Kind: history.InputsParked, Inputs: []history.Event{parked}})
 }
 
 func (h *hub) waiting(end time.Time) {
