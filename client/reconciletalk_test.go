@@ -19,11 +19,11 @@ func addTalk(_ *lost, r *perdure.Registry) {
 			_, err := perdure.RaiseEvent(ctx, to, "word", word).Await(ctx)
 			switch {
 			case err == nil:
-				answers += "delivered "
+				answers += "delivered, "
 			case errors.Is(err, perdure.ErrInstanceNotFound):
-				answers += "absent "
+				answers += "absent, "
 			case errors.Is(err, perdure.ErrInstanceOver):
-				answers += "over "
+				answers += "over, "
 			}
 		}
 		return answers, nil
@@ -43,9 +43,9 @@ func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
 		for _, tt := range []struct{ last, said, heard string }{
-			{"z", "delivered delivered ", "az"}, // it hears all
-			{"a", "delivered over ", "a"},       // it is over with what it has heard
-			{"", "absent absent ", ""},          // it is not there
+			{"z", "delivered, delivered, ", "az"}, // it hears all
+			{"a", "delivered, over, ", "a"},       // it is over with what it has heard
+			{"", "absent, absent, ", ""},          // it is not there
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
