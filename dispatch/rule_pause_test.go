@@ -518,6 +518,56 @@ func TestR25TheStatusOfAPauseIsWrittenLater(t *testing.T) {
 	})
 }
 
+// A reconciliation finds a paused instance, whose queues are empty: it stays paused, what it had under way is sent again, and it goes on when it is
+// resumed. One whose resume was lost before the turn that follows has that turn.
+func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, resumedBefore := range []bool{false, true} {
+		t.Run(fmt.Sprintf("resumed before=%t", resumedBefore), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
+				in := h.start("fan", 3)
+				h.turn(0)
+				h.pause(in, "p1")
+				h.complete(in, 1, 3)
+				h.turn(0)
+				h.wantPaused(in)
+				if resumedBefore {
+					h.resume(in, "r1")
+					dead := false
+					h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+						if dead {
+							return simhub.ErrFailed
+						}
+						dead = c.Operation == "PutItem"
+						return next()
+					}
+					if failed := h.turn(0); len(failed) != 1 {
+						t.Fatalf("%d messages failed, want the resume", len(failed))
+					}
+					h.fault = nil
+				}
+				time.Sleep(10 * time.Minute)
+				h.loseWake()
+				_ = h.Provider.DeleteRecords(ctx, "default", h.receive(h.Provider.Hub().WorkQueues["default"])...)
+
+				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.Reconcile{Run: "run-1"}); err != nil {
+					t.Fatal(err)
+				}
+				h.serveFor(time.Hour)
+				if !resumedBefore {
+					h.wantPaused(in)
+					h.resume(in, "r1")
+				}
+				if end := h.finish(in); string(end.Output) != "6" {
+					t.Errorf("ended with %s %s", end.String(), end.Output)
+				}
+				h.checkRest()
+			})
+		})
+	}
+}
+
 // Every message that is sent comes twice, the second time as one of its own: pauses and resumes too.
 func TestR25EveryMessageTwice(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 	if err != nil {
 		return nil
 	}
-	var texts []string
+	texts := q.describePause(ctx, instanceID)
 	for i := range p.Items {
 		x := &p.Items[i]
 		texts = append(texts, q.describeWait(ctx, instanceID, x))
@@ -92,6 +92,15 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 		}
 	}
 	return texts
+}
+
+// describePause describes what a paused instance waits for before all else.
+func (q inquiry) describePause(ctx context.Context, instanceID string) []string {
+	s, err := q.env.client.Status(ctx, instanceID)
+	if err != nil || s.Paused == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Client.Resume: it is paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 }
 
 // describeWait describes one thing that is waited for.

@@ -1,0 +1,39 @@
+package perduretest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// A test pauses an instance and has it go on; one that nobody resumes says so where a wait for it cannot end.
+func TestPauseInATest(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+	})
+	env := perduretest.New(t, r)
+	id := start(t, env, "waits", nil)
+	env.Advance(time.Second)
+	if err := env.Client().Pause(t.Context(), id, "to look at it"); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client().Raise(t.Context(), id, "go", 7); err != nil {
+		t.Fatal(err)
+	}
+	_, err := env.Client().Wait(t.Context(), id)
+	if err == nil || !strings.Contains(err.Error(), `Client.Resume: it is paused since`) || !strings.Contains(err.Error(), "to look at it") {
+		t.Errorf("a wait that cannot end: %v", err)
+	}
+	if err := env.Client().Resume(t.Context(), id, ""); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != "7" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
