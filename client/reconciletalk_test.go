@@ -43,9 +43,9 @@ func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
 		for _, tt := range []struct{ last, said, heard string }{
-			{"z", "delivered, delivered, ", "az"}, // it hears all
-			{"a", "delivered, over, ", "a"},       // it is over with what it has heard
-			{"", "absent, absent, ", ""},          // it is not there
+			{"z", "delivered, " + "delivered, ", "az"}, // it hears all
+			{"a", "delivered, over, ", "a"},            // it is over with what it has heard
+			{"", "absent, " + "absent, ", ""},          // it is not there
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
