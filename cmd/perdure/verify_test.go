@@ -204,7 +204,7 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tells, binary := range map[string]string{
-		"--binary is missing": "", "it must be built for this machine": text, "no such file": "/no/such/binary", "does not say that it replays histories": "/bin/true",
+		"--binary is missing": "", "it must be built for this machine": text, "no such file": "/no/such/binary", "does not say that it replays histories": "true",
 	} {
 		h.wantError(exitError, tells, "verify", "--binary", binary)
 	}
