@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
@@ -164,5 +165,61 @@ func TestR25ABurstToAPausedInstanceDrains(t *testing.T) {
 			t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
 		}
 		h.checkRest()
+	})
+}
+
+// An environment that does not know a paused instance parks what arrives without a run of its code.
+func TestR25NoCodeOfAPausedInstanceRunsInAColdEnvironment(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int64
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "counted", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		ran.Add(1)
+		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r, Environments: 3}, func(_ context.Context, h *hub) {
+		in := h.start("counted", 0)
+		h.turn(0)
+		h.pause(in, "p1")
+		h.turn(0)
+		h.raise(in, "", 7)
+		h.turn(1)
+		h.raise(in, "", 8)
+		h.turn(2)
+		h.wantPaused(in)
+		if n := ran.Load(); n != 1 {
+			t.Errorf("its code ran %d times, want the first turn alone", n)
+		}
+		h.resume(in, "r1")
+		h.turn(2)
+		h.wantStatus(in, provider.StatusCompleted)
+	})
+}
+
+// The status of a pause before the first turn was lost, and so was its refresh: the watch wakes what shows Pending, once, and it shows Paused then.
+func TestR25AWakeMendsTheStatusOfAPausedInstance(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		in := h.start("chain", 1)
+		h.loseWake()
+		h.pause(in, "p1")
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "UpdateItem" || c.Operation == "SendMessageBatch" {
+				return simhub.ErrFailed
+			}
+			return next()
+		}
+		h.turn(0)
+		h.fault = nil
+		h.wantStatus(in, provider.StatusPending)
+		time.Sleep(10 * time.Minute)
+		for _, want := range []int{1, 0} {
+			if woken, err := h.Timekeeper.Watch(ctx); woken != want || err != nil {
+				t.Errorf("the watch woke %d, %v, want %d", woken, err, want)
+			}
+			h.turns()
+			h.wantPaused(in)
+			time.Sleep(2 * time.Hour)
+		}
 	})
 }
