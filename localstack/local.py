@@ -224,6 +224,8 @@ def main() -> int:
     except (cloud.Failed, cloud.Died, deploy.ClientError, OSError) as error:
         print(f"local: {error}", file=sys.stderr)
         return 1
+    finally:
+        interrupt.settle()
 
 
 if __name__ == "__main__":

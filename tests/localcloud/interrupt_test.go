@@ -7,31 +7,52 @@ import (
 	"time"
 )
 
-// Python swallows what a signal's handler raises while an object is being deleted. A stop that came just then would be lost, and
-// the cloud be killed after a while, with whatever it had started.
-func TestAStopIsHeardAlsoWhileAnObjectIsDeleted(t *testing.T) {
+// Python swallows what a signal's handler raises while an object is being deleted, or a file closed that nobody has closed. A stop that
+// came just then would be lost, and the cloud be killed after a while, with whatever it had started.
+func TestAStopIsHeardWhereverItComes(t *testing.T) {
 	t.Parallel()
-	const program = `
-import os, signal, sys, time
+	for where, class := range map[string]string{
+		"nowhere": "class Deleted: pass\nstop()",
+		"while an object is deleted": `
+class Deleted:
+    def __del__(self): stop()`,
+		"while a file is closed that nobody has closed": `
+class Deleted(io.RawIOBase):
+    def close(self):
+        if not self.closed: stop()
+        super().close()`,
+	} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			program := `
+import io, os, signal, sys, time
 import interrupt
 class Stopped(interrupt.Interrupt): pass
-class Deleted:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0) # by now the handler has run
+def stop():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0) # by now the handler has run
 interrupt.on([signal.SIGTERM], Stopped)
 try:
-    deleted = Deleted()
-    del deleted
-    time.sleep(60)
+    try:
+        exec(` + "'''" + class + "'''" + `)
+        deleted = Deleted()
+        del deleted
+        time.sleep(60)
+    finally:
+        time.sleep(0.2) # cleaning up is not interrupted
+        print("cleaned up,", end=" ")
 except Stopped:
     print("stopped", end="")
+finally:
+    interrupt.settle()
 `
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	defer stop()
-	cmd := exec.CommandContext(ctx, "python3", "-c", program)
-	cmd.Dir = "../../localstack"
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "stopped" {
-		t.Errorf("%v: %s", err, out)
+			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			defer stop()
+			cmd := exec.CommandContext(ctx, "python3", "-c", program)
+			cmd.Dir = "../../localstack"
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "cleaned up, stopped" {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
 }
