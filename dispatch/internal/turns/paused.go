@@ -35,11 +35,8 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 		return passPause(ctx, s, m)
 	}
 
-	events := []history.Event{order}
-	if failed := failures(s.backlog.refused); order.Kind == history.ExecutionSuspended && len(failed) > 0 {
-		events = append(events, parkedNow(s.o, history.Event{Kind: history.InputsParked, Inputs: failed}))
-	}
-	t := s.x.newTurn(s.item.InstanceID, s.x.numbered(s.o.options.Clock(), events...))
+	events := s.x.numbered(s.o.options.Clock(), withRefused(s, order)...)
+	t := s.x.newTurn(s.item.InstanceID, events)
 	t.LockedUntil, t.Watermark = s.item.LockedUntil(), m.Position
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
 	if err != nil {
@@ -55,6 +52,20 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 	s.x.breakOff(errPaused)
 	s.consume(0)
 	return goOn, nil
+}
+
+// withRefused is an order, and the outputs whose failure is to be recorded: they are parked on that side of it on which the instance is paused, since
+// elsewhere what is parked is so because of a build.
+func withRefused(s *session, order history.Event) []history.Event {
+	failed := failures(s.backlog.refused)
+	if len(failed) == 0 {
+		return []history.Event{order}
+	}
+	parked := parkedNow(s.o, history.Event{Kind: history.InputsParked, Inputs: failed})
+	if order.Kind == history.ExecutionResumed {
+		return []history.Event{parked, order}
+	}
+	return []history.Event{order, parked}
 }
 
 // passPause passes over an order that changes nothing: the instance is so already, or the message is a copy, or for another life of the id.
