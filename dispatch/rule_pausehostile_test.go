@@ -2,10 +2,12 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -44,4 +46,47 @@ func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
 		}
 		h.checkRest()
 	})
+}
+
+// Interleaving: what arrives for an instance whose code is not run, paused or blocked, is more than a commit holds, so that it is parked in smaller
+// parts. One of these brings nothing. What is behind it is parked all the same.
+func TestR18WhatIsBehindAPartThatBringsNothingIsParked(t *testing.T) {
+	shortrun.Skip(t)
+	t.Parallel()
+	for _, paused := range []bool{true, false} {
+		t.Run(fmt.Sprintf("paused=%t", paused), func(t *testing.T) {
+			t.Parallel()
+			o := simhub.Options{Registry: sleeper(1, "add")}
+			if !paused {
+				o.Registry = sleeper(1, "plus")
+			}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				var in provider.Instance
+				if paused {
+					in = h.start("sleeper", 0)
+					h.turn(0)
+					h.pause(in, "p1")
+					h.turn(0)
+				} else {
+					in = h.block(sleeper(1, "add"))
+				}
+
+				const large = 900 << 10
+				for n := range int64(4) {
+					h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", Data: encoded(t, static(n, large))})
+				}
+				for range 5 { // of an execution of before
+					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: "past"})
+				}
+				h.raise(in, "e1", 7)
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Fatalf("%d messages failed", len(failed))
+				}
+
+				if parked := history.NewState(0, h.events(in)...).Parked; parked != 5 {
+					t.Errorf("%d inputs are parked, want all 5", parked)
+				}
+			})
+		})
+	}
 }

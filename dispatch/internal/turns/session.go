@@ -3,7 +3,6 @@ package turns
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -246,19 +245,15 @@ func (s *session) pass(failed error) error {
 	return failed
 }
 
-// drop gives up what is left, up to what is not for this instance: its place was looked at, strongly consistent,
-// in this invocation.
+// drop gives up the messages of the next turn: its place was looked at, strongly consistent, in this invocation. What is behind them, or not for
+// this instance, comes next.
 func (s *session) drop(ctx context.Context, why string) {
-	waiting := s.backlog.waiting()
-	n := slices.IndexFunc(waiting, turnEnd(s.x))
-	if n < 0 {
-		n = len(waiting)
-	}
-	for i := range waiting[:n] {
-		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "execution", waiting[i].ExecutionID, "kind", waiting[i].Kind, "why", why)
+	dropped := s.taken()
+	for i := range dropped {
+		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "execution", dropped[i].ExecutionID, "kind", dropped[i].Kind, "why", why)
 	}
 	s.backlog.recorded()
-	s.consume(n)
+	s.consume(len(dropped))
 }
 
 // discard unwinds coroutines whose commit is not confirmed (R6).

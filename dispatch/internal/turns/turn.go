@@ -48,12 +48,7 @@ func (s *session) passOver(ctx context.Context, taken []provider.InboxMessage) (
 	}
 	s.x.idle()
 	refreshWoken(ctx, s, taken)
-	if len(taken) == len(s.backlog.waiting()) {
-		s.drop(ctx, "nothing in it concerns the orchestration any more")
-		return goOn, nil
-	}
-	s.backlog.recorded()
-	s.consume(len(taken))
+	s.drop(ctx, "nothing in it concerns the orchestration any more")
 	return goOn, nil
 }
 
