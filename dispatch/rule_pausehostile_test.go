@@ -90,3 +90,34 @@ func TestR18WhatIsBehindAPartThatBringsNothingIsParked(t *testing.T) {
 		})
 	}
 }
+
+// An instance that is to begin later is paused and goes on before its time, and its timer is lost. The watch finds it when it is due, as any that
+// shows Pending (R11).
+func TestR25TheWatchFindsADelayedStartThatWasPaused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		const delay = 30 * 24 * time.Hour
+		in := must(h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "s", StartAt: time.Now().Add(delay),
+		}))
+		time.Sleep(15 * time.Minute)
+		h.loseAll()
+		h.wantWoken(0, "after a quarter of an hour")
+		h.pause(in, "p1")
+		h.turn(0)
+		h.wantPaused(in)
+		time.Sleep(2 * time.Hour)
+		h.wantWoken(0, "while it is paused")
+		h.resume(in, "r1")
+		h.turn(0)
+		h.wantStatus(in, provider.StatusPending)
+
+		time.Sleep(delay - 3*time.Hour)
+		h.wantWoken(0, "before it is due")
+		time.Sleep(3 * time.Hour)
+		h.wantWoken(1, "when it is due")
+		if end := h.finish(in); string(end.Output) != "1" {
+			t.Errorf("ended with %s", end.String())
+		}
+	})
+}

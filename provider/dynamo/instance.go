@@ -186,6 +186,18 @@ type projection struct {
 // changed reports whether there is anything to write.
 func (u *projection) changed() bool { return u.status != "" }
 
+// pending reports whether the instance has had no turn. Its history has more than its start, as where it was paused before it began: the watch may have
+// passed it by meanwhile, and notices it here.
+func (u *projection) pending() bool { return u.status == provider.StatusPending }
+
+// updated returns what is stored as the time of the change; of an instance that is pending, when the watch looks at it next.
+func (u *projection) updated(now time.Time) time.Time {
+	if u.pending() {
+		return now.Add(wakeSoonest)
+	}
+	return now
+}
+
 // project writes a projection to the instance item, on the condition that the instance's execution is still this one
 // (R7), and that no later segment was projected: a slow sender must not undo what a faster one has written. When the
 // condition fails, another process has gone further or deletes the instance, and nothing is left to do.
@@ -196,7 +208,7 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 		ConditionExpression:      aws.String("#execution = :execution AND (attribute_not_exists(#seq) OR #seq < :seq) AND attribute_not_exists(deleting)"),
 		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq"},
 		ExpressionAttributeValues: item{
-			":updated": str(formatTime(p.now())), ":execution": str(u.executionID), ":seq": num(u.sequence),
+			":updated": str(formatTime(u.updated(p.now()))), ":execution": str(u.executionID), ":seq": num(u.sequence),
 		},
 	}
 	u.values(in, p.now())
@@ -268,6 +280,9 @@ func (u *projection) assignments() string {
 	if u.paused != nil {
 		set += ", attention = :attention, paused = :paused"
 	}
+	if u.pending() {
+		set += ", attention = :attention"
+	}
 	return set
 }
 
@@ -278,6 +293,8 @@ func (u *projection) removals() string {
 	switch {
 	case u.status == "":
 		return ""
+	case u.pending():
+		return " REMOVE blockedBy, diagnosis, paused"
 	case u.blocked.Is:
 		return " REMOVE paused"
 	case u.paused != nil:
@@ -315,6 +332,9 @@ func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
 		in.ExpressionAttributeValues[":attention"] = str(attentionPaused)
 		in.ExpressionAttributeValues[":paused"] = str(string(who))
+	}
+	if u.pending() {
+		in.ExpressionAttributeValues[":attention"] = str(attentionPending)
 	}
 	if u.customStatus != nil {
 		in.ExpressionAttributeNames["#customStatus"] = "customStatus"
