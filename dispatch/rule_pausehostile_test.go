@@ -1,11 +1,14 @@
 package dispatch_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
@@ -120,4 +123,22 @@ func TestR25TheWatchFindsADelayedStartThatWasPaused(t *testing.T) {
 			t.Errorf("ended with %s", end.String())
 		}
 	})
+}
+
+// What is parked for a paused instance is no turn, and has no latency of one: also where a turn was before it, in the same batch.
+func TestR25WhatIsParkedForAPausedInstanceIsNotMeasuredAsATurn(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	o := simhub.Options{Registry: sleeper(3, "add"), Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	inBubble(t, o, func(_ context.Context, h *hub) {
+		in := h.start("sleeper", 0)
+		h.raise(in, "e0", 1)
+		h.pause(in, "p1")
+		h.raise(in, "e1", 2)
+		h.turn(0)
+		h.wantPaused(in)
+	})
+	if n := sums(t, metricLines(t, log.String()))["TurnLatency"]; n != 1 {
+		t.Errorf("%d turns were measured, want 1", n)
+	}
 }
