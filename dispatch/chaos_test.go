@@ -66,6 +66,9 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
+		if s.meanwhile != nil {
+			s.meanwhile(h, in)
+		}
 		h.serveFor(24 * time.Hour)
 		if verdicts, err := w.found(); verdicts > 0 {
 			if err != nil {

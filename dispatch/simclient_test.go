@@ -182,6 +182,32 @@ func (m *meddler) cancel(ctx context.Context) {
 	}
 }
 
+// pauseAndResume pauses the instance at some time, raises what it waits for, and has it go on: again, as long as it is not over, since what a queue
+// has moved to its dead letters comes late.
+func (m *meddler) pauseAndResume(ctx context.Context) {
+	id := m.first.InstanceID
+	m.moment(ctx)
+	m.wrong("pause", m.insist(ctx, func(ctx context.Context) error { return m.c.Pause(ctx, id, "to look at it") }))
+	for n := range 3 {
+		m.moment(ctx)
+		m.wrong("raise", m.insist(ctx, func(ctx context.Context) error {
+			return m.c.Raise(ctx, id, "add", n, client.WithEventID(fmt.Sprint("e", n)))
+		}))
+	}
+
+	for m.patience(ctx) {
+		m.moment(ctx)
+		err := m.insist(ctx, func(ctx context.Context) error { return m.c.Resume(ctx, id, "looked at") })
+		switch {
+		case errors.Is(err, client.ErrTerminal):
+			return
+		case !errors.Is(err, client.ErrNotPaused):
+			m.wrong("resume", err)
+		}
+		time.Sleep(20 * time.Minute)
+	}
+}
+
 // history is that of an instance's current execution.
 func (m *meddler) history(ctx context.Context, instanceID string) (events []history.Event, err error) {
 	for e, err := range m.c.History(ctx, instanceID) {

@@ -67,7 +67,11 @@ func TestSimulation(t *testing.T) {
 func simulated() []intervention {
 	var all []intervention
 	for _, s := range scenarios() {
-		all = append(all, intervention{s.name, s.name, s.input, nil, func(m *meddler, ctx context.Context) error {
+		var act func(*meddler, context.Context)
+		if s.meanwhile != nil {
+			act = (*meddler).pauseAndResume
+		}
+		all = append(all, intervention{s.name, s.name, s.input, act, func(m *meddler, ctx context.Context) error {
 			return m.h.endedAs(ctx, m.first.InstanceID, s)
 		}})
 	}
