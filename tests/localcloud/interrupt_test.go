@@ -31,16 +31,18 @@ class Stopped(interrupt.Interrupt): pass
 def stop():
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0) # by now the handler has run
-interrupt.on([signal.SIGTERM], Stopped)
-try:
+def work():
     try:
-        exec(` + "'''" + class + "'''" + `)
+        exec(` + "'''" + class + "'''" + `, globals())
         deleted = Deleted()
         del deleted
         time.sleep(60)
     finally:
         time.sleep(0.2) # cleaning up is not interrupted
         print("cleaned up,", end=" ")
+interrupt.on([signal.SIGTERM], Stopped)
+try:
+    work()
 except Stopped:
     print("stopped", end="")
 finally:
