@@ -48,17 +48,19 @@ func pausesWhile(ctx *perdure.OrchestrationContext, p pausing) (string, error) {
 // pause sends an order to pause, resume one to go on; each with an id.
 func (h *hub) pause(in provider.Instance, id string) { h.send(pauseMessage(in, id, "ann")) }
 
-func (h *hub) resume(in provider.Instance, id string) {
-	m := pauseMessage(in, id, "bob")
-	m.Kind = provider.MessageExecutionResumed
-	h.send(m)
-}
+func (h *hub) resume(in provider.Instance, id string) { h.send(resumeMessage(in, id, "bob")) }
 
 func pauseMessage(in provider.Instance, id, by string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID, EventID: history.PauseIDPrefix + id,
 		Text: "to look at it", RequestedBy: by,
 	}
+}
+
+func resumeMessage(in provider.Instance, id, by string) provider.Message {
+	m := pauseMessage(in, id, by)
+	m.Kind = provider.MessageExecutionResumed
+	return m
 }
 
 // wantPaused fails unless the instance is shown as paused, by ann, and nothing waits in its inbox.

@@ -183,29 +183,32 @@ func (m *meddler) cancel(ctx context.Context) {
 }
 
 // pauseAndResume pauses the instance at some time, raises what it waits for, and has it go on: again, as long as it is not over, since what a queue
-// has moved to its dead letters comes late.
+// has moved to its dead letters comes late. The ids of its orders are the seed's, and not a client's, which are drawn.
 func (m *meddler) pauseAndResume(ctx context.Context) {
-	id := m.first.InstanceID
-	m.moment(ctx)
-	m.wrong("pause", m.insist(ctx, func(ctx context.Context) error { return m.c.Pause(ctx, id, "to look at it") }))
+	m.tell(ctx, "pause", pauseMessage(m.first, "p", "ann"))
 	for n := range 3 {
-		m.moment(ctx)
-		m.wrong("raise", m.insist(ctx, func(ctx context.Context) error {
-			return m.c.Raise(ctx, id, "add", n, client.WithEventID(fmt.Sprint("e", n)))
-		}))
+		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
 	}
-
-	for m.patience(ctx) {
-		m.moment(ctx)
-		err := m.insist(ctx, func(ctx context.Context) error { return m.c.Resume(ctx, id, "looked at") })
-		switch {
-		case errors.Is(err, client.ErrTerminal):
-			return
-		case !errors.Is(err, client.ErrNotPaused):
-			m.wrong("resume", err)
-		}
+	for n := 0; m.patience(ctx) && !m.over(ctx); n++ {
+		m.tell(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
 		time.Sleep(20 * time.Minute)
 	}
+}
+
+// tell sends a message at some moment, until it is taken.
+func (m *meddler) tell(ctx context.Context, what string, message provider.Message) {
+	m.moment(ctx)
+	m.wrong(what, m.insist(ctx, func(ctx context.Context) error { return m.h.Provider.EnqueueForOrchestrator(ctx, message) }))
+}
+
+// over reports whether the instance is.
+func (m *meddler) over(ctx context.Context) (over bool) {
+	m.wrong("status", m.insist(ctx, func(ctx context.Context) error {
+		s, err := m.c.Status(ctx, m.first.InstanceID)
+		over = s.Status.Terminal()
+		return err
+	}))
+	return over
 }
 
 // history is that of an instance's current execution.
