@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/rehearsal"
 )
@@ -194,26 +193,4 @@ func (t *tail) text() string {
 		return string(text)
 	}
 	return "nothing"
-}
-
-// fetch reads what the history of an instance refers to: an event of this or a past execution.
-func (v *verification) fetch(ctx context.Context, id string) fetcher {
-	return func(ref history.Reference) (json.RawMessage, error) {
-		at, err := history.ParsePlace(ref.Ref)
-		if err != nil {
-			return nil, err
-		}
-		for e, err := range v.cl.History(ctx, id, client.WithExecution(at.ExecutionID), client.After(at.EventID-1)) {
-			if err != nil {
-				return nil, err
-			}
-			data, _ := at.Find([]history.Event{e})
-			doc, ok := data.Document()
-			if !ok || len(data) == 0 {
-				break
-			}
-			return doc, ref.Check(doc)
-		}
-		return nil, fmt.Errorf("the history of instance %q lacks it", id)
-	}
 }

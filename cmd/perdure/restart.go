@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/httpapi"
 )
 
 func restartVerb(c *command) *cobra.Command {
@@ -24,16 +23,10 @@ func restartVerb(c *command) *cobra.Command {
 			opts = append(opts, client.WithVersion(version))
 		}
 		restarted, err := cl.Restart(ctx, old, opts...)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case wait:
-			return c.startedAndWait(ctx, cl, restarted)
-		case c.json:
-			return c.printJSON(httpapi.NewStarted(restarted))
-		default:
-			return c.print(clean(restarted) + "\n")
 		}
+		return started(ctx, c, cl, restarted, wait)
 	})
 	cmd.Long = cmd.Short + `.
 

@@ -69,7 +69,12 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	if err != nil {
 		return err
 	}
-	if f.wait {
+	return started(ctx, c, cl, id, f.wait)
+}
+
+// started prints what was started, and waits for its end where that is asked for.
+func started(ctx context.Context, c *command, cl *client.Client, id string, wait bool) error {
+	if wait {
 		return c.startedAndWait(ctx, cl, id)
 	}
 	if c.json {

@@ -44,8 +44,11 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 	}
 
 	s.committed(ctx, t, refused, 1)
-	s.o.options.Logger.InfoContext(ctx, map[bool]string{true: "the instance is paused", false: "the instance goes on"}[isPaused(s.x)],
-		"instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "by", order.RequestedBy, "message", order.Message, "parked", s.x.state.Parked)
+	text := "the instance goes on"
+	if isPaused(s.x) {
+		text = "the instance is paused"
+	}
+	s.o.options.Logger.InfoContext(ctx, text, "instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "by", order.RequestedBy, "message", order.Message, "parked", s.x.state.Parked)
 	if !isPaused(s.x) {
 		return verify, nil // its code is not there; the message leads to the turn that is due
 	}
