@@ -36,6 +36,7 @@ const (
 
 	activity      owner = "activity"
 	orchestration owner = "orchestration"
+	query         owner = "query"
 	sideEffect    owner = "side effect"
 	externalEvent owner = "external event"
 )

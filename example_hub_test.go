@@ -18,7 +18,7 @@ func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 		defer close(served)
 		h.Cloud.Serve(ctx)
 	}()
-	return client.New(h.Provider), func() {
+	return client.New(h.Provider, client.WithAsker(h)), func() {
 		cancel()
 		<-served
 		h.Close()

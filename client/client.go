@@ -40,6 +40,7 @@ type Client struct {
 	now      func() time.Time
 	sleep    func(ctx context.Context, d time.Duration) error
 	identify func(ctx context.Context) string // nil: there is no way to know
+	asker    provider.Asker                   // nil: the hub, if it is one
 
 	intercept    []perdure.Interceptor
 	interceptors *callChain // nil where there are none
@@ -57,8 +58,8 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = sleep }
 }
 
-// Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter or an
-// Identifier is used as such.
+// Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter, an
+// Identifier or a provider.Asker is used as such.
 type Hub interface {
 	provider.Instances
 	// ReadActivityRecord is as in provider.WorkItems, ReadWorkers as in provider.Workers.

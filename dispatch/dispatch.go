@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -37,6 +38,16 @@ func (o *Orchestrator) Announce(ctx context.Context) error { return o.turns.Anno
 // on whose message a mark stands come last, one after the other, and go back to the inbox where there is no time left (R13).
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	return o.turns.HandleRecords(ctx, records)
+}
+
+// Ask has the code of an instance answer a query (perdure.SetQueryHandler), from where its committed history has brought it to: it is replayed
+// for that, whether it runs, is paused, is blocked or is over. It writes and sends nothing, takes no lock, and is no turn: neither metrics
+// nor interceptors know of it. It is provider.Asker's.
+//
+// It takes what a cold turn takes. The replay and the handler have OrchestratorOptions.TurnLimit each, and no longer than ctx has. The
+// code of an instance that is blocked as poison is not run.
+func (o *Orchestrator) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
+	return turns.Ask(ctx, o.turns, q)
 }
 
 // Close unwinds the orchestrations that are kept warm. Records must not be handled any more.

@@ -91,6 +91,9 @@ func problemOf(err error) problem {
 		field    *provider.FieldError
 		tooLarge *perdure.PayloadTooLargeError
 	)
+	if p, ok := queryProblem(err); ok {
+		return p
+	}
 	switch {
 	case errors.As(err, &known):
 		return *known

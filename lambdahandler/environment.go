@@ -181,6 +181,7 @@ func (e *environment) hub(queues, timers bool) dynamo.Hub {
 		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew the locks of their messages, and to redrive dead letters
 			h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
 		}
+		h.Orchestrator = e.optional("PERDURE_ORCHESTRATOR", "")
 		if e.getenv("PERDURE_DEAD_LETTERS") != "" { // to show, redrive and drop them
 			h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
 		}

@@ -79,8 +79,8 @@ func (f *Function) Serve(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// NewOrchestrator makes the function of the inbox: it runs the turns of the orchestrations in r, and reports what r
-// holds. Outside Lambda it polls the inbox. Its error names every variable of the environment that is wrong.
+// NewOrchestrator makes the function of the inbox: it runs the turns of the orchestrations in r, answers queries of their instances where a
+// client invokes it, and reports what r holds. Outside Lambda it polls the inbox. Its error names every variable of the environment that is wrong.
 //
 // A hub's inbox is push or poll, never both: an instance's turns would be shared between two deployments that may hold
 // different code, and between two caches of which each makes the other stale. Nothing is lost by it, but replay may
@@ -112,7 +112,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	if err := o.Announce(ctx); err != nil {
 		b.log.WarnContext(ctx, "this build could not be made known: orchestrations that are new in it cannot be started until another process has", "error", err)
 	}
-	return b.function(sqsHandler(o), func(ctx context.Context) error {
+	return b.function(inboxHandler(o), func(ctx context.Context) error {
 		defer o.Close()
 		return b.serveQueue(ctx, p, provider.QueueInbox, o, slices.Sorted(maps.Keys((*registry.Registry)(r).Names().Orchestrations)), dispatch.PollOptions{})
 	}), nil

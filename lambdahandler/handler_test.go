@@ -3,6 +3,7 @@ package lambdahandler
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/provider"
@@ -232,5 +234,34 @@ func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
 	tuneMemory(func(name string) string { return map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}[name] })
 	if got := debug.SetGCPercent(100); got != 100 {
 		t.Errorf("GOGC was overridden by %d", got)
+	}
+}
+
+// answering is a handler that answers queries of one instance beside.
+type answering struct{ recorded }
+
+func (*answering) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+	if q.InstanceID != "order-7" {
+		return nil, fmt.Errorf("instance %q: %w", q.InstanceID, provider.ErrNotFound)
+	}
+	return json.RawMessage(`{"asked":"` + q.Name + `","with":` + string(q.Input) + `}`), nil
+}
+
+// The orchestrator function tells a query from records of its inbox, whose answers have no more than before.
+func TestTheOrchestratorTellsItsEventsApart(t *testing.T) {
+	t.Parallel()
+	h := &answering{recorded{fail: []string{"m-2"}}}
+	for event, want := range map[string]string{
+		sqsEvent: `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}`,
+		`{"perdureQuery":{"instanceId":"order-7","name":"progress","input":{"n":1}}}`: `{"answer":{"asked":"progress","with":{"n":1}}}`,
+		`{"perdureQuery":{"instanceId":"order-8","name":"progress"}}`:                 `{"error":{"instanceId":"order-8","query":"progress","code":"not_found","message":"instance \"order-8\": not found"}}`,
+	} {
+		answer, err := lambda.NewHandler(inboxHandler(h)).Invoke(t.Context(), []byte(event))
+		if err != nil || string(answer) != want {
+			t.Errorf("%s\n is answered %s, %v", event, answer, err)
+		}
+	}
+	if len(h.got) != 2 {
+		t.Errorf("handled %d records", len(h.got))
 	}
 }

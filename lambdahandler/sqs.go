@@ -5,12 +5,36 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/perdure/perdure/internal/asking"
 	"github.com/perdure/perdure/provider"
 )
 
 // recordHandler is the entry to dispatch: it takes records, and returns the ids of those that failed.
 type recordHandler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
+}
+
+// asker is an entry to dispatch that answers queries too.
+type asker interface {
+	recordHandler
+	provider.Asker
+}
+
+// inboxEvent is an event of the orchestrator function: records of the inbox, or a query in a direct invocation.
+type inboxEvent struct {
+	events.SQSEvent
+	asking.Request
+}
+
+// inboxHandler returns the handler of the orchestrator function. An event that is both is a query: it changes nothing.
+func inboxHandler(h asker) func(context.Context, inboxEvent) (any, error) {
+	return func(ctx context.Context, e inboxEvent) (any, error) {
+		if e.Query != nil {
+			answer, err := h.Ask(ctx, *e.Query)
+			return asking.ReplyOf(e.Query, answer, err), nil
+		}
+		return failures(h.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
+	}
 }
 
 // sqsHandler returns the handler for a mapping that reports batch item failures.

@@ -2,6 +2,7 @@ package perduretest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -134,6 +135,13 @@ func (b *bubble) DeleteLife(ctx context.Context, instanceID, startID string, for
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.DeleteLife(ctx, instanceID, startID, force) })
 	return err
+}
+
+// Ask has the hub's orchestrators answer, whose code the test has. Their limits are of virtual time.
+func (b *bubble) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { answer, err = b.env.hub.Ask(ctx, q) })
+	return answer, err
 }
 
 // inside goes through a sequence in the bubble, and hands it out afterwards.

@@ -117,6 +117,11 @@ func TestGrants(t *testing.T) {
 			[]string{"dynamodb:PutItem"},
 		},
 		{
+			"QueryDirect", (*cdk.TaskHub).GrantQueryDirect,
+			[]string{"ssm:GetParameter", "lambda:InvokeFunction"},
+			[]string{"sqs:SendMessage", "dynamodb:PutItem"},
+		},
+		{
 			"PurgeDirect", (*cdk.TaskHub).GrantPurgeDirect,
 			[]string{"ssm:GetParameter", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "sqs:SendMessage", "scheduler:DeleteSchedule"},
 			[]string{"sqs:ReceiveMessage", "scheduler:CreateSchedule"},
@@ -131,9 +136,9 @@ func TestGrants(t *testing.T) {
 			[]string{
 				"ssm:GetParameter", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:DescribeContinuousBackups", "sqs:ReceiveMessage", "sqs:SendMessage", "sqs:PurgeQueue",
 				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup", "lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "events:ListRuleNamesByTarget",
-				"events:EnableRule", "events:DisableRule", "iam:SimulatePrincipalPolicy",
+				"events:EnableRule", "events:DisableRule", "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction",
 			},
-			[]string{"scheduler:CreateSchedule", "lambda:InvokeFunction", "lambda:UpdateFunctionConfiguration", "iam:PassRole"},
+			[]string{"scheduler:CreateSchedule", "lambda:UpdateFunctionConfiguration", "iam:PassRole"},
 		},
 		{
 			"API", (*cdk.TaskHub).GrantAPI,

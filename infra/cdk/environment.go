@@ -76,6 +76,20 @@ func (h environments) orchestratorEnvironment() environment {
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment())
 }
 
+// askingEnvironment is for those who ask instances.
+func (h environments) askingEnvironment() environment {
+	return environment{"PERDURE_ORCHESTRATOR": h.asked()}
+}
+
+// asked is the function that queries invoke: behind its alias, where it has one, so that a query is answered by what turns are run by. The
+// alias is named and not referred to: it comes after the functions, in a deployment.
+func (h *TaskHub) asked() string {
+	if h.props.Canary != nil {
+		return *h.Orchestrator.FunctionArn() + ":" + liveAlias
+	}
+	return *h.Orchestrator.FunctionArn()
+}
+
 // retentionEnvironment is for those who end instances: they say when each is to be
 // deleted.
 func (h environments) retentionEnvironment() environment {
@@ -91,14 +105,14 @@ func (h environments) poisonEnvironment() environment {
 }
 
 func (h environments) workerEnvironment(queue string) environment {
-	var texts, timers environment
+	var texts, timers, asking environment
 	if h.props.OmitErrorTexts {
 		texts = environment{"PERDURE_LOG_ERROR_TEXTS": "false"}
 	}
 	if h.queueProps(queue).Client {
-		timers = environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()}
+		timers, asking = environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()}, h.askingEnvironment()
 	}
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, environment{
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, asking, environment{
 		"PERDURE_QUEUE":                     queue,
 		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
 		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),
@@ -123,7 +137,7 @@ func (h environments) apiEnvironment() environment {
 	if h.props.DeadLetters {
 		letters = environment{"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters())}
 	}
-	return merge(h.hubEnvironment(), h.timerEnvironment(), page, letters, environment{"PERDURE_WORK_QUEUES": queueURLs(h.workQueues())})
+	return merge(h.hubEnvironment(), h.timerEnvironment(), h.askingEnvironment(), page, letters, environment{"PERDURE_WORK_QUEUES": queueURLs(h.workQueues())})
 }
 
 // wholeNumber writes n, or the parameter it stands for.

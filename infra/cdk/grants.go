@@ -28,7 +28,8 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 }
 
 // GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
-// one activity, terminate; restart what is over, with the input it had; and read.
+// one activity, terminate; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
+// tell apart from the others; and read.
 func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*")
 }
@@ -80,6 +81,12 @@ func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send)))
 }
 
+// GrantQueryDirect lets grantee ask instances with package client: Query. It invokes the orchestrator function, and is full control of the
+// hub: who may invoke that may hand it any message. Over the API a query takes GrantTell.
+func (g hubGrants) GrantQueryDirect(grantee awsiam.IGrantable) {
+	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.askPermission()))
+}
+
 // GrantPurgeDirect lets grantee delete instances with package client (R17), and begin jobs. It is full
 // control of the hub.
 func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
@@ -96,7 +103,7 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.workerPermissions(g.workQueue(queue))...))
 }
 
-// GrantOperate lets grantee operate the hub with the command perdure: dead, pause, resume, reconcile and doctor, beside the verbs that read and
+// GrantOperate lets grantee operate the hub with the command perdure: dead, pause, resume, reconcile and doctor, and query, beside the verbs that read and
 // those that start, tell and purge. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	queues := append(append(g.hub.workQueueARNs(), g.hub.deadLetterARNs()...), arns(g.hub.Inbox, g.hub.Timers)...)
@@ -112,6 +119,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 		change,
 		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
 		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
+	statements = append(statements, permissions{g.hub}.askPermission())
 	if len(roles) > 0 {
 		statements = append(statements, allow(roles, "iam:SimulatePrincipalPolicy"))
 	}

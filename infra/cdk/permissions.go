@@ -45,7 +45,7 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 		allow(arns(h.Inbox, work.DeadLetters), send),
 	}
 	if h.queueProps(work.Name).Client {
-		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send))
+		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send), h.askPermission())
 	}
 	return all
 }
@@ -79,7 +79,13 @@ func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // of the timers of a deleted instance, R17
+		h.askPermission(),
 	}, letters...)
+}
+
+// askPermission: a query invokes the orchestrator function, which can be handed forged messages as well. So it is full control of the hub.
+func (h permissions) askPermission() awsiam.PolicyStatement {
+	return allow([]string{h.asked()}, "lambda:InvokeFunction")
 }
 
 func (h *TaskHub) tableARNs(indexes ...string) []string {

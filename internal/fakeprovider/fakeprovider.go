@@ -36,6 +36,7 @@ type Provider struct {
 	sent       []provider.Message
 	jobs       []provider.Job
 	locks      map[string]provider.Renewal // by receipt handle
+	answer     func(provider.Question) (json.RawMessage, error)
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -57,6 +58,26 @@ func (p *Provider) FailWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failure = err
+}
+
+// AnswerWith has queries answered by answer.
+func (p *Provider) AnswerWith(answer func(provider.Question) (json.RawMessage, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = answer
+}
+
+// Ask implements provider.Asker; without AnswerWith there is nobody to ask.
+func (p *Provider) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.failure != nil:
+		return nil, p.failure
+	case p.answer == nil:
+		return nil, provider.ErrNobodyToAsk
+	}
+	return p.answer(q)
 }
 
 // Reads counts the calls of ReadInstance.

@@ -23,8 +23,9 @@ type execution struct {
 	documents documents
 	parking   *parking // nil until an input is parked
 
-	status        json.RawMessage // the custom status that the code set last
-	logger        *slog.Logger    // nil until the code asks for it, as the random numbers are
+	queries       map[string]QueryHandler // nil until the code sets one
+	status        json.RawMessage         // the custom status that the code set last
+	logger        *slog.Logger            // nil until the code asks for it, as the random numbers are
 	random, uuids *rand.Rand
 }
 

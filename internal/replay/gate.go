@@ -9,13 +9,15 @@ const (
 	replaying              // history is being replayed
 	abandoned              // the instance was given up while its code ran: the code parks at its next call
 	unwinding              // the coroutines end at their next call
+	asking                 // a query's handler runs: nothing may be decided or waited for
 )
 
-// gate holds the mode of an execution, and the first call that a foreign goroutine made. It is the part of an execution that any goroutine may
+// gate holds the mode of an execution, the first call that a foreign goroutine made, and the first that a query's handler must not make. It is the part of an execution that any goroutine may
 // use at any time: the one that runs the turn, the watchdog, Close, and those that the orchestration's code started itself.
 type gate struct {
 	mode    atomic.Int32
 	foreign atomic.Pointer[ForeignGoroutineError]
+	misused atomic.Pointer[QueryMisuseError]
 }
 
 // startTurn lets the code run.
@@ -24,10 +26,15 @@ func (g *gate) startTurn() { g.mode.CompareAndSwap(resting, live) }
 // startReplay makes the turn under way a replay.
 func (g *gate) startReplay() { g.mode.CompareAndSwap(live, replaying) }
 
-// endTurn ends a turn or a replay. An execution that was abandoned meanwhile stays abandoned.
+// startQuery makes the turn under way a query.
+func (g *gate) startQuery() { g.mode.CompareAndSwap(live, asking) }
+
+// endTurn ends a turn, a replay or a query. An execution that was abandoned meanwhile stays abandoned.
 func (g *gate) endTurn() {
-	if !g.mode.CompareAndSwap(live, resting) {
-		g.mode.CompareAndSwap(replaying, resting)
+	for _, mode := range []int32{live, replaying, asking} {
+		if g.mode.CompareAndSwap(mode, resting) {
+			return
+		}
 	}
 }
 
@@ -50,3 +57,9 @@ func (g *gate) recordForeign(e *ForeignGoroutineError) (first bool) {
 
 // foreignCall returns the first call of a foreign goroutine; nil when there was none.
 func (g *gate) foreignCall() *ForeignGoroutineError { return g.foreign.Load() }
+
+// recordMisuse records a call that a query's handler must not make.
+func (g *gate) recordMisuse(e *QueryMisuseError) { g.misused.CompareAndSwap(nil, e) }
+
+// misusedBy returns the first call that a query's handler must not have made; nil when there was none.
+func (g *gate) misusedBy() *QueryMisuseError { return g.misused.Load() }

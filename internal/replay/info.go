@@ -26,7 +26,7 @@ func (i Info) IsReplaying() bool {
 // IsUnwinding reports whether the code is being dropped from memory: its deferred calls run, and nothing that they ask for is decided.
 func (i Info) IsUnwinding() bool {
 	mode := i.x.scheduler.gate.state()
-	return mode != live && mode != replaying
+	return mode != live && mode != replaying && mode != asking
 }
 
 // IsInstanceCancelled reports whether the instance's cancel was requested, whatever the scope.

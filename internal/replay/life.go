@@ -18,6 +18,7 @@ const (
 type life struct {
 	phase   phase
 	read    bool // OrchestrationStarted was replayed
+	ran     bool // the body has begun
 	doomed  bool // the turn under way terminates the execution before its body begins
 	startAt time.Time
 	input   json.RawMessage
@@ -45,6 +46,7 @@ func (l *life) begin() json.RawMessage {
 	input := l.input
 	l.input = nil
 	l.phase = running
+	l.ran = true
 	return input
 }
 

@@ -216,6 +216,9 @@ func (s *scheduler) verdict() error {
 // enter is called first by whatever decides or waits. It returns only to a coroutine of this execution while a turn or a replay is under way.
 func (s *scheduler) enter() {
 	mode := s.gate.state()
+	if mode == asking {
+		endMisuse(s)
+	}
 	// A replay needs no such check, which would make it slow: the turn that made the history had no foreign calls.
 	if mode == resting || mode != replaying && onForeignGoroutine() {
 		s.expel()

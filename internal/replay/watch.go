@@ -20,6 +20,7 @@ type result struct {
 	lastID    int64
 	bytes     int
 	err       error
+	answer    QueryAnswer // of a query
 }
 
 // attempt runs work on a goroutine of its own: code that blocks never returns it, and code that calls Goexit ends it. After Goexit the

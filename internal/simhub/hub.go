@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -201,6 +202,11 @@ func (h *Hub) Close() {
 	for _, o := range slices.Concat(h.retired, h.Orchestrators) {
 		o.Close()
 	}
+}
+
+// Ask has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
+func (h *Hub) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
+	return h.Orchestrators[0].Ask(ctx, q)
 }
 
 // table is the stack's, with its indexes.

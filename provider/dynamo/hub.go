@@ -29,6 +29,9 @@ type Hub struct {
 	ScheduleRoleARN      string `json:"scheduleRoleArn"` // of the role that Scheduler sends with
 	TimersARN            string `json:"timersArn"`
 	TimersDeadLettersARN string `json:"timersDeadLettersArn"`
+
+	// Orchestrator is the function that answers queries: its ARN or name, with its alias where it has one. Empty: none can be asked.
+	Orchestrator string `json:"orchestrator"`
 }
 
 func (h Hub) validate() error {
@@ -59,6 +62,8 @@ type Clients struct {
 	Queues QueueAPI
 	// Schedules is needed by a provider that holds timers with schedules, and may be nil in others.
 	Schedules ScheduleAPI
+	// Functions is needed by a provider that asks instances (Ask), and may be nil in others.
+	Functions FunctionAPI
 }
 
 // Option changes how a Provider works.
@@ -91,6 +96,7 @@ type Provider struct {
 	table     TableAPI
 	queues    QueueAPI
 	schedules ScheduleAPI
+	functions FunctionAPI
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
@@ -126,7 +132,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 
 	clients = withoutRetries(clients)
 	p := &Provider{
-		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, now: s.Now, log: s.Log,
+		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
 		longestDelay: s.LongestDelay, lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
 		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),

@@ -1,0 +1,412 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// errNegative is what a handler of the tests returns.
+var errNegative = errors.New("no negative numbers")
+
+// counting counts events up to n, and answers how far it is. What its handlers must not do, they do in ways of their own.
+func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	heard := 0
+	set := func(name string, handler func(int) (int, error)) {
+		if err := perdure.SetQueryHandler(ctx, name, handler); err != nil {
+			panic(err)
+		}
+	}
+	set("heard", func(more int) (int, error) {
+		if more < 0 {
+			return 0, errNegative
+		}
+		return heard + more, nil
+	})
+	set("changes", func(int) (int, error) { heard += 100; return heard, nil })
+	setHostile(ctx, set)
+
+	for heard < n {
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+			return 0, err
+		}
+		heard++
+		set("late", func(int) (int, error) { return heard, nil })
+	}
+	return heard, nil
+}
+
+// setHostile sets handlers that do what none may.
+func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (int, error))) {
+	open := perdure.WaitForExternalEvent[int](ctx, "never")
+	set("waits", func(int) (int, error) { return open.Await(ctx) })
+	set("schedules", func(int) (int, error) { perdure.CallActivity(ctx, inc, 1); return 1, nil })
+	set("sets a status", func(int) (int, error) { ctx.SetCustomStatus("asked"); return 1, nil })
+	set("sets a handler", func(int) (int, error) {
+		return 1, perdure.SetQueryHandler(ctx, "more", func(int) (int, error) { return 1, nil })
+	})
+	set("takes a side effect", func(int) (int, error) { return perdure.SideEffect(ctx, func() int { return 1 }), nil })
+	set("cancels", func(int) (int, error) { open.Cancel("asked"); return 1, nil })
+	set("starts a coroutine", func(int) (int, error) { perdure.Go(ctx, func(*perdure.OrchestrationContext) {}); return 1, nil })
+	set("schedules elsewhere", func(int) (int, error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			perdure.CallActivity(ctx, inc, 1)
+		}()
+		<-done
+		return 1, nil
+	})
+	set("schedules and recovers", func(int) (n int, _ error) {
+		defer func() { _ = recover(); n = 1 }()
+		perdure.CallActivity(ctx, inc, 1)
+		return 1, nil
+	})
+	set("panics", func(int) (int, error) { panic("no such shelf") })
+	set("exits", func(int) (int, error) { runtime.Goexit(); return 1, nil })
+	set("blocks", func(int) (int, error) { time.Sleep(time.Hour); return 1, nil }) // outside of perdure: it comes back too late
+	_ = perdure.SetQueryHandler(ctx, "large", func(struct{}) (string, error) { return strings.Repeat("x", perdure.MaxQueryAnswerBytes), nil })
+	_ = perdure.SetQueryHandler(ctx, "nothing", func(struct{}) ([]int, error) { return nil, nil })
+}
+
+func counts() *perdure.Registry {
+	r := registry()
+	perdure.AddOrchestration(r, "counting", counting)
+	return r
+}
+
+// ask asks the instance of the test, and fails where that has made any call but of reads that are strongly consistent.
+func (h *hub) ask(query, input string) (string, error) {
+	h.t.Helper()
+	return h.askOf(h.Orchestrators[0], query, input)
+}
+
+func (h *hub) askOf(o provider.Asker, query, input string) (string, error) {
+	h.t.Helper()
+	before := len(h.made())
+	answer, err := o.Ask(h.t.Context(), provider.Question{InstanceID: "i-1", Name: query, Input: json.RawMessage(input)})
+	for _, c := range h.made()[before:] {
+		if !readsStrongly(c) {
+			h.t.Errorf("query %q has made a call of %s: %+v", query, c.Operation, c.Input)
+		}
+	}
+	return string(answer), err
+}
+
+// readsStrongly reports whether a call reads, strongly consistent.
+func readsStrongly(c simaws.Call) bool {
+	switch in := c.Input.(type) {
+	case *dynamodb.GetItemInput:
+		return aws.ToBool(in.ConsistentRead)
+	case *dynamodb.QueryInput:
+		return aws.ToBool(in.ConsistentRead)
+	default:
+		return false
+	}
+}
+
+func (h *hub) wantAsked(query, input, want string) {
+	h.t.Helper()
+	if got, err := h.ask(query, input); got != want || err != nil {
+		h.t.Errorf("query %q answers %s, want %s, %v", query, got, want, err)
+	}
+}
+
+// wantNoAnswer fails unless a query has no answer for that reason, whose text says all of this.
+func (h *hub) wantNoAnswer(query, input string, want provider.QueryCode, says ...string) *provider.QueryError {
+	h.t.Helper()
+	got, err := h.ask(query, input)
+	e, ok := errors.AsType[*provider.QueryError](err)
+	if !ok || e.Code != want {
+		h.t.Fatalf("query %q answers %s, %v: want %s", query, got, err, want)
+	}
+	for _, part := range append(says, "i-1", query) {
+		if !strings.Contains(e.Error(), part) {
+			h.t.Errorf("query %q: %v: does not say %q", query, e, part)
+		}
+	}
+	return e
+}
+
+// tell sends the instance of the test an event, and lets its turn run.
+func (h *hub) tell(in provider.Instance, id string) {
+	h.t.Helper()
+	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: id, Data: history.Payload("1")})
+	h.turn(0)
+}
+
+// A query answers from where the committed turns have led to: running, paused, over; it is not asked before the first turn.
+func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
+		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("of no instance: %v", err)
+		}
+		in := h.start("counting", 3)
+		h.wantNoAnswer("heard", "0", provider.QueryNotBegun, "has not run yet")
+
+		h.turn(0)
+		h.wantAsked("heard", "0", "0")
+		h.wantAsked("heard", "", "0") // without an input
+		h.tell(in, "1")
+		h.wantAsked("heard", "5", "6")
+
+		h.pause(in, "p")
+		h.turn(0)
+		h.tell(in, "2") // is parked: the code has not seen it
+		h.wantAsked("heard", "0", "1")
+		h.resume(in, "r")
+		h.turn(0)
+		h.wantAsked("heard", "0", "2")
+
+		h.tell(in, "3")
+		h.wantAsked("heard", "0", "3")
+		if now := h.read(in); now.Status != provider.StatusCompleted {
+			t.Errorf("it is %s", now.Status)
+		}
+		if err := h.Provider.DeleteInstance(t.Context(), in.InstanceID, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("of one that is purged: %v", err)
+		}
+	})
+}
+
+// An instance that is terminated answers from where its code was; one whose code has never run has no state.
+func TestAQueryOfWhatWasTerminated(t *testing.T) {
+	t.Parallel()
+	for _, turns := range []int{0, 1} {
+		inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
+			in := h.start("counting", 3)
+			for range turns {
+				h.turn(0)
+			}
+			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough"})
+			h.turn(0)
+			if now := h.read(in); now.Status != provider.StatusTerminated {
+				t.Fatalf("it is %s", now.Status)
+			}
+			if turns == 0 {
+				h.wantNoAnswer("heard", "0", provider.QueryNotBegun)
+			} else {
+				h.wantAsked("heard", "0", "0")
+			}
+		})
+	}
+}
+
+// What a handler changes is lost, also for the turn that follows in the same process, which goes on with its warm instance and reads nothing.
+func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
+		in := h.start("counting", 2)
+		h.turn(0)
+		h.tell(in, "1")
+		for range 2 {
+			h.wantAsked("changes", "0", "101")
+		}
+		before := len(h.made())
+		h.tell(in, "2")
+		if ops := h.operations(before); slices.Contains(ops, "Query") {
+			t.Errorf("the turn was no warm one: %v", ops)
+		}
+		if end := h.finish(in); string(end.Output) != "2" {
+			t.Errorf("%s %s", end.Kind, end.Output)
+		}
+		h.checkRest()
+	})
+}
+
+// A query that was asked after a turn was committed sees it, in whatever process, and however stale the instance is that is warm there.
+func TestAQueryIsAsFreshAsWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts(), Environments: 2}, func(_ context.Context, h *hub) {
+		in := h.start("counting", 2)
+		h.turn(0)
+		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: "1", Data: history.Payload("1")})
+		h.turn(1)
+		h.wantAsked("heard", "0", "1")
+	})
+}
+
+// The handlers are those that the code has set as far as it has come, and the last of a name counts.
+func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
+		in := h.start("counting", 3)
+		h.turn(0)
+		e := h.wantNoAnswer("late", "0", provider.QueryUnknown, `"heard"`)
+		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
+			t.Errorf("known are %q", e.Known)
+		}
+		h.tell(in, "1")
+		h.wantAsked("late", "0", "1")
+	})
+}
+
+// A handler may only read: what else it does fails its query, with the place, and leaves no trace in the instance.
+func TestAHandlerMayOnlyRead(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+		in := h.start("counting", 1)
+		h.turn(0)
+		before := len(h.events(in))
+		for _, query := range []string{
+			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules and recovers",
+		} {
+			h.wantNoAnswer(query, "0", provider.QueryMisused, "may only read", "dispatch/ask_test.go:")
+		}
+		h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s", "dispatch/ask_test.go:")
+		time.Sleep(time.Hour) // it has come back
+
+		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf", "dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
+			t.Errorf("panicked with %+v", f)
+		}
+		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil || f.Type != history.TypeGoexit {
+			t.Errorf("ended with %+v", f)
+		}
+		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil || f.Type != history.TypeError {
+			t.Errorf("failed with %+v", f)
+		}
+		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `input of query "heard" does not decode`).Failure; f == nil || f.Type != history.TypeDecode {
+			t.Errorf("failed with %+v", f)
+		}
+		if f := h.wantNoAnswer("large", "{}", provider.QueryAnswerTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {
+			t.Errorf("failed with %+v", f)
+		}
+		h.wantAsked("nothing", "{}", "null")
+
+		if after := len(h.events(in)); after != before {
+			t.Errorf("%d events, and %d before", after, before)
+		}
+		h.tell(in, "1")
+		if now := h.read(in); now.Status != provider.StatusCompleted || now.CustomStatus != nil {
+			t.Errorf("it is %s, %s", now.Status, now.CustomStatus)
+		}
+	})
+}
+
+// A build that lacks the orchestration says so, and one whose code differs from the history shows where: neither blocks the instance. One
+// that is blocked answers where a build is asked that can replay it.
+func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
+	t.Parallel()
+	asked := func(name string) *perdure.Registry {
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			if err := perdure.SetQueryHandler(ctx, "name", func(struct{}) (string, error) { return name, nil }); err != nil {
+				return 0, err
+			}
+			return perdure.WaitForExternalEvent[int](ctx, name).Await(ctx)
+		})
+		return r
+	}
+	inBubble(t, simhub.Options{Registry: asked("add")}, func(_ context.Context, h *hub) {
+		in := h.start("waits", 1)
+		h.turn(0)
+		other := h.orchestrator(asked("other"), "other")
+		for asker, want := range map[provider.Asker]provider.QueryCode{h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked} {
+			_, err := h.askOf(asker, "name", "")
+			e, ok := errors.AsType[*provider.QueryError](err)
+			if !ok || e.Code != want {
+				t.Fatalf("%v, want %s", err, want)
+			}
+			if want == provider.QueryBlocked && (e.Failure == nil || e.Failure.Type != history.TypeNondeterminism || !strings.Contains(e.Failure.Got, "other")) {
+				t.Errorf("the diagnosis is %+v", e.Failure)
+			}
+		}
+		if now := h.read(in); now.Status != provider.StatusRunning {
+			t.Errorf("it is %s", now.Status)
+		}
+
+		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard", EventID: "1", Data: history.Payload("1")})
+		for range 4 {
+			h.give(other)
+			time.Sleep(10 * time.Minute)
+		}
+		if now := h.read(in); now.Status != provider.StatusBlocked {
+			t.Fatalf("it is %s", now.Status)
+		}
+		h.wantAsked("name", "", `"add"`)
+	})
+}
+
+// Each execution sets its own handlers, and is asked for its own state.
+func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "anew", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if err := perdure.SetQueryHandler(ctx, fmt.Sprint("generation ", n), func(struct{}) (int, error) { return n, nil }); err != nil {
+			return 0, err
+		}
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+			return 0, err
+		}
+		return perdure.ContinueAsNew[int](ctx, n+1)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		in := h.start("anew", 1)
+		h.turn(0)
+		h.wantAsked("generation 1", "", "1")
+		h.tell(in, "1")
+		h.wantAsked("generation 2", "", "2")
+		h.wantNoAnswer("generation 1", "", provider.QueryUnknown, "generation 2")
+	})
+}
+
+// A client asks the orchestrator of its own process where it is given it; without one it says that there is none.
+func TestAClientIsGivenWhomToAsk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
+		in := h.start("counting", 1)
+		h.turn(0)
+		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err, client.ErrNobodyToAsk) {
+			t.Errorf("without a function: %v", err)
+		}
+		c := client.New(h.Provider, client.WithAsker(h.Orchestrators[0]))
+		if answer, err := c.Query(ctx, in.InstanceID, "heard", 1); err != nil || string(answer) != "1" {
+			t.Errorf("%s, %v", answer, err)
+		}
+		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer stop()
+		_, err := c.Query(short, in.InstanceID, "blocks", 1)
+		if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryHung {
+			t.Errorf("a handler that takes longer than there is time: %v", err)
+		}
+		time.Sleep(time.Hour) // it has come back
+	})
+}
+
+// The code of an instance that is blocked as poison would take the process of the query down as well: it is not run.
+func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
+	t.Parallel()
+	f := &fatal{}
+	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
+		in := h.start("fatal", 1)
+		h.serveFor(time.Minute)
+		h.raise(in, "e", 1)
+		h.serveFor(2 * time.Hour)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
+			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+		}
+		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "process down"); e.Failure == nil || e.Failure.Type != history.TypePoison {
+			t.Errorf("the diagnosis is %+v", e.Failure)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package turns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// Ask is as of dispatch.Orchestrator. The instance is replayed anew, and not taken from those that are warm: a handler may change what it
+// should only read, and a turn that decided by that would be no turn of its history. What is read is strongly consistent, as committed.
+func Ask(ctx context.Context, o *Orchestrator, q provider.Question) (answer json.RawMessage, err error) {
+	err = o.inTime(ctx, func(ctx context.Context) error {
+		answer, err = ask(ctx, o, &q)
+		return err
+	})
+	return answer, err
+}
+
+func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMessage, error) {
+	read, err := o.provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: q.InstanceID}, provider.Strong)
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: query %q: %w", q.Name, err)
+	}
+	events, err := read.Events()
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: query %q: instance %q: %w: %w", q.Name, q.InstanceID, provider.ErrCorrupt, err)
+	}
+	code, err := codeFor(o, q, read.State(history.KeepTimers))
+	if err != nil {
+		return nil, err
+	}
+
+	i := replay.New(code, replay.Options{
+		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler), TurnLimit: timeToAsk(ctx, o),
+		ExactRetries: o.options.ExactRetries, Fetch: o.fetch(ctx, q.InstanceID),
+	})
+	defer i.Close()
+	if err := i.Replay(events); err != nil {
+		return nil, replayRefusal(q, err)
+	}
+	answer, err := i.Query(q.Name, q.Input)
+	return answerOf(q, &answer, err)
+}
+
+// codeFor is the code of an instance, if it may be run. What is poison in this build would take this process down too.
+func codeFor(o *Orchestrator, q *provider.Question, state *history.State) (replay.Orchestration, error) {
+	if o.isBlockedAsPoison(&state.Standing) {
+		why := state.Blocked.In[o.options.BuildID]
+		return replay.Orchestration{}, refusal(q, provider.QueryBlocked, "its code has taken its process down, and is not run: "+why.Message, why)
+	}
+	code, ok := o.registry.Orchestration(state.Name, state.Version)
+	if !ok {
+		e := &unregisteredError{InstanceID: q.InstanceID, Name: state.Name, Version: state.Version}
+		return code, refusal(q, provider.QueryUnregistered, fmt.Sprintf("%v, %q: ask one that has it", e, o.options.BuildID), nil)
+	}
+	return code, nil
+}
+
+// timeToAsk is how long the replay and the handler may take, each.
+func timeToAsk(ctx context.Context, o *Orchestrator) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return o.options.TurnLimit
+	}
+	return max(min(o.options.TurnLimit, end.Sub(o.options.Clock())), time.Millisecond)
+}
+
+func refusal(q *provider.Question, code provider.QueryCode, message string, why *history.Failure) *provider.QueryError {
+	return &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: message, Failure: why}
+}
+
+// replayRefusal is the error of a query of an instance whose code could not be brought to where it stands.
+func replayRefusal(q *provider.Question, err error) error {
+	why := diagnosis(err)
+	if why == nil {
+		return fmt.Errorf("dispatch: query %q: instance %q: replay: %w", q.Name, q.InstanceID, err)
+	}
+	return refusal(q, provider.QueryBlocked, "its code cannot be brought to where it stands: "+why.Message, why)
+}
+
+// answerOf is what a handler's answer, or an error of the query, is to who has asked.
+func answerOf(q *provider.Question, answer *replay.QueryAnswer, err error) (json.RawMessage, error) {
+	if err != nil {
+		return nil, queryRefusal(q, err)
+	}
+	switch f := answer.Failure; {
+	case f == nil:
+		return answer.Output, nil
+	case answer.BadInput:
+		return nil, refusal(q, provider.QueryBadInput, f.Message, f)
+	case answer.TooLarge:
+		return nil, refusal(q, provider.QueryAnswerTooLarge, f.Message, f)
+	case f.Type == history.TypePanic:
+		return nil, refusal(q, provider.QueryFailed, "its handler panicked: "+f.Message, f)
+	default:
+		return nil, refusal(q, provider.QueryFailed, "its handler failed: "+f.Message, f)
+	}
+}
+
+func queryRefusal(q *provider.Question, err error) error {
+	if _, ok := errors.AsType[*replay.NotBegunError](err); ok {
+		return refusal(q, provider.QueryNotBegun, "its code has not run yet: ask later", nil)
+	}
+	if e, ok := errors.AsType[*replay.UnknownQueryError](err); ok {
+		r := refusal(q, provider.QueryUnknown, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q", e.Known), nil)
+		r.Known = e.Known
+		return r
+	}
+	if e, ok := errors.AsType[*replay.QueryMisuseError](err); ok {
+		return refusal(q, provider.QueryMisused, "its handler may only read, and has called what decides or waits at "+replay.Where(e.Stack), nil)
+	}
+	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
+		return refusal(q, provider.QueryHung, fmt.Sprintf("its handler did not come back within %v: it was at %s", e.Limit, replay.Where(e.Stack)), nil)
+	}
+	return fmt.Errorf("dispatch: query %q: instance %q: %w", q.Name, q.InstanceID, err)
+}

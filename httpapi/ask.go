@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure/client"
+)
+
+// The codes of queries without an answer: those of client.QueryCode, which say of what they are.
+const (
+	codeNobodyToAsk = "nobody_to_ask"
+	prefixQuery     = "query_"
+)
+
+const (
+	fieldQuery = "query"
+	fieldInput = "input"
+)
+
+// Answered is the answer to a query.
+type Answered struct {
+	InstanceID string `json:"instanceId"`
+	Query      string `json:"query"`
+	// Answer is what the handler has returned.
+	Answer json.RawMessage `json:"answer"`
+}
+
+// queryInstance asks an instance's code. It is a POST for the sake of its body, and changes nothing.
+func queryInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := pathID(r, "id", fieldInstanceID)
+	if err != nil {
+		return err
+	}
+	var query string
+	var input json.RawMessage
+	if err := readBody(w, r, map[string]any{fieldQuery: &query, fieldInput: &input}); err != nil {
+		return err
+	}
+	if len(input) == 0 {
+		input = json.RawMessage("null")
+	}
+	answer, err := h.client.Query(r.Context(), id, query, input)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, Answered{InstanceID: id, Query: query, Answer: answer})
+}
+
+// queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's instance, and its code's.
+func queryProblem(err error) (p problem, ok bool) {
+	if errors.Is(err, client.ErrNobodyToAsk) {
+		return problem{
+			Status: http.StatusNotImplemented, Code: codeNobodyToAsk,
+			Detail: "there is no orchestrator function that this API could ask: the code of this hub runs elsewhere, or the stack is of a release before queries",
+		}, true
+	}
+	e, ok := errors.AsType[*client.QueryError](err)
+	if !ok {
+		return p, false
+	}
+	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message, Field: fieldQuery}
+	switch e.Code {
+	case client.QueryUnknown:
+		p.Status, p.Code = http.StatusNotFound, string(e.Code)
+	case client.QueryBadInput:
+		p.Status, p.Field = http.StatusBadRequest, fieldInput
+	case client.QueryNotBegun:
+		p.Status, p.Field, p.Retryable = http.StatusConflict, fieldInstanceID, true
+	case client.QueryBlocked, client.QueryUnregistered:
+		p.Status, p.Field = http.StatusConflict, fieldInstanceID
+	case client.QueryTimedOut:
+		p.Status, p.Retryable = http.StatusServiceUnavailable, true
+	case client.QueryUnsupported:
+		p.Status = http.StatusNotImplemented
+	case client.QueryFailed, client.QueryMisused, client.QueryHung, client.QueryAnswerTooLarge, client.QueryDied:
+	}
+	return p, true
+}

@@ -1,0 +1,102 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestAQueryIsAnswered(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"asked":"` + q.InstanceID + ` ` + q.Name + `","with":` + string(q.Input) + `}`), nil
+	})
+	for body, want := range map[string]string{
+		`{"query":"progress"}`:                   `{"instanceId":"a/b","query":"progress","answer":{"asked":"a/b progress","with":null}}`,
+		`{"query":"progress","input":{"n":[1]}}`: `{"instanceId":"a/b","query":"progress","answer":{"asked":"a/b progress","with":{"n":[1]}}}`,
+	} {
+		h.call(t, http.MethodPost, "/v1/instances/~YS9i/query", body).want(http.StatusOK).wantBody(want)
+	}
+	for body, field := range map[string]string{
+		``: "body", `{}`: "query", `{"query":""}`: "query", `{"query":7}`: "query", `{"query":"a\u0000"}`: "query", `{"query":"a","more":1}`: "more",
+		`{"query":"` + strings.Repeat("x", 257) + `"}`: "query",
+	} {
+		h.call(t, http.MethodPost, "/v1/instances/one/query", body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+	large := `{"query":"q","input":"` + strings.Repeat("x", perdure.MaxPayloadBytes) + `"}`
+	h.call(t, http.MethodPost, "/v1/instances/one/query", large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "input")
+}
+
+// queryCodes are what there is to each reason for which a query has no answer.
+var queryCodes = map[client.QueryCode]struct {
+	status      int
+	code, field string
+}{
+	client.QueryNotBegun:       {http.StatusConflict, "query_not_begun", "instanceId"},
+	client.QueryUnknown:        {http.StatusNotFound, "unknown_query", "query"},
+	client.QueryUnregistered:   {http.StatusConflict, "query_unregistered", "instanceId"},
+	client.QueryBlocked:        {http.StatusConflict, "query_blocked", "instanceId"},
+	client.QueryBadInput:       {http.StatusBadRequest, "query_bad_input", "input"},
+	client.QueryFailed:         {http.StatusUnprocessableEntity, "query_failed", "query"},
+	client.QueryMisused:        {http.StatusUnprocessableEntity, "query_misused", "query"},
+	client.QueryHung:           {http.StatusUnprocessableEntity, "query_hung", "query"},
+	client.QueryAnswerTooLarge: {http.StatusUnprocessableEntity, "query_answer_too_large", "query"},
+	client.QueryTimedOut:       {http.StatusServiceUnavailable, "query_timed_out", "query"},
+	client.QueryDied:           {http.StatusUnprocessableEntity, "query_died", "query"},
+	client.QueryUnsupported:    {http.StatusNotImplemented, "query_unsupported", "query"},
+}
+
+const aQuery = "/v1/instances/one/query"
+
+// noAnswers has all queries of a hub refused with a code.
+func noAnswers(h *hub, code client.QueryCode) {
+	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+		return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: "why it is so"}
+	})
+}
+
+// Every reason for which a query has no answer has its own code.
+func TestAQueryWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotImplemented, "nobody_to_ask", "")
+	for code, want := range queryCodes {
+		noAnswers(h, code)
+		a := h.call(t, http.MethodPost, aQuery, `{"query":"q"}`)
+		a.wantProblem(want.status, want.code, want.field)
+		if !strings.Contains(a.Body.String(), "why it is so") {
+			t.Errorf("%s: %s", code, a.Body)
+		}
+	}
+	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return nil, provider.ErrNotFound })
+	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+}
+
+// queryAnswers are all that there are to a query.
+func queryAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+	t.Helper()
+	h := standing(t)
+	ask := func(body string, header ...string) {
+		all = append(all, h.call(t, http.MethodPost, aQuery, body, header...))
+	}
+	ask(`{"query":"q"}`) // there is nobody to ask
+	for code := range queryCodes {
+		noAnswers(h, code)
+		ask(`{"query":"q"}`)
+	}
+	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	ask(`{"query":"q"}`)
+	ask(`{"query":"q","input":` + large + `}`)
+	ask(`{"query":"q"}`, "Content-Type", "text/plain")
+	for _, err := range []error{down, refused} {
+		h.FailWith(err)
+		ask(`{"query":"q"}`)
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+// Package asking is how a query travels to the orchestrator function, and its answer back: the body of a synchronous invocation.
+package asking
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// Request is the body of an invocation that asks. No event of SQS has its field.
+type Request struct {
+	Query *provider.Question `json:"perdureQuery,omitempty"`
+}
+
+// Reply is what the function answers, with one of its fields. A function of a release before queries takes a Request for an event without
+// records, and answers with neither.
+type Reply struct {
+	Answer json.RawMessage      `json:"answer,omitempty"`
+	Error  *provider.QueryError `json:"error,omitempty"`
+}
+
+// These codes travel alone: each stands for a sentinel.
+const (
+	codeNotFound    provider.QueryCode = "not_found"
+	codeCorrupt     provider.QueryCode = "corrupt"
+	codeUnavailable provider.QueryCode = "unavailable"
+	codeInternal    provider.QueryCode = "internal"
+)
+
+// ReplyOf is the reply of what Ask has returned.
+func ReplyOf(q *provider.Question, answer json.RawMessage, err error) Reply {
+	if err == nil {
+		return Reply{Answer: answer}
+	}
+	if e, ok := errors.AsType[*provider.QueryError](err); ok {
+		return Reply{Error: e}
+	}
+
+	code := codeInternal
+	failed, ofService := errors.AsType[*provider.Error](err)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		code = codeNotFound
+	case errors.Is(err, provider.ErrCorrupt):
+		code = codeCorrupt
+	case errors.Is(err, context.DeadlineExceeded):
+		code = provider.QueryTimedOut
+	case ofService && failed.Retryable:
+		code = codeUnavailable
+	}
+	return Reply{Error: &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: err.Error()}}
+}
+
+// Result is what Ask had returned where a reply comes from.
+func (r *Reply) Result(q *provider.Question) (json.RawMessage, error) {
+	switch e := r.Error; {
+	case e == nil && r.Answer == nil:
+		return nil, &provider.QueryError{
+			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported, Message: "the orchestrator function is of a release that answers no queries",
+		}
+	case e == nil:
+		return r.Answer, nil
+	case e.Code == codeNotFound:
+		return nil, fmt.Errorf("instance %q: %w", q.InstanceID, provider.ErrNotFound)
+	case e.Code == codeCorrupt:
+		return nil, fmt.Errorf("%w: %s", provider.ErrCorrupt, e.Message)
+	case e.Code == codeUnavailable, e.Code == codeInternal:
+		return nil, &provider.Error{Op: "Ask", InstanceID: q.InstanceID, Retryable: e.Code == codeUnavailable, Err: e}
+	default:
+		return nil, e
+	}
+}

@@ -1,0 +1,132 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/goroutine"
+)
+
+// QueryHandler answers a query from the state that the code has come to.
+type QueryHandler func(input json.RawMessage) QueryAnswer
+
+// QueryAnswer is what a handler has come to.
+type QueryAnswer struct {
+	Output json.RawMessage
+	// Failure is why there is no output; nil where there is one. BadInput: it is about the input of the query. TooLarge: about the output.
+	Failure            *history.Failure
+	BadInput, TooLarge bool
+}
+
+// SetQueryHandler has handler answer the queries of a name from now on. It decides nothing: history does not know of it.
+func SetQueryHandler(c *Context, name string, handler QueryHandler) {
+	c.x.scheduler.enter()
+	if c.x.queries == nil {
+		c.x.queries = map[string]QueryHandler{}
+	}
+	c.x.queries[name] = handler
+}
+
+// NotBegunError is the error of a query of an execution whose code has not run yet.
+type NotBegunError struct{ InstanceID string }
+
+func (e *NotBegunError) Error() string {
+	return fmt.Sprintf("instance %q: its code has not run yet", e.InstanceID)
+}
+
+// UnknownQueryError is the error of a query that the code has set no handler for, as far as it has come.
+type UnknownQueryError struct {
+	InstanceID, Query string
+	Known             []string // in their order
+}
+
+func (e *UnknownQueryError) Error() string {
+	return fmt.Sprintf("instance %q: no handler of query %q is set, but of %q", e.InstanceID, e.Query, e.Known)
+}
+
+// QueryMisuseError is the error of a query whose handler used the orchestration's context or futures for what decides or waits.
+type QueryMisuseError struct {
+	InstanceID string
+	// Stack is where the call was made.
+	Stack string
+}
+
+func (e *QueryMisuseError) Error() string {
+	return fmt.Sprintf("instance %q: the handler of a query used its orchestration's context for what decides or waits:\n%s", e.InstanceID, e.Stack)
+}
+
+// Query has the code's handler answer from where a replay has brought the code to. The answer may be a failure of the handler.
+//
+// Nothing that the handler asks of its orchestration is decided, but it may change the code's variables: no turn may follow, only Close.
+// These are its errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
+func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
+	if !i.acquire() {
+		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after it was given up", i.x.options.InstanceID)
+	}
+	go i.query(name, input)
+
+	r := i.awaitTurn()
+	return r.answer, r.err
+}
+
+// query is the goroutine of a query: the handler may never come back, and may end it.
+func (i *Instance) query(name string, input json.RawMessage) {
+	goroutine.ReserveStack()
+	i.x.scheduler.gate.startQuery()
+	i.x.scheduler.label()
+
+	var r result
+	returned := false
+	defer func() {
+		if !returned {
+			r.answer.Failure = endedBy(recover())
+		}
+		i.x.scheduler.gate.endTurn()
+		if misuse := i.x.scheduler.gate.misusedBy(); misuse != nil {
+			r.err = misuse
+		}
+		if i.release() {
+			i.unwind()
+		}
+		i.done <- r
+	}()
+
+	var handler QueryHandler
+	if handler, r.err = queryHandler(i.x, name); r.err == nil {
+		r.answer = handler(input)
+	}
+	returned = true
+}
+
+// queryHandler finds the handler of a query.
+func queryHandler(x *execution, name string) (QueryHandler, error) {
+	if !x.life.ran {
+		return nil, &NotBegunError{x.options.InstanceID}
+	}
+	handler := x.queries[name]
+	if handler == nil {
+		return nil, &UnknownQueryError{x.options.InstanceID, name, slices.Sorted(maps.Keys(x.queries))}
+	}
+	return handler, nil
+}
+
+// endedBy is the failure of a handler that did not return. It must be called while recovering what it panicked with.
+func endedBy(r any) *history.Failure {
+	if r == nil {
+		return &history.Failure{Type: history.TypeGoexit, Message: "the handler called runtime.Goexit instead of returning"}
+	}
+	if p, ok := r.(Panic); ok {
+		return p.Failure()
+	}
+	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + ": " + Where(stack())}
+}
+
+// endMisuse ends the calling goroutine: it is that of a query's handler, or one that the handler has started.
+func endMisuse(s *scheduler) {
+	s.gate.recordMisuse(&QueryMisuseError{InstanceID: s.options.InstanceID, Stack: stack()})
+	runtime.Goexit()
+}

@@ -1,0 +1,75 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/perdure/perdure/internal/asking"
+	"github.com/perdure/perdure/provider"
+)
+
+// Ask implements provider.Asker: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
+// invoke that function directly may also hand it forged messages: the right is full control of the hub.
+func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
+	if p.functions == nil || p.hub.Orchestrator == "" {
+		return nil, fmt.Errorf("dynamo: hub %q: %w: its configuration names none", p.hub.Name, provider.ErrNobodyToAsk)
+	}
+	body, err := json.Marshal(asking.Request{Query: &q})
+	if err != nil {
+		return nil, &provider.FieldError{Field: "input", Problem: fmt.Sprintf("cannot be sent as JSON: %v", err)}
+	}
+
+	var out *lambda.InvokeOutput
+	err = call(ctx, "Lambda.Invoke", q.InstanceID, func() (err error) {
+		out, err = p.functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.hub.Orchestrator, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: body})
+		return err
+	})
+	if err != nil {
+		return nil, p.notAsked(ctx, &q, err)
+	}
+	if out.FunctionError != nil {
+		return nil, died(&q, out.Payload)
+	}
+	var reply asking.Reply
+	if err := json.Unmarshal(out.Payload, &reply); err != nil {
+		return nil, &provider.Error{Op: "Lambda.Invoke", InstanceID: q.InstanceID, Err: fmt.Errorf("the function's answer is not one to a query: %w", err)}
+	}
+	return reply.Result(&q)
+}
+
+// notAsked is why the function could not be asked, or has not answered in time.
+func (p *Provider) notAsked(ctx context.Context, q *provider.Question, err error) error {
+	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
+		return fmt.Errorf("dynamo: hub %q: %w: there is no function %s", p.hub.Name, provider.ErrNobodyToAsk, p.hub.Orchestrator)
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &provider.QueryError{
+			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryTimedOut, Message: "the orchestrator function has not answered in time: " + err.Error(),
+		}
+	}
+	return err
+}
+
+// died is the error where the function did not come to an answer.
+func died(q *provider.Question, payload []byte) error {
+	var why struct {
+		Type    string `json:"errorType"`
+		Message string `json:"errorMessage"`
+	}
+	if json.Unmarshal(payload, &why) != nil {
+		why.Message = string(payload)
+	}
+	e := &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied, Message: strings.TrimSpace("the orchestrator function failed: " + why.Type + " " + why.Message)}
+	if why.Type == "Sandbox.Timedout" || strings.Contains(why.Message, "Task timed out") {
+		e.Code = provider.QueryTimedOut
+	}
+	return e
+}
+
+var _ provider.Asker = (*Provider)(nil)

@@ -1,0 +1,62 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+)
+
+// An instance is asked over HTTP, by the command and by a client in Go: each invokes the orchestrator function, with the rights that the stack
+// gives. The instance goes on as if it had not been asked.
+func TestAnInstanceIsAsked(t *testing.T) {
+	instance := id(t, 0)
+	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
+		t.Fatal(err)
+	}
+	asked := func() (status int, answer map[string]any) {
+		status, _, answer = request(t, "POST", "/instances/"+instance+"/query", `{"query":"steps","input":20}`)
+		return status, answer
+	}
+	status, answer := asked()
+	for range 50 {
+		if status != http.StatusConflict { // its first turn has not run yet
+			break
+		}
+		status, answer = asked()
+	}
+	if status != http.StatusOK || answer["answer"] != 20.0 || answer["query"] != "steps" {
+		t.Fatalf("over HTTP: %d %v", status, answer)
+	}
+
+	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps", "30").Output()
+	if err != nil || string(printed) != "30\n" {
+		t.Errorf("the command printed %q, %v", printed, err)
+	}
+	if status, _, answer := request(t, "POST", "/instances/"+instance+"/query", `{"query":"pace"}`); status != http.StatusNotFound || answer["code"] != "unknown_query" || !strings.Contains(answer["detail"].(string), "steps") {
+		t.Errorf("an unknown query: %d %v", status, answer)
+	}
+	if status, _, answer := request(t, "POST", "/instances/nobody/query", `{"query":"steps"}`); status != http.StatusNotFound || answer["code"] != "instance_not_found" {
+		t.Errorf("no instance: %d %v", status, answer)
+	}
+	_, err = hub.client.Query(t.Context(), instance, "steps", "many")
+	if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryBadInput {
+		t.Errorf("bad input: %v", err)
+	}
+
+	if err := hub.client.Raise(t.Context(), instance, "next", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
+		t.Fatalf("it is %s, %v", s.Status, err)
+	}
+	after, err := hub.client.Query(t.Context(), instance, "steps", 40)
+	if got := json.Number(after); err != nil || got != "41" {
+		t.Errorf("once it is over: %s, %v", after, err)
+	}
+	valid(t, hub.client, instance)
+}
