@@ -74,6 +74,8 @@ type Hub interface {
 	ListJobs(ctx context.Context) ([]provider.Job, error)
 	MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error)
 	DeleteLife(ctx context.Context, instanceID, startID string, force bool) error
+
+	provider.Schedules
 }
 
 // New makes a client of a task hub. It makes no calls.

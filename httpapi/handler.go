@@ -140,7 +140,7 @@ type route struct {
 }
 
 func routes() []route {
-	return append([]route{
+	return slices.Concat([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
 		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
 		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramLimit}, (*handler).status},
@@ -164,5 +164,5 @@ func routes() []route {
 		renewRoute(),
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
-	}, letterRoutes()...)
+	}, scheduleRoutes(), letterRoutes())
 }

@@ -71,6 +71,11 @@ func (h *handler) tell(w http.ResponseWriter, r *http.Request, operation string,
 	if err != nil {
 		return err
 	}
+	return tellInstance(h, w, r, operation, id, say)
+}
+
+// tellInstance is tell, for an instance that the path names in another way.
+func tellInstance(h *handler, w http.ResponseWriter, r *http.Request, operation, id string, say func(ctx context.Context, instanceID, message string) error) error {
 	message, err := readMessage(w, r)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/schedule"
 	"github.com/perdure/perdure/ui"
 )
 
@@ -87,8 +88,11 @@ func (f *Function) Serve(ctx context.Context) error {
 // find the other's decisions in a history (an instance is then blocked), and most turns would be cold. So before the
 // inbox is polled, the orchestrator function's event source mapping must be disabled.
 //
+// It adds the orchestration of schedules to r (package schedule).
+//
 // Started by `perdure verify` it does neither: it replays the histories that it is given, and needs nothing of the environment.
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
+	schedule.AddTo(r)
 	b := begin(true, true, opts)
 	if rehearsal.Asked(b.getenv) {
 		return b.rehearsal(r), nil

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/schedule"
 )
 
 // Stub stands in for an activity. Its methods add to a script that its runs go through, one step each:
@@ -259,7 +260,9 @@ func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
 		return s.wrapped(e, a)
 	})
 	s.registerAgain(e)
-	return (*perdure.Registry)(s.code)
+	code := (*perdure.Registry)(s.code)
+	schedule.AddTo(code) // as lambdahandler does
+	return code
 }
 
 // registerAgain joins the stubs to the code of another build.

@@ -20,6 +20,7 @@ type Provider interface {
 	Timers
 	Retentions
 	Jobs
+	Schedules
 	Poison
 	Records
 }

@@ -114,10 +114,17 @@ func (f *bulkFlags) fill(b *client.Bulk) error {
 
 // parseStarted reads the times of --started-after and --started-before; those that are not given stay.
 func parseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
-	for _, at := range []struct {
-		flag, value string
-		into        *time.Time
-	}{{"--started-after", after, intoAfter}, {"--started-before", before, intoBefore}} {
+	return parseTimes(timeFlag{"--started-after", after, intoAfter}, timeFlag{"--started-before", before, intoBefore})
+}
+
+// timeFlag is a flag that is a time, where it is given.
+type timeFlag struct {
+	flag, value string
+	into        *time.Time
+}
+
+func parseTimes(flags ...timeFlag) error {
+	for _, at := range flags {
 		if at.value == "" {
 			continue
 		}

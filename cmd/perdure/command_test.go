@@ -41,7 +41,7 @@ type tool struct {
 
 func setup(t *testing.T) *tool {
 	t.Helper()
-	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil"), t: t, env: map[string]string{}}
+	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule"), t: t, env: map[string]string{}}
 }
 
 // run returns the exit code, and stores what was printed in out and err.

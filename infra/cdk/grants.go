@@ -43,6 +43,11 @@ func (g hubGrants) GrantPurge(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPurge", "*/DELETE/v1/instances/*", "*/POST/v1/jobs", "*/POST/v1/jobs/*")
 }
 
+// GrantSchedule lets grantee make, change, run, pause and delete schedules over the API, and read.
+func (g hubGrants) GrantSchedule(grantee awsiam.IGrantable) {
+	g.grantCalls(grantee, "GrantSchedule", "*/PUT/v1/schedules/*", "*/DELETE/v1/schedules/*", "*/POST/v1/schedules/*")
+}
+
 // GrantRedrive lets grantee redrive and drop dead letters over the API, and read. It panics where the
 // API has none (TaskHubProps.DeadLetters). A redrive runs again what somebody has found wanting.
 func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {

@@ -121,12 +121,13 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 		grant func(*cdk.TaskHub, awsiam.IGrantable)
 		calls []string
 	}{
-		"Read":    {(*cdk.TaskHub).GrantRead, []string{read}},
-		"Start":   {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
-		"Tell":    {(*cdk.TaskHub).GrantTell, []string{read, "/*/POST/v1/instances/*"}},
-		"Cancel":  {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*"}},
-		"Purge":   {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},
-		"Redrive": {(*cdk.TaskHub).GrantRedrive, []string{read, "/*/POST/v1/dead-letters/*"}},
+		"Read":     {(*cdk.TaskHub).GrantRead, []string{read}},
+		"Start":    {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
+		"Tell":     {(*cdk.TaskHub).GrantTell, []string{read, "/*/POST/v1/instances/*"}},
+		"Cancel":   {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*"}},
+		"Purge":    {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},
+		"Schedule": {(*cdk.TaskHub).GrantSchedule, []string{read, "/*/PUT/v1/schedules/*", "/*/DELETE/v1/schedules/*", "/*/POST/v1/schedules/*"}},
+		"Redrive":  {(*cdk.TaskHub).GrantRedrive, []string{read, "/*/POST/v1/dead-letters/*"}},
 	}
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: true}, func(stack awscdk.Stack, hub *cdk.TaskHub) {
 		role := func(name string) awsiam.Role {

@@ -35,6 +35,7 @@ type Provider struct {
 	reads      int
 	sent       []provider.Message
 	jobs       []provider.Job
+	schedules  map[string]time.Time
 	locks      map[string]provider.Renewal // by receipt handle
 	answer     func(provider.Question) (json.RawMessage, error)
 }

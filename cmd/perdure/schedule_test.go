@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// A schedule's day, as the tool shows it. Virtual time begins at midnight.
+func TestSchedulesAreShownAndTold(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, of string) (string, error) {
+		return of, perdure.Sleep(ctx, 10*time.Minute)
+	})
+	env := perduretest.New(t, r)
+	h := setup(t)
+	h.client = env.Client()
+	h.mustRun("schedule", "put", "hourly", "--orchestration", "report", "--when", "0 * * * *", "--input", `"sales"`, "--overlap", "queue")
+	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--version", "0", "--when", "cron(0 2 * * ? *)", "--time-zone", "Europe/Berlin", "--from", "2000-01-02T00:00:00Z", "--input", `"all"`)
+	env.Advance(2*time.Hour + 5*time.Minute)
+	if got, want := h.mustRun("schedule", "run", "hourly"), "hourly@2000-01-01T02:05:0"; !strings.HasPrefix(got, want) {
+		t.Errorf("printed %s, want %s…", got, want)
+	}
+	env.RunUntilIdle()
+	h.mustRun("schedule", "list")
+	h.wantGolden("schedules.txt")
+	h.mustRun("schedule", "show", "hourly")
+	h.wantGolden("schedule.txt")
+	if got := h.mustRun("schedule", "show", "nightly", "--json"); !strings.Contains(got, `"next":"2000-01-02T01:00:00Z"`) || !strings.Contains(got, `"timeZone":"Europe/Berlin"`) {
+		t.Errorf("printed %s", got)
+	}
+	if got := h.mustRun("schedule", "list", "--limit", "1", "--json"); !strings.Contains(got, `"nextCursor":"hourly"`) || strings.Contains(got, `"nightly"`) {
+		t.Errorf("printed %s", got)
+	}
+
+	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
+	env.RunUntilIdle()
+	if got := h.mustRun("schedule", "list"); !strings.Contains(got, "nightly   Paused ") {
+		t.Errorf("printed %s", got)
+	}
+	h.mustRun("schedule", "resume", "nightly")
+	h.mustRun("schedule", "delete", "hourly")
+	env.RunUntilIdle()
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "it was deleted, and ends when its run is over\n") {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestAScheduleThatCannotBePut(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.wantError(exitError, "SCHEDULE is missing", "schedule", "put")
+	h.wantError(exitError, "orchestration must be 1 to 256 bytes", "schedule", "put", "s", "--when", "@daily")
+	h.wantError(exitError, `when "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--when", "often")
+	h.wantError(exitError, "--from must be a time as in RFC 3339", "schedule", "put", "s", "--orchestration", "hello", "--when", "@daily", "--from", "soon")
+	h.wantError(exitError, `no such schedule in hub "default"`, "schedule", "show", "nobody")
+	h.wantError(exitError, `no such schedule in hub "default"`, "schedule", "resume", "nobody")
+}

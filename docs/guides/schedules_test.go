@@ -1,0 +1,58 @@
+package guides_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+type reportInput struct{ Of string }
+
+type sumUp struct{ Of, Day string }
+
+// everyNight has sales reported at two in the morning.
+func everyNight(ctx context.Context, hub *client.Client) error {
+	return hub.PutSchedule(ctx, schedule.Schedule{
+		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"of":"sales"}`),
+		When: "0 2 * * *", TimeZone: "Europe/Berlin",
+	})
+}
+
+// report sums up the day for which it was due.
+func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
+	day, ok := schedule.Due(ctx.InstanceID())
+	if !ok {
+		day = ctx.Now() // started by hand
+	}
+	return perdure.CallActivityByName[string](ctx, "sum-up", sumUp{Of: in.Of, Day: day.Format(time.DateOnly)}).Await(ctx)
+}
+
+func TestTheGuideToSchedules(t *testing.T) {
+	t.Parallel()
+	var days []string
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", report)
+	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumUp) (string, error) {
+		days = append(days, s.Of+" of "+s.Day)
+		return "sums", nil
+	})
+	env := perduretest.New(t, r)
+	if err := everyNight(t.Context(), env.Client()); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(3 * 24 * time.Hour)
+	if got := strings.Join(days, ", "); got != "sales of 2000-01-01, sales of 2000-01-02, sales of 2000-01-03" {
+		t.Errorf("reported %s", got)
+	}
+	s, err := env.Client().Schedule(t.Context(), "nightly")
+	if err != nil || s.Started != 3 || s.Failed != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

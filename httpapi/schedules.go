@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
+)
+
+// Schedules is a page of schedules. It ends before its limit where an answer holds no more.
+type Schedules struct {
+	Items      []client.ScheduleStatus `json:"items"`
+	NextCursor string                  `json:"nextCursor,omitempty"`
+}
+
+// NewSchedules is the answer that a page makes.
+func NewSchedules(p client.Page[client.ScheduleStatus]) Schedules {
+	return Schedules{Items: append([]client.ScheduleStatus{}, p.Items...), NextCursor: p.NextCursor}
+}
+
+func scheduleRoutes() []route {
+	const one = "/v1/schedules/{scheduleId}"
+	return []route{
+		{http.MethodGet, "/v1/schedules", []string{paramLimit, paramCursor}, listSchedules},
+		{http.MethodGet, one, nil, showSchedule},
+		{http.MethodPut, one, nil, putSchedule},
+		{http.MethodDelete, one, nil, deleteSchedule},
+		{http.MethodPost, one + "/run", nil, runSchedule},
+		{http.MethodPost, one + "/pause", nil, pauseSchedule},
+		{http.MethodPost, one + "/resume", nil, resumeSchedule},
+	}
+}
+
+func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
+	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
+		return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
+	}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
+		return Schedules{NextCursor: p.NextCursor}, p.Items
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, NewSchedules(found))
+}
+
+// scheduleID is the id in the path. As part of an instance id it is written as one.
+func scheduleID(r *http.Request) (string, error) { return pathID(r, "scheduleId", "scheduleId") }
+
+func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	s, err := h.client.Schedule(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, s)
+}
+
+// putSchedule takes the schedule as its body; the id is that of the path.
+func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	s := schedule.Schedule{ID: id}
+	err = readBody(w, r, map[string]any{
+		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
+		"when": &s.When, "timeZone": &s.TimeZone, "from": &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp,
+	})
+	switch {
+	case err != nil:
+		return err
+	case s.ID != id:
+		return &provider.FieldError{Field: "id", Problem: "is not that of the path"}
+	}
+	if err := h.client.PutSchedule(r.Context(), s); err != nil {
+		return err
+	}
+	return scheduleAccepted(h, w, r, "put schedule", schedule.InstanceID(id))
+}
+
+func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	if err := h.client.DeleteSchedule(r.Context(), id); err != nil {
+		return err
+	}
+	return scheduleAccepted(h, w, r, "delete schedule", schedule.InstanceID(id))
+}
+
+// runSchedule answers with the instance id of the run.
+func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	run, err := h.client.RunSchedule(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return scheduleAccepted(h, w, r, "run schedule", run)
+}
+
+// scheduleAccepted answers with the instance that is concerned.
+func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operation, instanceID string) error {
+	h.asked(r, operation, ofInstance, instanceID)
+	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: instanceID})
+}
+
+func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), h.client.Pause)
+}
+
+func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), h.client.Resume)
+}

@@ -1,0 +1,121 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/schedule"
+)
+
+const (
+	scheduled  = "/v1/schedules"
+	nightly    = scheduled + "/nightly"
+	everyNight = `{"orchestration":"report","when":"0 2 * * *"}`
+)
+
+// withSchedules is a hub whose builds know schedules.
+func withSchedules(t *testing.T) *hub {
+	t.Helper()
+	now := func() time.Time { return began }
+	h := &hub{Provider: fakeprovider.New(now, schedule.Orchestration), log: &bytes.Buffer{}}
+	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
+	return h
+}
+
+func TestASchedulesLife(t *testing.T) {
+	t.Parallel()
+	h := withSchedules(t)
+	put := `{"id":"nightly","orchestration":"report","version":"2","input":{"of":"sales"},"when":"cron(0 2 * * ? *)","timeZone":"Europe/Berlin",
+		"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all"}`
+	h.call(t, http.MethodPut, nightly, put).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	for e, err := range client.New(h.Provider).History(t.Context(), "schedule:nightly") {
+		want := `{"schedule":{"id":"nightly","orchestration":"report","version":"2","input":{"of":"sales"},"when":"cron(0 2 * * ? *)","timeZone":"Europe/Berlin",` +
+			`"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all"}}`
+		if doc, _ := e.Input.Document(); err != nil || string(doc) != want {
+			t.Errorf("begins with %s, %v\nwant %s", doc, err, want)
+		}
+	}
+	h.call(t, http.MethodGet, nightly, "").want(http.StatusOK).wantBody(
+		`{"schedule":{"id":"nightly","orchestration":"","when":""},"started":0,"failed":0,"skipped":0,"missed":0,"status":"Pending","instanceId":"schedule:nightly"}`)
+	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(
+		`{"items":[{"schedule":{"id":"nightly","orchestration":"","when":""},"started":0,"failed":0,"skipped":0,"missed":0,"status":"Pending","instanceId":"schedule:nightly"}]}`)
+
+	h.call(t, http.MethodPost, nightly+"/run", "").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
+	h.call(t, http.MethodPost, nightly+"/pause", `{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	h.call(t, http.MethodPost, nightly+"/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly","notPaused":true}`)
+	h.call(t, http.MethodDelete, nightly, "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
+	var sent []string
+	for _, m := range h.Sent() {
+		sent = append(sent, strings.TrimSpace(string(m.Kind)+" "+string(m.Data)+m.Text))
+	}
+	want := []string{
+		`eventRaised {"run":"2026-07-01T03:00:00Z"}`, "executionSuspended for the migration", "executionResumed", `eventRaised {"end":true}`,
+		`eventRaised {"set":{"id":"nightly","orchestration":"report","when":"0 2 * * *"}}`,
+	}
+	if got := strings.Join(sent, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("sent\n%s", got)
+	}
+	if log := h.log.String(); !strings.Contains(log, `operation="put schedule" instance=schedule:nightly`) {
+		t.Error(log)
+	}
+}
+
+func TestAScheduleThatCannotBe(t *testing.T) {
+	t.Parallel()
+	h := withSchedules(t)
+	for field, body := range map[string]string{
+		"when":          `{"orchestration":"report","when":"often"}`,
+		"orchestration": `{"when":"@daily"}`,
+		"timeZone":      `{"orchestration":"report","when":"@daily","timeZone":"Berlin"}`,
+		"overlap":       `{"orchestration":"report","when":"@daily","overlap":"both"}`,
+		"catchUp":       `{"orchestration":"report","when":"@daily","catchUp":"some"}`,
+		"until":         `{"orchestration":"report","when":"@daily","from":"2026-08-01T00:00:00Z","until":"2026-07-01T00:00:00Z"}`,
+		"from":          `{"orchestration":"report","when":"@daily","from":"soon"}`,
+		"id":            `{"orchestration":"report","when":"@daily","id":"weekly"}`,
+	} {
+		h.call(t, http.MethodPut, nightly, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(`{"items":[]}`)
+}
+
+// scheduleAnswers makes each call about schedules, and makes it fail.
+func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
+	t.Helper()
+	text := []string{"Content-Type", "text/plain"}
+	long := `{"when":"` + strings.Repeat("x", 300<<10) + `"}`
+	verbs := []string{"/run", "/pause", "/resume"}
+	h := withSchedules(t)
+	all = append(all, h.call(t, http.MethodPut, nightly, everyNight))
+	for _, failure := range append(failures, nil) {
+		h.FailWith(failure)
+		all = append(all, h.call(t, http.MethodGet, scheduled, ""), h.call(t, http.MethodGet, nightly, ""), h.call(t, http.MethodPut, nightly, everyNight))
+		for _, verb := range verbs {
+			all = append(all, h.call(t, http.MethodPost, nightly+verb, ""))
+		}
+		all = append(all, h.call(t, http.MethodDelete, nightly, ""))
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		all = append(all, h.call(t, method, nightly+"?a=1", ""), h.call(t, method, scheduled+"/nobody", ""))
+	}
+	all = append(all, h.call(t, http.MethodGet, scheduled+"?limit=0", ""), h.call(t, http.MethodPut, nightly, "{}"), h.call(t, http.MethodPut, nightly, long),
+		h.call(t, http.MethodPut, nightly, everyNight, text...), setup(t).call(t, http.MethodPut, nightly, everyNight))
+	for _, verb := range verbs {
+		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""), h.call(t, http.MethodPost, scheduled+"/nobody"+verb, ""))
+	}
+	for _, verb := range verbs[1:] {
+		all = append(all, h.call(t, http.MethodPost, nightly+verb, `{"message":"`+strings.Repeat("x", 300<<10)+`"}`), h.call(t, http.MethodPost, nightly+verb, "{}", text...))
+	}
+	h.Append(schedule.InstanceID("nightly"), history.Event{Kind: history.OrchestrationCompleted, Time: began})
+	for _, verb := range verbs {
+		all = append(all, h.call(t, http.MethodPost, nightly+verb, ""))
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package dynamo
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// skSchedules is the prefix of the sort keys of the schedules that are noted, which lie beside the hub's other items.
+const skSchedules = "schedule#"
+
+// skSchedulesEnd sorts behind all of them.
+const skSchedulesEnd = "schedule$"
+
+// attrNotedAt is when a schedule was noted, in milliseconds.
+const attrNotedAt = "notedAt"
+
+func scheduleKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skSchedules + id)} }
+
+// NoteSchedule writes an item of some 60 bytes.
+func (p *Provider) NoteSchedule(ctx context.Context, s provider.NotedSchedule) error {
+	it := scheduleKey(s.ID)
+	it[attrNotedAt] = num(s.NotedAt.UnixMilli())
+	return call(ctx, "DynamoDB.PutItem", "", func() error {
+		_, err := p.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.hub.Table, Item: it})
+		return err
+	})
+}
+
+// ForgetSchedule deletes the item on the condition that it is the one that was read.
+func (p *Provider) ForgetSchedule(ctx context.Context, s provider.NotedSchedule) error {
+	err := call(ctx, "DynamoDB.DeleteItem", "", func() error {
+		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &p.hub.Table, Key: scheduleKey(s.ID),
+			ConditionExpression: aws.String("notedAt = :then"), ExpressionAttributeValues: item{":then": num(s.NotedAt.UnixMilli())},
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		return err
+	})
+	if _, refused := refusedItem(err, 0); refused {
+		return nil
+	}
+	return err
+}
+
+// ListSchedules reads a page of 1 MB, some 15,000, at a time.
+func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.NotedSchedule, error] {
+	return func(yield func(provider.NotedSchedule, error) bool) {
+		for items, err := range p.query(ctx, "", &dynamodb.QueryInput{
+			TableName: &p.hub.Table, ConsistentRead: aws.Bool(true),
+			KeyConditionExpression:    aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
+			ExpressionAttributeValues: item{":hub": str(pkHub), ":first": str(skSchedules + after), ":end": str(skSchedulesEnd)},
+		}) {
+			if err != nil {
+				yield(provider.NotedSchedule{}, err)
+				return
+			}
+			for _, it := range items {
+				id := strings.TrimPrefix(getString(it, attrSK), skSchedules)
+				if id == after {
+					continue
+				}
+				if !yield(provider.NotedSchedule{ID: id, NotedAt: time.UnixMilli(getNumber(it, attrNotedAt)).UTC()}, nil) {
+					return
+				}
+			}
+		}
+	}
+}

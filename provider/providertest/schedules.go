@@ -1,0 +1,61 @@
+package providertest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// schedules are noted, so that they are found among all instances.
+func schedules() group {
+	return group{"schedules", []testCase{
+		{name: "WhatIsNotedIsListed", run: schedulesNoted},
+		{name: "WhatIsNotedAgainIsNotForgotten", run: scheduleNotedAgain},
+	}}
+}
+
+// noted lists what is noted.
+func (f *fixture) noted() (all []provider.NotedSchedule) {
+	for s, err := range f.p.ListSchedules(f.ctx(), "") {
+		f.must(err)
+		all = append(all, s)
+	}
+	return all
+}
+
+func schedulesNoted(f *fixture) {
+	f.wantEqual("noted at first", len(f.noted()), 0)
+	at := f.now().Truncate(time.Millisecond)
+	const many = 30
+	for i := range many {
+		f.must(f.p.NoteSchedule(f.ctx(), provider.NotedSchedule{ID: fmt.Sprintf("%02d <é#/%%>", many-1-i), NotedAt: at}))
+	}
+	all := f.noted()
+	f.wantEqual("noted", len(all), many)
+	for i, s := range all {
+		f.wantEqual("in order", s, provider.NotedSchedule{ID: fmt.Sprintf("%02d <é#/%%>", i), NotedAt: at})
+	}
+	for after, want := range map[string]string{"": all[0].ID, all[17].ID: all[18].ID, all[many-1].ID: "none"} {
+		first := "none"
+		for s, err := range f.p.ListSchedules(f.ctx(), after) {
+			f.must(err)
+			first = s.ID
+			break
+		}
+		f.wantEqual("the first after "+after, first, want)
+	}
+}
+
+func scheduleNotedAgain(f *fixture) {
+	first := provider.NotedSchedule{ID: "nightly", NotedAt: f.now().Truncate(time.Millisecond)}
+	again := provider.NotedSchedule{ID: first.ID, NotedAt: first.NotedAt.Add(time.Millisecond)}
+	f.must(f.p.ForgetSchedule(f.ctx(), first)) // none is there
+	f.must(f.p.NoteSchedule(f.ctx(), first))
+	f.must(f.p.NoteSchedule(f.ctx(), again))
+	f.must(f.p.ForgetSchedule(f.ctx(), first))
+	f.wantEqual("noted again", f.noted(), []provider.NotedSchedule{again})
+	f.must(f.p.ForgetSchedule(f.ctx(), again))
+	f.must(f.p.ForgetSchedule(f.ctx(), again)) // a call whose answer was lost
+	f.wantEqual("forgotten", len(f.noted()), 0)
+}

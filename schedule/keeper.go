@@ -1,0 +1,201 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/registry"
+)
+
+const (
+	// lateAfter is by how much a time must be past to be missed. A timer is about a second late.
+	lateAfter = time.Minute
+	// runsPerExecution bounds the history of an execution: a run's result may be of perdure.MaxPayloadBytes.
+	runsPerExecution = 20
+	// linger is how long a schedule that was ended waits for a Set that revokes it: one that is sent before the end is seen must not be lost.
+	linger = time.Minute
+	// maxErrorBytes is what is kept of a run's error.
+	maxErrorBytes = 500
+)
+
+// EventOrder is the name of the external event by which a schedule is given an Order.
+const EventOrder = "perdure.schedule"
+
+// Order is what a schedule can be asked to do. Exactly one field is set.
+type Order struct {
+	// Set replaces the schedule. What runs, runs on.
+	Set *Schedule `json:"set,omitempty"`
+	// Run starts a run now, for that time, as if it had come due.
+	Run time.Time `json:"run,omitzero"`
+	// End ends the schedule a minute after its run is over. A Set behind it revokes it.
+	End bool `json:"end,omitempty"`
+}
+
+// Beginning is the input of a schedule's instance, and what it carries from one execution to the next. A client sets Schedule alone.
+type Beginning struct {
+	Schedule Schedule `json:"schedule"`
+	// Anchor is what rates count from. All times up to Seen are dealt with.
+	Anchor time.Time `json:"anchor,omitzero"`
+	Seen   time.Time `json:"seen,omitzero"`
+	// Queue are the times that wait for their runs.
+	Queue  []time.Time `json:"queue,omitempty"`
+	Last   *Run        `json:"last,omitempty"`
+	Counts Counts      `json:"counts,omitzero"`
+}
+
+// AddTo adds the orchestration of schedules to a registry that does not have it yet.
+func AddTo(r *perdure.Registry) {
+	if _, has := (*registry.Registry)(r).Orchestration(Orchestration, ""); !has {
+		perdure.AddOrchestration(r, Orchestration, keep, perdure.WithVersion("1"), perdure.WithRetention(24*time.Hour))
+	}
+}
+
+// keeper is one execution of a schedule.
+type keeper struct {
+	Beginning
+
+	ctx     *perdure.OrchestrationContext
+	plan    *plan
+	next    time.Time
+	ending  bool
+	started int // runs of this execution
+
+	orders *perdure.Future[Order]
+	run    *run                       // under way; nil: none
+	last   *perdure.Future[time.Time] // how long it lingers; nil: it does not
+}
+
+// keep is the orchestration: a look for each thing that happens, a time that comes, an order, the end of a run.
+func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
+	k := &keeper{Beginning: b, ctx: ctx}
+	if err := b.Schedule.Validate(); err != nil {
+		return Status{}, err
+	}
+	if k.Seen.IsZero() {
+		k.Anchor, k.Seen = ctx.Now(), ctx.Now()
+	}
+	k.plan, _ = k.Schedule.plan(k.Anchor)
+	k.orders = perdure.WaitForExternalEvent[Order](ctx, EventOrder)
+	for {
+		k.takeOrders()
+		k.lookAtTheClock()
+		k.lookAtTheRun()
+		if k.run == nil && k.started >= runsPerExecution {
+			return perdure.ContinueAsNew[Status](ctx, k.Beginning)
+		}
+
+		k.startRuns()
+		k.show()
+		if k.isOver() {
+			return k.status(), nil
+		}
+		if err := k.wait(); err != nil {
+			return k.status(), err
+		}
+	}
+}
+
+// isOver: nothing is due any more, and nothing under way; one that was ended has lingered.
+func (k *keeper) isOver() bool {
+	switch {
+	case k.run != nil:
+		return false
+	case k.ending:
+		return k.last != nil && k.last.IsDone()
+	default:
+		return k.next.IsZero()
+	}
+}
+
+// takeOrders does what was asked for, in its order.
+func (k *keeper) takeOrders() {
+	for k.orders.IsDone() {
+		o, err := k.orders.Await(k.ctx)
+		if k.ctx.Err() != nil {
+			return // the schedule is cancelled
+		}
+		k.orders = perdure.WaitForExternalEvent[Order](k.ctx, EventOrder)
+		if err == nil {
+			err = k.take(o)
+		}
+		if err != nil {
+			k.ctx.Logger().Warn("a schedule was given an order that it cannot take, and ignores it", "schedule", k.Schedule.ID, "error", err)
+		}
+	}
+}
+
+func (k *keeper) take(o Order) error {
+	switch {
+	case o.Set != nil:
+		return k.set(*o.Set)
+	case o.End:
+		k.ending = true
+		k.leaveOut(int64(len(k.takeAll())), false)
+	case !o.Run.IsZero() && !k.ending:
+		k.queue(o.Run.UTC())
+	}
+	return nil
+}
+
+// set replaces the schedule. What has come due by the old one before this moment is dealt with by it.
+func (k *keeper) set(s Schedule) error {
+	s.ID = k.Schedule.ID
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	k.lookAtTheClock()
+	if s.When != k.Schedule.When {
+		k.Anchor = k.ctx.Now()
+	}
+	k.Schedule, k.ending = s, false
+	k.plan, _ = s.plan(k.Anchor)
+	return nil
+}
+
+// wait ends when an order comes, the run is over, or a time that matters comes. As long as a run keeps others from starting, no time does: they are
+// looked at when it is over.
+func (k *keeper) wait() error {
+	waits := []perdure.Awaitable{k.orders}
+	if k.run != nil {
+		waits = append(waits, k.run.future)
+	}
+	timer := k.timer()
+	if timer != nil {
+		waits = append(waits, timer)
+	}
+
+	_, err := perdure.WhenAny(k.ctx, waits...)
+	if timer != nil && !timer.IsDone() {
+		timer.Cancel("")
+	}
+	return err //nolint:wrapcheck // that of a cancel, which ends the schedule as it is
+}
+
+// timer is for the next time that matters; nil where none does.
+func (k *keeper) timer() *perdure.Future[time.Time] {
+	switch k.last = nil; {
+	case k.ending && k.run == nil:
+		k.last = perdure.CreateTimer(k.ctx, linger)
+		return k.last
+	case k.next.IsZero(), k.ending, k.run != nil && (k.Schedule.Overlap != Cancel || k.run.cancelled):
+		return nil
+	default:
+		return perdure.CreateTimer(k.ctx, k.next.Sub(k.ctx.Now()))
+	}
+}
+
+// show sets the custom status.
+func (k *keeper) show() { k.ctx.SetCustomStatus(k.status()) }
+
+func (k *keeper) status() Status {
+	s := Status{Schedule: k.Schedule, Next: k.next, Queued: len(k.Queue), Last: k.Last, Ending: k.ending, Counts: k.Counts}
+	s.Schedule.Input = nil
+	if k.run != nil {
+		r := k.run.Run
+		s.Running = &r
+	}
+	if k.ending {
+		s.Next = time.Time{}
+	}
+	return s
+}

@@ -1,0 +1,394 @@
+package schedule_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+// hub is one whose runs are noted, and take as long as their input says.
+type hub struct {
+	*perduretest.Env
+
+	t  *testing.T
+	mu sync.Mutex
+	// began, cancelled are the runs in their order, by the minute for which they were due.
+	began, cancelled []string
+}
+
+func newHub(t *testing.T, opts ...perduretest.Option) *hub {
+	t.Helper()
+	h := &hub{t: t}
+	r := perdure.NewRegistry()
+	note := perdure.DefineActivity[string, bool]("note")
+	note.Register(r, func(_ context.Context, what string) (bool, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		kind, run, _ := strings.Cut(what, " ")
+		due, ok := schedule.Due(run)
+		if !ok {
+			return false, perdure.NonRetryable(fmt.Errorf("%q is the id of no run", run))
+		}
+		if minute := due.Format("15:04"); kind == "began" {
+			h.began = append(h.began, minute)
+		} else {
+			h.cancelled = append(h.cancelled, minute)
+		}
+		return true, nil
+	})
+	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, takes time.Duration) (string, error) {
+		if _, err := note.Call(ctx, "began "+ctx.InstanceID()).Await(ctx); err != nil {
+			return "", err
+		}
+		if err := perdure.Sleep(ctx, takes); err != nil {
+			_, gone := note.Call(perdure.WithoutCancel(ctx), "cancelled "+ctx.InstanceID()).Await(perdure.WithoutCancel(ctx))
+			return "", errors.Join(err, gone)
+		}
+		if takes < 0 {
+			return "", errors.New("there is nothing to report")
+		}
+		return "reported", nil
+	})
+	h.Env = perduretest.New(t, r, opts...)
+	return h
+}
+
+// every5 is due every five minutes, and its runs take so long.
+func every5(takes time.Duration, overlap schedule.Overlap, catchUp schedule.CatchUp) schedule.Schedule {
+	in, _ := json.Marshal(takes)
+	return schedule.Schedule{ID: "s", Orchestration: "report", Input: in, When: "*/5 * * * *", Overlap: overlap, CatchUp: catchUp}
+}
+
+func (h *hub) put(s schedule.Schedule) {
+	h.t.Helper()
+	if err := h.Client().PutSchedule(h.t.Context(), s); err != nil {
+		h.t.Fatal(err)
+	}
+	h.RunUntilIdle()
+}
+
+// status is what the schedule shows.
+func (h *hub) status() client.ScheduleStatus {
+	h.t.Helper()
+	s, err := h.Client().Schedule(h.t.Context(), "s")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return s
+}
+
+// want compares the runs that have begun, and those that were cancelled, with texts such as "00:05 00:10".
+func (h *hub) want(began, cancelled string) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if got := strings.Join(h.began, " "); got != began {
+		h.t.Errorf("began %s, want %s", got, began)
+	}
+	if got := strings.Join(h.cancelled, " "); got != cancelled {
+		h.t.Errorf("cancelled %s, want %s", got, cancelled)
+	}
+}
+
+// Virtual time begins at midnight.
+func TestAScheduleStartsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Minute, "", ""))
+	first := h.status()
+	if first.RuntimeStatus != client.StatusRunning || first.Next.Format("15:04") != "00:05" || first.Schedule.When != "*/5 * * * *" || first.Schedule.Input != nil {
+		t.Errorf("%+v", first)
+	}
+	h.Advance(5 * time.Minute)
+	if s := h.status(); s.Running == nil || s.Running.InstanceID != "s@2000-01-01T00:05:00Z" || s.Started != 1 {
+		t.Errorf("%+v", s)
+	}
+	h.Advance(7 * time.Minute)
+	h.want("00:05 00:10", "")
+	s := h.status()
+	if s.Running != nil || s.Last == nil || s.Last.Outcome != schedule.Completed || s.Last.EndedAt.Sub(s.Last.StartedAt).Round(time.Minute) != time.Minute || s.Next.Format("15:04") != "00:15" {
+		t.Errorf("%+v", s)
+	}
+	run, err := h.Client().Status(t.Context(), s.Last.InstanceID)
+	if err != nil || run.Status != client.StatusCompleted || run.Parent == nil || run.Parent.InstanceID != schedule.InstanceID("s") {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// A day of it is many executions, none of them long, and nothing is lost between two.
+func TestAScheduleGoesOnAndItsHistoryStaysShort(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Minute, "", ""))
+	h.Advance(24 * time.Hour)
+	s := h.status()
+	if s.Started != 288 && s.Started != 287 || s.Failed != 0 || s.Skipped != 0 || s.Missed != 0 {
+		t.Errorf("%+v", s)
+	}
+	in, err := h.Client().Status(t.Context(), s.InstanceID)
+	if err != nil || in.ExecutionNumber < 14 {
+		t.Errorf("%+v, %v", in, err)
+	}
+	events, err := client.Collect(h.Client().History(t.Context(), s.InstanceID))
+	if err != nil || len(events) > 400 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+}
+
+func TestWhatOverlaps(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[schedule.Overlap]struct {
+		began, cancelled                 string
+		started, skipped, missed, queued int
+	}{
+		"":              {began: "00:05 00:20", started: 2, skipped: 2},
+		schedule.Queue:  {began: "00:05 00:10 00:15", started: 3, queued: 2},
+		schedule.Cancel: {began: "00:05 00:10 00:15 00:20 00:25 00:30", cancelled: "00:05 00:10 00:15 00:20 00:25", started: 6},
+		schedule.Allow:  {began: "00:05 00:10 00:15 00:20 00:25 00:30", started: 6},
+	} {
+		t.Run(string(overlap), func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.put(every5(12*time.Minute, overlap, ""))
+			h.Advance(31 * time.Minute)
+			s := h.status()
+			h.want(want.began, want.cancelled)
+			if int(s.Started) != want.started || int(s.Skipped) != want.skipped || s.Queued != want.queued || s.Missed != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// A schedule is paused from 00:07 to 00:32, in the middle of no run.
+func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	for catchUp, want := range map[schedule.CatchUp]struct {
+		began  string
+		missed int64
+	}{
+		"":                   {"00:05 00:30 00:35", 4},
+		schedule.CatchUpNone: {"00:05 00:35", 5},
+		schedule.CatchUpAll:  {"00:05 00:10 00:15 00:20 00:25 00:30 00:35", 0},
+	} {
+		t.Run(string(catchUp), func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.put(every5(time.Second, "", catchUp))
+			h.Advance(7 * time.Minute)
+			if err := h.Client().PauseSchedule(t.Context(), "s", "for the migration"); err != nil {
+				t.Fatal(err)
+			}
+			h.Advance(25 * time.Minute)
+			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Started != 1 {
+				t.Errorf("%+v", s)
+			}
+			if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+				t.Fatal(err)
+			}
+			h.Advance(4 * time.Minute)
+			h.want(want.began, "")
+			if s := h.status(); s.Missed != want.missed || s.Skipped != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestAScheduleIsChangedAndWhatRunsRunsOn(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(12*time.Minute, "", ""))
+	h.Advance(6 * time.Minute)
+	changed := every5(time.Second, "", "")
+	changed.When = "7,37 * * * *"
+	h.put(changed)
+	if s := h.status(); s.Running == nil || s.Next.Format("15:04") != "00:07" || s.Schedule.When != changed.When {
+		t.Errorf("%+v", s)
+	}
+	h.Advance(32 * time.Minute)
+	h.want("00:05 00:37", "")
+	if s := h.status(); s.Skipped != 1 || s.Next.Format("15:04") != "01:07" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestARunIsStartedByHand(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Minute, "", ""))
+	h.Advance(5*time.Minute + 10*time.Second)
+	for range 2 { // both behind the one that is under way
+		if _, err := h.Client().RunSchedule(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		h.Advance(time.Second)
+	}
+	h.Advance(4 * time.Minute)
+	h.want("00:05 00:05 00:05", "")
+	if s := h.status(); s.Started != 3 || s.Skipped != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAScheduleEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(12*time.Minute, schedule.Queue, ""))
+	h.Advance(11 * time.Minute)
+	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	h.RunUntilIdle()
+	if s := h.status(); !s.Ending || s.RuntimeStatus != client.StatusRunning || !s.Next.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	h.Advance(20 * time.Minute)
+	h.want("00:05", "")
+	if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.Last.Outcome != schedule.Completed {
+		t.Errorf("%+v", s)
+	}
+
+	h.put(every5(time.Second, "", "")) // the id can be used again
+	h.Advance(10 * time.Minute)
+	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Delete and put, one right after the other: the put must not be lost on an instance that is about to end.
+func TestPutRevokesDelete(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	ctx := t.Context()
+	if err := errors.Join(h.Client().DeleteSchedule(ctx, "s"), h.Client().PutSchedule(ctx, every5(time.Second, "", ""))); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(6 * time.Minute)
+	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAScheduleEndsWithItsTimes(t *testing.T) {
+	t.Parallel()
+	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Allow} {
+		h := newHub(t)
+		s := every5(time.Second, overlap, "")
+		s.Until = h.Now().Add(10 * time.Minute)
+		h.put(s)
+		h.Advance(11 * time.Minute)
+		h.want("00:05 00:10", "")
+		if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.Started != 2 {
+			t.Errorf("%s: %+v", overlap, s)
+		}
+	}
+}
+
+// Whoever cancels the schedule's instance cancels its run as well.
+func TestACancelledScheduleCancelsItsRun(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(12*time.Minute, "", ""))
+	h.Advance(6 * time.Minute)
+	if err := h.Client().Cancel(t.Context(), schedule.InstanceID("s"), "no more"); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(time.Minute)
+	h.want("00:05", "00:05")
+	if s := h.status(); s.RuntimeStatus != client.StatusCancelled {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestARunThatFailsIsSeenAndTheNextIsStarted(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(-1, "", ""))
+	h.Advance(11 * time.Minute)
+	h.want("00:05 00:10", "")
+	s := h.status()
+	if s.Failed != 2 || s.Last.Outcome != schedule.Failed || !strings.Contains(s.Last.Error, "nothing to report") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Orders that no client of this release sends are ignored, and logged.
+func TestAnOrderThatCannotBeTakenIsIgnored(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	for _, order := range []any{"?", schedule.Order{Set: &schedule.Schedule{ID: "s"}}, schedule.Order{}} {
+		if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, order); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Advance(6 * time.Minute)
+	h.want("00:05", "")
+}
+
+func TestSchedulesAreListed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, id := range []string{"b", "s", "a"} {
+		s := every5(time.Second, "", "")
+		s.ID = id
+		h.put(s)
+	}
+	ids := func() (ids string) {
+		t.Helper()
+		for s, err := range h.Client().Schedules(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids += s.Schedule.ID
+		}
+		return ids
+	}
+	if got := ids(); got != "abs" {
+		t.Errorf("listed %s", got)
+	}
+	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(2 * time.Minute)
+	if got := ids(); got != "abs" {
+		t.Errorf("listed as Completed: %s", got)
+	}
+	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil { // it is over: purged
+		t.Fatal(err)
+	}
+	h.Advance(time.Hour)
+	if got := ids(); got != "as" {
+		t.Errorf("listed when one was gone: %s", got)
+	}
+}
+
+// A crash at every call of AWS: each time is run once.
+func TestASchedulesRunsAreOnceEachWhateverDies(t *testing.T) {
+	t.Parallel()
+	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
+		t.Helper()
+		h := newHub(t, crashes)
+		twice := every5(time.Second, schedule.Queue, schedule.CatchUpAll)
+		twice.Until = h.Now().Add(10 * time.Minute)
+		h.put(twice)
+		h.Advance(time.Hour) // what dies is delivered again after minutes
+		s := h.status()
+		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.Last == nil || s.Last.Outcome != schedule.Completed {
+			t.Errorf("%+v", s)
+		}
+		return h.Env
+	})
+}

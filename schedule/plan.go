@@ -1,0 +1,224 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // what a schedule is due by must not depend on the files of a machine
+
+	"github.com/hashicorp/cronexpr"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// plan is when a schedule is due.
+type plan struct {
+	times
+	from, until time.Time
+}
+
+// times are points in time without a first and, but for years in a cron expression, without a last.
+type times interface {
+	// after is the first of them that is later than t; zero where there is none.
+	after(t time.Time) time.Time
+}
+
+// plan reads what the schedule says of its times. Rates count from anchor, unless the schedule says from when.
+func (s *Schedule) plan(anchor time.Time) (*plan, error) {
+	zone, err := time.LoadLocation(s.TimeZone)
+	switch {
+	case err != nil || s.TimeZone == "Local":
+		return nil, &provider.FieldError{Field: "timeZone", Problem: fmt.Sprintf("%q is no name of the IANA database, such as Europe/Berlin", provider.Echo(s.TimeZone))}
+	case !s.Until.IsZero() && s.Until.Before(s.From):
+		return nil, &provider.FieldError{Field: "until", Problem: "is before from"}
+	case len(s.When) > maxWhenBytes:
+		return nil, &provider.FieldError{Field: "when", Problem: provider.LengthProblem(s.When, 1, maxWhenBytes)}
+	}
+	if !s.From.IsZero() {
+		anchor = s.From
+	}
+
+	at, err := parse(s.When, zone, anchor)
+	if err != nil {
+		return nil, &provider.FieldError{Field: "when", Problem: err.Error()}
+	}
+	return &plan{times: at, from: s.From, until: s.Until}, nil
+}
+
+// next is the first time later than t at which the schedule is due; zero where there is none.
+func (p *plan) next(t time.Time) time.Time {
+	if just := p.from.Add(-1); !p.from.IsZero() && t.Before(just) {
+		t = just
+	}
+	due := p.after(t)
+	if !p.until.IsZero() && due.After(p.until) {
+		return time.Time{}
+	}
+	return due
+}
+
+// due is what has come due within some time.
+type due struct {
+	// Times are the last MaxQueued of them, Before is how many came before these.
+	Times  []time.Time `json:"times,omitempty"`
+	Before int64       `json:"before,omitempty"`
+	// Next is the first time after; zero where there is none.
+	Next time.Time `json:"next,omitzero"`
+}
+
+// between is what has come due after since, until now inclusive.
+func (p *plan) between(since, now time.Time) due {
+	var d due
+	for d.Next = p.next(since); !d.Next.IsZero() && !d.Next.After(now); d.Next = p.next(d.Next) {
+		if len(d.Times) == MaxQueued {
+			d.Times = d.Times[1:]
+			d.Before++
+		}
+		d.Times = append(d.Times, d.Next.UTC())
+	}
+	if !d.Next.IsZero() {
+		d.Next = d.Next.UTC()
+	}
+	return d
+}
+
+var (
+	rateExpression = regexp.MustCompile(`^rate\((\d{1,6}) (minute|hour|day)s?\)$`)
+	cronExpression = regexp.MustCompile(`^cron\((.*)\)$`)
+)
+
+const maxWhenBytes = 256
+
+var errWhen = errors.New(`must be like "rate(5 minutes)", "cron(0 2 * * ? *)", "0 2 * * MON-FRI" or "@daily"`)
+
+// parse reads when a schedule is due.
+func parse(when string, zone *time.Location, anchor time.Time) (_ times, err error) {
+	if m := rateExpression.FindStringSubmatch(when); m != nil {
+		return parseRate(m[1], m[2], anchor)
+	}
+	if m := cronExpression.FindStringSubmatch(when); m != nil {
+		fields := strings.Fields(m[1])
+		if len(fields) != 6 {
+			return nil, fmt.Errorf("%q: cron(…) takes 6 fields: minute, hour, day, month, day of week and year, not %d", when, len(fields))
+		}
+		if fields[4], err = fromSunday(fields[4]); err != nil {
+			return nil, fmt.Errorf("%q: %w", when, err)
+		}
+		return parseCron(when, fields, zone)
+	}
+	switch fields := strings.Fields(when); {
+	case len(fields) == 5, len(fields) == 1 && strings.HasPrefix(when, "@"):
+		return parseCron(when, fields, zone)
+	default:
+		return nil, fmt.Errorf("%q: %w", when, errWhen)
+	}
+}
+
+// rate is due at each whole number of periods after an anchor.
+type rate struct {
+	anchor time.Time
+	period time.Duration
+}
+
+func parseRate(number, unit string, anchor time.Time) (times, error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n == 0 {
+		return nil, errors.New("a rate must be 1 or more")
+	}
+	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+	const longest = 3650 * 24 * time.Hour
+	if time.Duration(n) > longest/units[unit] {
+		return nil, fmt.Errorf("a rate must be up to %d days", longest/units["day"])
+	}
+	return rate{anchor, time.Duration(n) * units[unit]}, nil
+}
+
+func (r rate) after(t time.Time) time.Time {
+	if t.Before(r.anchor) {
+		return r.anchor
+	}
+	return t.Add(r.period - t.Sub(r.anchor)%r.period)
+}
+
+// cron is due as a cron expression says.
+type cron struct {
+	expression *cronexpr.Expression
+	zone       *time.Location
+	// elapsing: it goes by the time that passes, not by the clock on the wall.
+	elapsing bool
+}
+
+func parseCron(when string, fields []string, zone *time.Location) (times, error) {
+	e, err := cronexpr.Parse(strings.Join(fields, " "))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", when, err)
+	}
+	c := cron{expression: e, zone: zone, elapsing: fields[0] == "@hourly" || len(fields) > 1 && strings.HasPrefix(fields[1], "*")}
+	if e.Next(time.Unix(0, 0).UTC()).IsZero() {
+		return nil, fmt.Errorf("%q: there is no such time", when)
+	}
+	return c, nil
+}
+
+func (c cron) after(t time.Time) time.Time {
+	if c.elapsing {
+		return c.expression.Next(t.In(c.zone))
+	}
+	wall := onTheWall(t.In(c.zone)).Add(-longestShift) // a time that was skipped is due later than the clock says
+	for {
+		wall = c.expression.Next(wall)
+		if wall.IsZero() {
+			return wall
+		}
+		if due := c.instant(wall); due.After(t) {
+			return due
+		}
+	}
+}
+
+// longestShift is more than any clock is put forward or back by, but for the days that Pacific islands have left out.
+const longestShift = 3 * time.Hour
+
+// onTheWall is what the clock on the wall shows, as if it were of UTC.
+func onTheWall(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// instant is when the clock on the wall shows a time: the first of two, and as much later as the clock is put forward where it never does.
+func (c cron) instant(wall time.Time) time.Time {
+	at := func(near time.Time) time.Time {
+		_, offset := near.In(c.zone).Zone()
+		return wall.Add(-time.Duration(offset) * time.Second)
+	}
+	guess := at(wall)
+	before, behind := at(guess.Add(-longestShift)), at(guess.Add(longestShift))
+	for _, t := range []time.Time{before, behind} {
+		if onTheWall(t.In(c.zone)).Equal(wall) {
+			return t
+		}
+	}
+	return before
+}
+
+// fromSunday turns the days of a week that begins with 1, as AWS counts them, into those of one that begins with 0. Steps and the week of a
+// month are no days.
+func fromSunday(field string) (string, error) {
+	var err error
+	turned := dayOfWeek.ReplaceAllStringFunc(field, func(day string) string {
+		n, wrong := strconv.Atoi(day)
+		switch {
+		case wrong != nil:
+			return day // a step, or a week
+		case n < 1 || n > 7:
+			err = fmt.Errorf("day of week %d: in cron(…) they are 1, Sunday, to 7, Saturday, or SUN to SAT", n)
+		}
+		return strconv.Itoa(n - 1)
+	})
+	return turned, err
+}
+
+var dayOfWeek = regexp.MustCompile(`[/#]?\d+`)

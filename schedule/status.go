@@ -1,0 +1,53 @@
+package schedule
+
+import "time"
+
+// Status is what a schedule shows of itself: it is the custom status of its instance.
+type Status struct {
+	// Schedule is as it was put last, without its input.
+	Schedule Schedule `json:"schedule"`
+	// Next is when it is due next; zero when it never is again.
+	Next time.Time `json:"next,omitzero"`
+	// Running is the run that is under way; with Allow there is none, since the schedule does not wait.
+	Running *Run `json:"running,omitempty"`
+	// Queued is how many times wait for that to be over.
+	Queued int `json:"queued,omitempty"`
+	// Last is the last run that is over; with Allow the last one that was started.
+	Last *Run `json:"last,omitempty"`
+	// Ending says that it was deleted, and waits for the end of its run.
+	Ending bool `json:"ending,omitempty"`
+	Counts
+}
+
+// Counts count what a schedule has done since it was made.
+type Counts struct {
+	// Started is how many runs were started, Failed how many of them did not complete.
+	Started int64 `json:"started"`
+	Failed  int64 `json:"failed"`
+	// Skipped is how many times came while a run was under way, and were left out.
+	Skipped int64 `json:"skipped"`
+	// Missed is how many times were missed, and not made up for.
+	Missed int64 `json:"missed"`
+}
+
+// Run is one start of a schedule's orchestration.
+type Run struct {
+	InstanceID string `json:"instanceId"`
+	// Due is the time for which it was started, StartedAt when it was.
+	Due       time.Time `json:"due"`
+	StartedAt time.Time `json:"startedAt"`
+	// Outcome is how it ended, at EndedAt, and Error why, where it has not completed. They are empty as long as it runs, and with Allow.
+	Outcome Outcome   `json:"outcome,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	EndedAt time.Time `json:"endedAt,omitzero"`
+}
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Completed Outcome = "Completed"
+	Failed    Outcome = "Failed"
+	Cancelled Outcome = "Cancelled"
+)
