@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -66,6 +67,7 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
+		go asksThroughout(ctx, h, calmAt)
 		if s.meanwhile != nil {
 			s.meanwhile(h, in)
 		}
@@ -86,4 +88,20 @@ func chaos(t *testing.T, seed uint64) {
 			t.Errorf("%s: status %v, %v", s.name, i.Status, err)
 		}
 	})
+}
+
+// asksThroughout asks the instance again and again, beside its turns in the same process: each query finds a history that the code agrees with, in which
+// no handler is set. It stops where poison has blocked the instance.
+func asksThroughout(ctx context.Context, h *hub, until time.Time) {
+	for time.Now().Before(until) {
+		_, err := h.Ask(ctx, provider.Question{InstanceID: "i-1", Name: "progress"})
+		e, ok := errors.AsType[*provider.QueryError](err)
+		if ok && e.Failure != nil && e.Failure.Type == history.TypePoison {
+			return
+		}
+		if !ok || e.Code != provider.QueryUnknown && e.Code != provider.QueryNotBegun {
+			h.t.Errorf("a query in the storm: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+	}
 }
