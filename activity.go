@@ -3,6 +3,7 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 
 	"github.com/perdure/perdure/history"
@@ -62,6 +63,9 @@ func runActivity[In, Out any](ctx context.Context, name string, fn func(context.
 		return nil, failureOf(err)
 	}
 	v, err := fn(ctx, in)
+	if errors.Is(err, ErrPending) {
+		return nil, &history.Failure{Type: registry.TypePending, Message: err.Error()}
+	}
 	if err != nil {
 		return nil, failureOf(err)
 	}

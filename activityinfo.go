@@ -16,6 +16,11 @@ type ActivityInfo struct {
 	// Attempt counts the tries of a retry policy from 1, AttemptCount the deliveries of this attempt's message.
 	Attempt, AttemptCount int
 	Queue                 string
+	// Token is the right to complete this attempt from outside, once its function has returned ErrPending: whoever has it
+	// completes the activity, fails it, and keeps it alive, over Client.Complete, Client.Fail and Client.Heartbeat, HTTP
+	// or the command. It is the same in every delivery of the attempt, another in each attempt, and ends with the attempt.
+	// It is a secret: it belongs in no log. Interceptors are not given it.
+	Token string
 }
 
 // ActivityInfoFrom returns what runs under an activity's context. It is zero outside a worker, so that activities can be

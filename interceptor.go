@@ -72,11 +72,14 @@ type TurnResult struct {
 type ActivityResult struct {
 	// Failure is nil for success. Of a failure that the activity's policy tries again, too, it is the failure.
 	Failure *history.Failure
+	// Pending reports that the code has returned ErrPending: the attempt is completed from outside.
+	Pending bool
 }
 
 // ClientCall says which call of a client.Client is made.
 type ClientCall struct {
-	// Operation is the name of the method: Start, Raise, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk or CancelJob.
+	// Operation is the name of the method: Start, Raise, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk, CancelJob,
+	// Complete or Fail.
 	Operation string
 	// InstanceID is empty for Bulk and CancelJob.
 	InstanceID string

@@ -68,6 +68,14 @@ type Hub interface {
 	// OpenWorkItem and RenewWorkItemLocks are as in provider.WorkItems.
 	OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
+	// These are as in provider.WorkItems, and ReadRetry, ReadSettled and ReadCancels, too.
+	OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error)
+	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
+	BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error)
+	EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
+	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
+	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
+	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
 	// These are as in provider.Jobs.
 	PutJob(ctx context.Context, j *provider.Job) error
 	ReadJob(ctx context.Context, id string) (provider.Job, error)

@@ -21,6 +21,8 @@ const (
 	callPurge          = "Purge"
 	callBulk           = "Bulk"
 	callCancelJob      = "CancelJob"
+	callComplete       = "Complete"
+	callFail           = "Fail"
 )
 
 // WithInterceptors has interceptors called around the calls that perdure.ClientCall names: their ClientCall functions, the first interceptor

@@ -65,6 +65,12 @@ type PendingItem struct {
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
+	// HandedOverAt is when the function of an activity returned perdure.ErrPending: the attempt needs no worker any more, and
+	// is completed by whoever has its token. Zero: it has not. LimitAt is when its limits are looked at next, which a
+	// heartbeat puts off; zero: it has none.
+	HandedOverAt time.Time `json:"handedOverAt,omitzero"`
+	LimitAt      time.Time `json:"limitAt,omitzero"`
+
 	// NoWorker reports that the activity has been due for a while and that no worker runs it. No worker of its queue
 	// has reported for ten minutes, in which a worker that receives work or is at work reports twice: there is none, or
 	// its function dies before it begins or may not read the queue. WorkerSeenAt is when a worker last reported; zero:
@@ -151,7 +157,7 @@ func (c *Client) markWithoutWorker(ctx context.Context, p *Pending) error {
 		if x.LastHeartbeatAt.After(due) {
 			due = x.LastHeartbeatAt // its worker was there then
 		}
-		if x.What == PendingActivity && x.Queue != "" && x.UnknownAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
+		if x.What == PendingActivity && x.Queue != "" && x.HandedOverAt.IsZero() && x.UnknownAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
 			waiting = append(waiting, x)
 		}
 	}
@@ -266,9 +272,8 @@ const (
 // firstItems returns the items to show.
 func (l *pendingLog) firstItems(ids []int64, limit int, failed retries) []PendingItem {
 	hasFailed := func(id int64) bool {
-		_, retried := failed.of[id]
 		about := l.about[id]
-		return retried || about != nil && about.child != nil && about.child.err != nil
+		return failed.of[id].Attempt > 1 || about != nil && about.child != nil && about.child.err != nil
 	}
 	slices.SortFunc(ids, func(a, b int64) int {
 		if x, y := hasFailed(a), hasFailed(b); x != y {

@@ -172,6 +172,8 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 func (r retries) add(p *PendingItem) {
 	last, retried := r.of[p.ID]
 	switch {
+	case retried && last.Attempt == 1: // it is pending, and nothing has failed
+		p.Attempt = 1
 	case retried:
 		p.Attempt = last.Attempt
 		p.LastError = last.Error.Cut(lastErrorBytes, lastErrorCauses)
@@ -179,5 +181,9 @@ func (r retries) add(p *PendingItem) {
 		p.NextTryAt = last.At
 	case p.ID <= r.known:
 		p.Attempt = 1
+	}
+	if last.Pending != nil {
+		p.HandedOverAt = last.Pending.Since.UTC()
+		p.LimitAt = last.LookAt
 	}
 }

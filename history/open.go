@@ -144,7 +144,8 @@ func about(e Event, ids []int64) Event {
 const startTimer = 1
 
 // Needless returns the waiting timers that the next events leave without a purpose: the events cancel a timer, settle
-// its activity, or end what it was to start. Timers that the same events create have not been sent anywhere. It needs
+// its activity, or end what it was to start. Activities that are waited for are among them when they are cancelled, whether
+// or not they have one. Timers that the same events create have not been sent anywhere. It needs
 // KeepTimers or KeepOpen.
 func (s *State) Needless(events ...Event) (needless []Open) {
 	for i := range events {
@@ -160,7 +161,8 @@ func (s *State) Needless(events ...Event) (needless []Open) {
 			if o.Waits && e.Kind == ActivityCancelRequested {
 				o.FireAt = time.Time{} // its schedule-to-close timer stays
 			}
-			if o.Retries = o.Retries && e.givesUp(); ok && (o.Retries || !o.FireAt.IsZero()) {
+			waits := o.Waits && e.Kind == ActivityCancelRequested // it may be pending, and have a timer for its grace
+			if o.Retries = o.Retries && e.givesUp(); ok && (o.Retries || waits || !o.FireAt.IsZero()) {
 				needless = append(needless, o)
 			}
 		})
@@ -215,7 +217,7 @@ func (s *State) schedule(e *Event) {
 	case limited:
 		at := by.Add(CloseLeeway)
 		s.expect(e, &at)
-	case e.Retry != nil || s.keep&KeepOpen != 0:
+	case e.Retry != nil || e.Waits() || s.keep&KeepOpen != 0:
 		s.expect(e, nil)
 	}
 }

@@ -25,7 +25,8 @@ type State struct {
 type Keep uint8
 
 const (
-	// KeepTimers keeps what waits for a time: timers, and activities with a schedule-to-close time or a retry policy.
+	// KeepTimers keeps what waits for a time: timers, and activities with a schedule-to-close time or a retry policy,
+	// or that are waited for when they are cancelled.
 	KeepTimers Keep = 1 << iota
 	// KeepOpen keeps everything that is open.
 	KeepOpen

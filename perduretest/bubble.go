@@ -14,9 +14,7 @@ import (
 // bubble is the provider as a client outside the bubble sees it: each call runs inside. A context's Done channel is of the
 // outside, and would stop virtual time, so it stays there. The calls of an activity, which is inside, keep it.
 type bubble struct {
-	provider.Provider
-
-	env *Env
+	holders
 }
 
 func (b *bubble) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
@@ -204,7 +202,7 @@ func (b *bubble) poll(ctx context.Context, instanceID string) (provider.Instance
 }
 
 // within is a context that may be used in the bubble.
-func (b *bubble) within(ctx context.Context) context.Context {
+func (b *holders) within(ctx context.Context) context.Context {
 	if b.env.isInside() {
 		return ctx
 	}

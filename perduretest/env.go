@@ -117,7 +117,7 @@ func (e *Env) make(o simhub.Options) {
 	e.hub = hub
 	e.clock = clock{hub, &atomic.Int64{}}
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{Provider: hub.Provider, env: e}, client.WithClock(e.Now), client.WithInterceptors(o.Interceptors...))
+	e.client = client.New(&bubble{holders{hub.Provider, e}}, client.WithClock(e.Now), client.WithInterceptors(o.Interceptors...))
 }
 
 // do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.

@@ -30,6 +30,13 @@ type ActivityRecord struct {
 	// attempt has, or none is recorded. RunOuts is the number of deliveries in a row in which it did so without a new
 	// heartbeat. The two are written together.
 	RunOutOf, RunOuts int
+	// Pending is what the worker of attempt PendingOf reported when its code had returned perdure.ErrPending. The two are
+	// written together, before that is sent: a copy of the work item then sends the same, and does not run the code again.
+	Pending   *PendingAttempt
+	PendingOf int
+	// BeatOf is the attempt whose token the last heartbeat came with; 0 where none has come with a token. OverOf is the
+	// last pending attempt that was ended for its limits: no heartbeat of it is taken any more (WorkItems.BeatPending).
+	BeatOf, OverOf int
 }
 
 // Unknown reports whether the latest fact known of the activity is that a worker's build does not have it: neither this

@@ -76,7 +76,13 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	itemTraced, eventTraced := limited, event
 	itemTraced.TraceParent = traced
 	eventTraced.PickedUp, eventTraced.TraceParent = nil, traced
+	pending := outcomes
+	pending.Kind, pending.Outcomes = provider.MessageActivityPending, []provider.ActivityOutcome{{ActivityID: 5, Attempt: 1, Pending: &provider.PendingAttempt{
+		Name: "charge", Since: seen, Segment: 2, CloseAt: &closeBy, HeartbeatMs: 5000, BeatenAt: &notBefore, CloseBy: &due, WaitCancel: true, GraceMs: 10_000,
+		Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
+	}}}
 	for name, want := range map[string]any{
+		"activitypending": pending,
 		"workitem-traced": itemTraced, "event-traced": eventTraced,
 		"event-by": by, "terminate-by": terminate, "executionsuspended": paused, "executionresumed": resumed,
 		"event-hub": ofHub,

@@ -24,6 +24,9 @@ const (
 	// is a kind of its own, so that a release which does not know it leaves it alone, and does not take an attempt for
 	// the activity's end.
 	MessageActivityAttempts MessageKind = "activityAttempts"
+	// MessageActivityPending reports attempts of activities that are completed from outside: outcomes with Pending. It is a
+	// kind of its own, so that a release which would not keep their time leaves it alone.
+	MessageActivityPending MessageKind = "activityPending"
 	// MessageTimerFired reports that a timer is due.
 	MessageTimerFired MessageKind = "timerFired"
 	// MessageEventRaised carries an external event.
@@ -75,7 +78,7 @@ type Message struct {
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
 	// Activity marks a timer that ends the schedule-to-close time of the activity TimerID. Attempt is set on a timer
-	// that begins an attempt of the activity TimerID, from 2 on.
+	// that begins an attempt of the activity TimerID, from 2 on, or that looks after one that is completed from outside.
 	Activity bool `json:"activity,omitempty"`
 	Attempt  int  `json:"attempt,omitempty"`
 
@@ -174,6 +177,31 @@ type ActivityOutcome struct {
 	// cancelled.
 	Ended  string     `json:"ended,omitempty"`
 	SeenAt *time.Time `json:"seenAt,omitempty"`
+
+	// Pending marks an attempt that has not ended: its code has returned perdure.ErrPending, and whoever holds its token
+	// completes it. Result and Error are then empty.
+	Pending *PendingAttempt `json:"pending,omitempty"`
+}
+
+// PendingAttempt is an attempt of an activity that is completed from outside, and its limits: the worker that has run its
+// code hands it over to the orchestrator, which keeps its time.
+type PendingAttempt struct {
+	// Name is the activity's. Since is when its code returned.
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
+	// Segment is the sequence of the segment that scheduled the activity.
+	Segment int64 `json:"seq"`
+	// CloseAt is the end of the start-to-close time; nil: there is none.
+	CloseAt *time.Time `json:"closeAt,omitempty"`
+	// HeartbeatMs is as in WorkItem; BeatenAt is the worker's last heartbeat, or when the attempt began.
+	HeartbeatMs int64      `json:"heartbeatMs,omitempty"`
+	BeatenAt    *time.Time `json:"beatenAt,omitempty"`
+	// These are as in WorkItem.
+	Retry      *history.RetryPolicy `json:"retry,omitempty"`
+	CloseBy    *time.Time           `json:"closeBy,omitempty"`
+	WaitCancel bool                 `json:"waitCancel,omitempty"`
+	// GraceMs is how long an attempt with WaitCancel may take to end once its activity is cancelled.
+	GraceMs int64 `json:"graceMs,omitempty"`
 }
 
 // WorkItem is one attempt of an activity to run.
@@ -217,7 +245,8 @@ type WorkItem struct {
 }
 
 // Timer is a timer that fires not before FireAt. It may belong to an activity: TimerID is then the activity's id, and
-// the timer ends the activity's schedule-to-close time (Activity) or begins its Attempt, from 2 on.
+// the timer ends the activity's schedule-to-close time (Activity) or begins its Attempt, from 2 on. Where that attempt is
+// pending (PendingAttempt) the timer is for the limits of the attempt.
 type Timer struct {
 	V           int       `json:"v"`
 	InstanceID  string    `json:"instanceId"`
@@ -315,7 +344,7 @@ func decode[T any](body string, done bool, into *T, version *int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
+	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
 		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
 		MessageExecutionSuspended, MessageExecutionResumed:
 		return true

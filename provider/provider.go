@@ -133,11 +133,16 @@ type Orchestrations interface {
 	// A failure whose next attempt already is the current one was reported before: the same attempt is sent again. So
 	// is the current attempt where the run of a failure without a RetryAt has led to it. The verdicts describe all
 	// other failures; where all verdicts are RetryOver, only the current attempts are read. Of the due attempts it
-	// sends those that are current.
+	// sends those that are current, unless they are pending: those it returns (Retried.Waiting).
 	//
 	// It returns ErrConflict when Head is not the head any more; nothing was then sent. After another error repeating
 	// is harmless.
 	RetryActivities(ctx context.Context, r *Retries) (Retried, error)
+	// KeepPending keeps attempts as pending, or sets the next look at their limits, in writes that also check that head is
+	// the head, and then sends a timer for each next look. It returns ErrConflict where head is not the head any more or
+	// another value than PendingKeep.Was is stored; timers of writes that were made may have been sent then. Repeating it
+	// is harmless.
+	KeepPending(ctx context.Context, instanceID string, head Head, keeps ...PendingKeep) error
 }
 
 // WorkItems is what workers need.
@@ -165,6 +170,21 @@ type WorkItems interface {
 	// OpenWorkItem reads the token of a work item (WorkItem.Token): its queue, execution, segment, activity and attempt
 	// as they were when it was sent. It returns ErrToken where the text is no token of this hub.
 	OpenWorkItem(ctx context.Context, token string) (WorkItem, error)
+	// SignCompletion makes the token by which whoever holds it completes an attempt from outside (Tokens.SignCompletion),
+	// and OpenCompletion reads it: a work item with the fields that are signed, InstanceID among them. The error is a
+	// *ForeignTokenError where the token names another hub, and ErrToken where it is none otherwise.
+	SignCompletion(ctx context.Context, w *WorkItem) (token string, err error)
+	OpenCompletion(ctx context.Context, token string) (WorkItem, error)
+	// ReadWorkItem reads the work item of an activity's first attempt from the segment that scheduled it. It returns
+	// ErrNotFound where that schedules no such activity, or is deleted.
+	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (WorkItem, error)
+	// BeatPending writes a heartbeat that has come with a token. counted is false where a later heartbeat or one of a later
+	// attempt is stored, or EndPending has ended the attempt: nothing is written then.
+	BeatPending(ctx context.Context, executionID string, b PendingBeat) (counted bool, err error)
+	// EndPending ends a pending attempt for its limits: no heartbeat of it is taken any more. ended is false where another
+	// heartbeat than that of beatenAt (zero: none) is stored by now; nothing is written then. It is true again for an
+	// attempt that was ended so before.
+	EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
 	// PutWorkItems sends work items to their queues, visible after the delay they have left (WorkItem.NotBefore), or
 	// after the longest delay that a queue has. It serves work items that are sent anew: they are sent first, then the
 	// old record is deleted (R14).

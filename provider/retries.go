@@ -1,5 +1,7 @@
 package provider
 
+import "fmt"
+
 // Retries asks for decisions on attempts of activities, from a caller with a view of their execution.
 type Retries struct {
 	InstanceID string
@@ -16,9 +18,16 @@ type DueAttempt struct {
 	ActivityID int64
 	// Attempt is the number of the attempt, from 2 on; 0 is whichever is the current one.
 	Attempt int
+	// By names the message by which it is due. Where a failure of the run LimitRun(Attempt, By) has led to the current
+	// attempt, that is sent again.
+	By string
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 }
+
+// LimitRun names the failure of a pending attempt whose limits were over when a message had them looked at
+// (ActivityOutcome.Run).
+func LimitRun(attempt int, by string) string { return fmt.Sprintf("limit.%d.%s", attempt, by) }
 
 // Retried is the answer to Retries.
 type Retried struct {
@@ -26,6 +35,9 @@ type Retried struct {
 	Failed []RetryVerdict
 	// Refused are attempts that can never be sent: the activity, and the error.
 	Refused []OutputFailure
+	// Waiting has for each of Retries.Due the activity's current attempt where that is pending: it was not sent, and its
+	// limits are to be looked at. Nil where none is.
+	Waiting []ActivityRetry
 	// Verified reports that Retries.Head was seen to be the head.
 	Verified bool
 }

@@ -14,6 +14,7 @@ type Info struct {
 	Name                    string
 	Attempt, AttemptCount   int
 	Queue                   string
+	Token                   string
 }
 
 // Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any

@@ -32,6 +32,9 @@ type Activity struct {
 	Run func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure)
 }
 
+// TypePending is the type of the failure that Activity.Run returns for perdure.ErrPending. It is in no history.
+const TypePending = "perdure:pending"
+
 // New makes an empty registry.
 func New() *Registry {
 	return &Registry{

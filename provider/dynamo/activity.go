@@ -30,6 +30,10 @@ const (
 	attrBegunAt      = "begunAt"
 	attrRunOutOf     = "runOutOf"
 	attrRunOuts      = "runOuts"
+
+	// attrPending and attrPendingOf are those of a retry's item.
+	attrBeatOf = "beatOf"
+	attrOverOf = "overOf"
 )
 
 // activitySK returns a sort key that sorts as the ids do.
@@ -45,10 +49,15 @@ func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, r
 }
 
 func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r *provider.ActivityRecord) error {
-	in := activityUpdate(p.hub.Table, executionID, r)
-	if in == nil {
-		return nil
+	in, err := activityUpdate(p.hub.Table, executionID, r)
+	if err == nil && in != nil {
+		_, err = p.putRecord(ctx, executionID, r.ActivityID, in)
 	}
+	return ofActivity(executionID, r.ActivityID, err)
+}
+
+// putRecord makes an update of an activity's item. written is false where its condition is not met.
+func (p *Provider) putRecord(ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput) (written bool, err error) {
 	in.ReturnValues = types.ReturnValueUpdatedOld
 	in.ExpressionAttributeNames["#ttl"] = attrTTL
 	in.ExpressionAttributeValues[":ttl"] = unix(p.now().Add(recordLife))
@@ -56,12 +65,17 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 
 	was, written, err := p.updateOld(ctx, in)
 	if written && was[attrTTL] == nil {
-		err = p.takeBack(ctx, executionID, r.ActivityID)
+		err = p.takeBack(ctx, executionID, activityID)
 	}
-	if err != nil {
-		return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, r.ActivityID, err)
+	return written, err
+}
+
+// ofActivity is an error of an activity's item; nil stays nil.
+func ofActivity(executionID string, activityID int64, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, activityID, err)
 }
 
 // recordLife is how long an activity's item lasts after its last write if no deletion removes it: longer than any
@@ -96,7 +110,7 @@ func (p *Provider) takeBack(ctx context.Context, executionID string, activityID 
 }
 
 // activityUpdate makes the update that sets a record's fields; nil when none is set.
-func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dynamodb.UpdateItemInput {
+func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dynamodb.UpdateItemInput, error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(r.ActivityID))},
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: item{},
@@ -127,8 +141,19 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 		sets = append(sets, "#"+attrRunOutOf+" = :"+attrRunOutOf, "#"+attrRunOuts+" = :"+attrRunOuts)
 	}
 
+	if r.Pending != nil {
+		doc, err := json.Marshal(r.Pending)
+		if err != nil {
+			return nil, fmt.Errorf("encode a pending attempt: %w", err)
+		}
+		set(attrPending, string(doc))
+		in.ExpressionAttributeNames["#"+attrPendingOf] = attrPendingOf
+		in.ExpressionAttributeValues[":"+attrPendingOf] = num(int64(r.PendingOf))
+		sets = append(sets, "#"+attrPendingOf+" = :"+attrPendingOf)
+	}
+
 	if len(sets) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // there is nothing to write
 	}
 	in.UpdateExpression = aws.String("SET " + strings.Join(sets, ", "))
 	switch {
@@ -137,7 +162,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) *dyna
 	case !r.BeatenAt.IsZero():
 		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrBeatenAt + ") OR #" + attrBeatenAt + " <= :" + attrBeatenAt)
 	}
-	return in
+	return in, nil
 }
 
 // formatSome is formatTime, except that it returns an empty text for the zero time.
@@ -180,6 +205,7 @@ func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
 	r := provider.ActivityRecord{
 		End: provider.ActivityEnd(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild),
 		RunOutOf: int(getNumber(it, attrRunOutOf)), RunOuts: int(getNumber(it, attrRunOuts)),
+		PendingOf: int(getNumber(it, attrPendingOf)), BeatOf: int(getNumber(it, attrBeatOf)), OverOf: int(getNumber(it, attrOverOf)),
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
 	r.ActivityID = id
@@ -195,6 +221,10 @@ func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
 			continue
 		}
 		*at, err = time.Parse(timeFormat, text)
+	}
+	if doc := getString(it, attrPending); doc != "" && err == nil {
+		r.Pending = &provider.PendingAttempt{}
+		err = json.Unmarshal([]byte(doc), r.Pending)
 	}
 	if err != nil {
 		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)

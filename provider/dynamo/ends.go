@@ -19,11 +19,12 @@ const mostEnds = 1000
 // sendEnds sends an execution the ends of the activities that a turn has given up, whose end is waited for, and which
 // wait for their next attempt. The turn is committed, so that no further attempt becomes the current one. An attempt
 // that is not due has not begun, by any clock, and a worker that receives it later reads the cancel record first. The
-// end of an attempt that is due is reported by the worker that receives its work item.
+// end of an attempt that is due is reported by the worker that receives its work item. One that is pending has no worker:
+// whoever holds its token sends its end, and a timer sees to it that somebody does.
 func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.Open) error {
 	waits := map[int64]bool{}
 	for i := range cancelled {
-		if o := &cancelled[i]; o.Waits && o.Retries {
+		if o := &cancelled[i]; o.Waits {
 			waits[o.ID] = true
 		}
 	}
@@ -32,9 +33,14 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 	}
 
 	var ends []provider.ActivityOutcome
+	var graces provider.Outputs
 	for r, err := range p.retriesOf(ctx, x.ExecutionID, waits) {
 		if err != nil {
 			return err
+		}
+		if r.Pending != nil {
+			graces.Timers = append(graces.Timers, p.graceOf(x, sequence, &r))
+			continue
 		}
 		if !p.mayHaveBegun(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
@@ -51,7 +57,23 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 		})
 		ends = ends[n:]
 	}
-	return p.EnqueueForOrchestrator(ctx, ms...)
+	if err := p.EnqueueForOrchestrator(ctx, ms...); err != nil {
+		return err
+	}
+	_, err := p.sendOutputs(ctx, &graces)
+	return err
+}
+
+// graceOf is the timer by which a pending attempt is looked at that was cancelled just now, or before.
+func (p *Provider) graceOf(x provider.Origin, sequence int64, r *provider.ActivityRetry) provider.Timer {
+	at := p.now().Add(time.Duration(r.Pending.GraceMs) * time.Millisecond)
+	if !r.LookAt.IsZero() && r.LookAt.Before(at) {
+		at = r.LookAt
+	}
+	return provider.Timer{
+		V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: r.ActivityID,
+		FireAt: at, Attempt: r.Attempt, WaitCancel: true,
+	}
 }
 
 // mayHaveBegun reports whether an attempt that is due at a time may have begun, by the clock of its worker.

@@ -45,13 +45,10 @@ func inboxEntry(m *provider.Message) (entry, error) {
 // message. A wake has no content: it is for its moment, and an earlier one must not suppress it.
 func dedupID(m *provider.Message) string {
 	switch m.Kind {
-	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
+	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:
 		return outcomesID(m)
 	case provider.MessageTimerFired:
-		if m.Attempt > 0 {
-			return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10), strconv.Itoa(m.Attempt))
-		}
-		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10))
+		return firedID(m)
 	case provider.MessageEventRaised:
 		if m.EventID != "" {
 			return digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
@@ -75,6 +72,19 @@ func dedupID(m *provider.Message) string {
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:
 	}
 	return rand.Text()
+}
+
+// firedID is dedupID of a message that a timer is due. An attempt that is pending is looked at again and again, each time
+// by a timer of its own.
+func firedID(m *provider.Message) string {
+	parts := []string{string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10)}
+	if m.Attempt > 0 {
+		parts = append(parts, strconv.Itoa(m.Attempt))
+	}
+	if m.Attempt > 0 && m.FireAt != nil {
+		parts = append(parts, formatTime(*m.FireAt))
+	}
+	return digest(parts...)
 }
 
 // outcomesID is dedupID of a message that reports on activities.

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -47,6 +48,13 @@ func TestDedupIDsTellMessagesApart(t *testing.T) {
 		return m
 	}
 	add("3/1", outcomes("x", 3, 1))
+	handedOver := outcomes("x", 3, 1)
+	handedOver.Kind = provider.MessageActivityPending
+	add("3/1 is pending", handedOver)
+	for _, name := range []string{"a look", "the next look"} {
+		at := time.Unix(int64(len(name)), 0)
+		add(name, provider.Message{Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3, Attempt: 1, FireAt: &at})
+	}
 	add("3/2", outcomes("x", 3, 2))
 	add("4/1", outcomes("x", 4, 1))
 	add("3/1 and 4/1", outcomes("x", 3, 1, 4, 1))

@@ -53,7 +53,7 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 		TableName: &p.hub.Table, Key: markKey(&a),
 		UpdateExpression:                    aws.String("SET #delivery = :delivery, #at = :at, #gone = :gone ADD #begun :begun"),
 		ConditionExpression:                 &condition,
-		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, "#at": "at", "#gone": attrTTL, "#begun": attrBegun},
+		ExpressionAttributeNames:            map[string]string{"#delivery": attrDelivery, nameAt: "at", "#gone": attrTTL, "#begun": attrBegun},
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

@@ -184,17 +184,24 @@ func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, n
 	return fresh, nil
 }
 
-// resendAttempts sends timers for the current attempts of activities that have failed before and are open, or are
-// cancelled and waited for. A timer that is due leads to its attempt, if that is still the current one (R14).
-func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.Reconciled) error {
-	scheduledIn := map[int64]int64{} // the segments that scheduled activities with a policy
+// schedulingSegments returns the segments that scheduled an execution's activities, by the ids of these.
+func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
+	scheduledIn := map[int64]int64{}
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {
-			if e := &o.Segments[i].Events[j]; e.Kind == history.ActivityScheduled && e.Retry != nil {
+			if e := &o.Segments[i].Events[j]; e.Kind == history.ActivityScheduled {
 				scheduledIn[e.ID] = o.Segments[i].Sequence
 			}
 		}
 	}
+	return scheduledIn
+}
+
+// resendAttempts sends timers for the current attempts of activities that have failed before, or are pending, and are
+// open, or are cancelled and waited for. A timer that is due leads to its attempt, if that is still the current one
+// (R14), or to a look at the limits of one that is pending.
+func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.Reconciled) error {
+	scheduledIn := schedulingSegments(o)
 	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
 		return nil
 	}
@@ -209,9 +216,16 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 		if !there || a.Kind != history.ActivityScheduled || a.Arrived || (a.Cancelled || a.CancelAsked) && !a.Waits {
 			continue
 		}
+		at := current.At
+		if current.Pending != nil {
+			at = current.LookAt
+		}
+		if at.IsZero() { // it is pending, and has no limit
+			continue
+		}
 		due = append(due, provider.Timer{
 			V: provider.WireVersion, InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Segment: scheduledIn[current.ActivityID],
-			TimerID: current.ActivityID, FireAt: current.At, Attempt: current.Attempt,
+			TimerID: current.ActivityID, FireAt: at, Attempt: current.Attempt, WaitCancel: current.Pending != nil && a.Waits,
 		})
 	}
 	out.Sent += len(due)

@@ -26,6 +26,7 @@ type retrying struct {
 	verdicts []provider.RetryVerdict
 	over     map[int64]bool // activities that have failed in this call
 	sends    []attempt
+	waiting  []provider.ActivityRetry // for each that is due, where it is pending
 }
 
 // attempt is an attempt to send.
@@ -56,7 +57,7 @@ func (p *Provider) RetryActivities(ctx context.Context, r *provider.Retries) (pr
 	}
 
 	refused, err := c.send(ctx)
-	return provider.Retried{Failed: c.verdicts, Refused: refused, Verified: c.verified}, err
+	return provider.Retried{Failed: c.verdicts, Refused: refused, Waiting: c.waiting, Verified: c.verified}, err
 }
 
 // rounds returns the failures, by their indices, in rounds that have at most one failure of each activity, because the
@@ -221,7 +222,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 		UpdateExpression:    aws.String("SET #attempt = :next, #run = :run, #at = :due, #failedAt = :now, #error = :error"),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: map[string]string{
-			"#attempt": attrAttempt, "#run": attrRun, "#at": attrAt, "#failedAt": attrFailedAt, "#error": attrError,
+			nameAttempt: attrAttempt, "#run": attrRun, nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
 		},
 		ExpressionAttributeValues: item{
 			":failed": num(int64(o.Attempt)), ":next": num(int64(o.Attempt) + 1), valueRun: str(o.Run), ":error": str(why),
@@ -260,11 +261,26 @@ func (c *retrying) addDue(ctx context.Context) error {
 	}
 	for i := range c.Due {
 		due, current := &c.Due[i], &found[i]
-		if current.Attempt > 0 && (due.Attempt == 0 || due.Attempt == current.Attempt) {
+		again := current.Attempt == due.Attempt+1 && current.Run == provider.LimitRun(due.Attempt, due.By)
+		switch {
+		case current.Attempt == 0 || due.Attempt > 0 && due.Attempt != current.Attempt && !again:
+		case again:
+			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, run: current.Run, at: current.At, again: true, ended: current.Ended})
+		case current.Pending != nil:
+			c.wait(i, current)
+		default:
 			c.sends = append(c.sends, attempt{activityID: due.ActivityID, segment: due.Segment, number: current.Attempt, at: current.At, ended: current.Ended})
 		}
 	}
 	return nil
+}
+
+// wait records that the attempt that is due is pending.
+func (c *retrying) wait(i int, current *provider.ActivityRetry) {
+	if c.waiting == nil {
+		c.waiting = make([]provider.ActivityRetry, len(c.Due))
+	}
+	c.waiting[i] = *current
 }
 
 // verify checks that the head is the head, where no write has done so and no commit will.

@@ -25,6 +25,12 @@ const (
 	attrFailedAt = "failedAt"
 	attrError    = "error"
 	attrEnded    = "ended"
+
+	// These are of the pending attempt pendingOf. They stay when another attempt becomes the current one.
+	attrPending   = "pending"
+	attrPendingOf = "pendingOf"
+	attrLookAt    = "lookAt"
+	attrLookBy    = "lookBy"
 )
 
 // These limits cut the failure in a retry's item, which is for display and is written for each attempt.
@@ -93,6 +99,20 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 	}
 }
 
+// decodePending decodes what is stored of the current attempt, which is pending.
+func decodePending(it item, r *provider.ActivityRetry) (err error) {
+	if at := getString(it, attrLookAt); at != "" {
+		if r.LookAt, err = time.Parse(timeFormat, at); err != nil {
+			return fmt.Errorf("the time of its next look: %w", err)
+		}
+	}
+	r.Pending = &provider.PendingAttempt{}
+	if err = json.Unmarshal([]byte(getString(it, attrPending)), r.Pending); err != nil {
+		return fmt.Errorf("its pending attempt: %w", err)
+	}
+	return nil
+}
+
 func decodeRetry(it item) (provider.ActivityRetry, error) {
 	r := provider.ActivityRetry{Attempt: int(getNumber(it, attrAttempt)), Run: getString(it, attrRun), Error: &history.Failure{}, Ended: getString(it, attrEnded)}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skRetries), 10, 64)
@@ -104,6 +124,9 @@ func decodeRetry(it item) (provider.ActivityRetry, error) {
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(getString(it, attrError)), r.Error)
+	}
+	if r.LookBy = getString(it, attrLookBy); err == nil && int(getNumber(it, attrPendingOf)) == r.Attempt {
+		err = decodePending(it, &r)
 	}
 	if err != nil {
 		return r, fmt.Errorf("dynamo: %w: item %s %s: %w", provider.ErrCorrupt, getString(it, attrPK), getString(it, attrSK), err)

@@ -140,7 +140,7 @@ func (p *Provider) runUpdate(r *provider.Run) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(r.ExecutionID)), attrSK: str(activitySK(r.ActivityID))},
 		ExpressionAttributeNames: map[string]string{
-			"#token": attrRunToken, "#attempt": attrRunAttempt, "#until": attrRunUntil,
+			"#token": attrRunToken, nameAttempt: attrRunAttempt, "#until": attrRunUntil,
 		},
 		ExpressionAttributeValues: item{},
 	}

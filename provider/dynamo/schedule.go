@@ -260,6 +260,9 @@ func (p *Provider) waitingRetries(ctx context.Context, executionID string, activ
 			return waiting, err
 		}
 		attempt := history.Open{ScheduledAt: r.FailedAt, FireAt: r.At}
+		if r.Pending != nil { // its schedule is left where its end is waited for, and fires for nothing
+			attempt.FireAt = r.LookAt
+		}
 		if waits := activities[r.ActivityID]; p.mayHaveSchedule(&attempt) && (!waits || !p.mayHaveBegun(r.At)) {
 			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
 		}

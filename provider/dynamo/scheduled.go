@@ -14,6 +14,15 @@ import (
 // of one segment may fail in an hour.
 const scheduledBytes = 16 << 20
 
+// ReadWorkItem reads the segment, which this process may have in its cache.
+func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
+	w, err := p.scheduledActivity(ctx, instanceID, executionID, segment, activityID)
+	if errors.Is(err, errStub) {
+		err = fmt.Errorf("%w: %w", provider.ErrNotFound, err)
+	}
+	return w, err
+}
+
 // scheduledActivity returns the work item of an activity's first attempt, read from the segment that scheduled it. It
 // returns ErrNotFound when the segment schedules no such activity, and errStub when the segment was deleted.
 func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {

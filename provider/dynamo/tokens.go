@@ -59,20 +59,38 @@ func (p *Provider) signer(ctx context.Context) (*provider.Tokens, error) {
 // OpenWorkItem reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
 // them has signed.
 func (p *Provider) OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.openToken(ctx, token, (*provider.Tokens).Open)
+}
+
+// SignCompletion signs with the keys as signer has them.
+func (p *Provider) SignCompletion(ctx context.Context, w *provider.WorkItem) (string, error) {
+	tokens, err := p.signer(ctx)
+	if err != nil {
+		return "", err
+	}
+	return tokens.SignCompletion(w), nil
+}
+
+// OpenCompletion reads a token as OpenWorkItem does.
+func (p *Provider) OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.openToken(ctx, token, (*provider.Tokens).OpenCompletion)
+}
+
+func (p *Provider) openToken(ctx context.Context, token string, open func(*provider.Tokens, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
 	k, err := p.keysSince(ctx, p.now().Add(-keysLive))
 	if err != nil {
 		if k = p.keys.known.Load(); k == nil { // otherwise the keys that were read before serve
 			return provider.WorkItem{}, err
 		}
 	}
-	if w, err := k.tokens.Open(token); err == nil {
+	if w, err := open(k.tokens, token); err == nil {
 		return w, nil
 	}
 
 	if k, err = p.keysSince(ctx, p.now().Add(-keysAgain)); err != nil {
 		return provider.WorkItem{}, err
 	}
-	w, err := k.tokens.Open(token)
+	w, err := open(k.tokens, token)
 	if err != nil {
 		return w, fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, err)
 	}

@@ -76,8 +76,8 @@ type bundleKey struct {
 	kind        provider.MessageKind
 }
 
-// bundle makes one message of all outcomes of an execution, and one of the failed attempts that may not be their
-// activities' last.
+// bundle makes one message of all outcomes of an execution, one of the failed attempts that may not be their
+// activities' last, and one of the attempts that are completed from outside.
 func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
@@ -88,7 +88,10 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 			continue
 		}
 		of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
-		if d.Outcome.Run != "" {
+		switch {
+		case d.Outcome.Pending != nil:
+			of.kind = provider.MessageActivityPending
+		case d.Outcome.Run != "":
 			of.kind = provider.MessageActivityAttempts
 		}
 

@@ -30,6 +30,39 @@ const (
 // attemptLedger is what a session knows of the attempts that its messages are about (R14). Only its own methods change it.
 type attemptLedger struct {
 	verdicts map[source]verdict
+	// ends are the ends of pending attempts that were out of time, by what has shown it: they are for the turn.
+	ends map[source]provider.ActivityOutcome
+}
+
+// isJudged reports whether something is known of an attempt.
+func (l *attemptLedger) isJudged(of source) bool { return l.verdicts[of] != unjudged }
+
+// deal notes that nothing of an attempt is left for the turn.
+func (l *attemptLedger) deal(of source) { l.set(of, isDealt) }
+
+func (l *attemptLedger) set(of source, v verdict) {
+	if l.verdicts == nil {
+		l.verdicts = map[source]verdict{}
+	}
+	l.verdicts[of] = v
+}
+
+// end notes the end of a pending attempt, on which a verdict is to come.
+func (l *attemptLedger) end(of source, o *provider.ActivityOutcome) {
+	if l.ends == nil {
+		l.ends = map[source]provider.ActivityOutcome{}
+	}
+	l.ends[of] = *o
+}
+
+// endOf is the end of a pending attempt that a timer brings to the turn.
+func (l *attemptLedger) endOf(m *provider.InboxMessage) (o provider.ActivityOutcome, ok bool) {
+	of := source{m.Record.ID, 0}
+	if l.verdicts[of] != isInput {
+		return o, false
+	}
+	o, ok = l.ends[of]
+	return o, ok
 }
 
 // isDone reports whether nothing of a message is left for the turn.
@@ -59,15 +92,13 @@ func (l *attemptLedger) forgetView() {
 	for of, v := range l.verdicts {
 		if v != isDealt {
 			delete(l.verdicts, of)
+			delete(l.ends, of)
 		}
 	}
 }
 
 // judge takes over what the provider has made of attempts.
 func (l *attemptLedger) judge(a *attempts, done provider.Retried) {
-	if l.verdicts == nil {
-		l.verdicts = map[source]verdict{}
-	}
 	refused := map[int64]bool{}
 	for i := range done.Refused {
 		refused[done.Refused[i].EventID] = true
@@ -75,26 +106,47 @@ func (l *attemptLedger) judge(a *attempts, done provider.Retried) {
 	judge := func(of source, activityID int64, v provider.RetryVerdict) {
 		switch {
 		case v == provider.RetryOver:
-			l.verdicts[of] = isInput
+			l.set(of, isInput)
 		case refused[activityID]:
-			l.verdicts[of] = isRefused
+			l.set(of, isRefused)
 		default:
-			l.verdicts[of] = isDealt
+			l.deal(of)
 		}
 	}
 	for i, of := range a.failedBy {
 		judge(of, a.failed[i].ActivityID, done.Failed[i])
 	}
 	for i, of := range a.dueBy {
+		if len(done.Waiting) > 0 && done.Waiting[i].Pending != nil {
+			continue // its limits are looked at
+		}
 		judge(of, a.due[i].ActivityID, provider.RetryNext)
 	}
 }
 
-// attempts are the attempts to judge that messages are about: those that failed, those that are due, and from what each is known.
+// attempts are the attempts to judge that messages are about: those that failed, those that are due, and from what each is known; and
+// those that are pending, or whose limits are to be looked at.
 type attempts struct {
 	failed          []provider.ActivityOutcome
 	due             []provider.DueAttempt
 	failedBy, dueBy []source
+	looks           []look // one for each that is due
+	pending         []handover
+	// settled are the activities that messages before have settled, though no turn has taken them yet.
+	settled map[int64]bool
+}
+
+// settle notes the outcomes of a message that settle their activities, whatever their attempts.
+func (a *attempts) settle(m *provider.InboxMessage) {
+	if m.Kind != provider.MessageActivityOutcomes {
+		return
+	}
+	if a.settled == nil {
+		a.settled = map[int64]bool{}
+	}
+	for i := range m.Outcomes {
+		a.settled[m.Outcomes[i].ActivityID] = true
+	}
 }
 
 // retry moves on the activities of which, by the messages of the next turn, an attempt has failed or is due.
@@ -102,12 +154,17 @@ func (s *session) retry(ctx context.Context) (next, error) {
 	var a attempts
 	taken := s.taken()
 	for i := range taken {
-		if m := &taken[i]; s.x.isFor(m) && !s.x.collect(&a, m, &s.attempts) {
+		m := &taken[i]
+		if !s.x.isFor(m) {
+			continue
+		}
+		if !s.x.collect(&a, m, &s.attempts) {
 			return verify, nil // the code, which knows what is open, is not there, and history was not read
 		}
+		a.settle(m)
 	}
 	if len(a.failed)+len(a.due) == 0 {
-		return goOn, nil
+		return goOn, keepTime(ctx, s, &a, nil)
 	}
 
 	r := &provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: a.failed, Due: a.due}
@@ -120,7 +177,7 @@ func (s *session) retry(ctx context.Context) (next, error) {
 	}
 	s.backlog.refuse(done.Refused...)
 	s.attempts.judge(&a, done)
-	return goOn, nil
+	return goOn, keepTime(ctx, s, &a, done.Waiting)
 }
 
 // collect adds the attempts to judge that a message is about. An attempt is judged while its activity is open, when a failure may lead to the
@@ -129,26 +186,45 @@ func (s *session) retry(ctx context.Context) (next, error) {
 func (x *execution) collect(a *attempts, m *provider.InboxMessage, judged *attemptLedger) (known bool) {
 	for j := range m.Outcomes {
 		o, of := &m.Outcomes[j], source{m.Record.ID, j}
-		if o.Run == "" || o.Error == nil || judged.verdicts[of] != unjudged {
+		if !ofAnAttempt(o) || judged.isJudged(of) || a.settled[o.ActivityID] {
 			continue
 		}
 		open, ending, known := x.openActivity(o.ActivityID)
 		if !known {
 			return false
 		}
-		if open || ending {
+		switch {
+		case !open && !ending:
+		case o.Pending != nil:
+			a.pending = append(a.pending, handover{look{m, of, ending}, o})
+		default:
 			a.failed, a.failedBy = append(a.failed, ofAttempt(o, open)), append(a.failedBy, of)
 		}
 	}
 
+	if m.Kind != provider.MessageTimerFired || m.Activity {
+		return true
+	}
+	return collectDue(x, a, m, judged)
+}
+
+// ofAnAttempt reports whether an outcome is of an attempt alone: one that is pending, or a failure that another may follow.
+func ofAnAttempt(o *provider.ActivityOutcome) bool {
+	return o.Pending != nil || o.Run != "" && o.Error != nil
+}
+
+// collectDue adds the attempt that is due by a timer, as collect does.
+func collectDue(x *execution, a *attempts, m *provider.InboxMessage, judged *attemptLedger) (known bool) {
 	of := source{m.Record.ID, 0}
-	if m.Kind != provider.MessageTimerFired || m.Activity || judged.verdicts[of] != unjudged {
+	if judged.isJudged(of) || a.settled[m.TimerID] {
 		return true
 	}
 	open, ending, known := x.openActivity(m.TimerID)
 	if open || ending {
-		a.due = append(a.due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, Segment: m.Segment})
+		by := look{m, of, ending}
+		a.due = append(a.due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, By: by.by(), Segment: m.Segment})
 		a.dueBy = append(a.dueBy, of)
+		a.looks = append(a.looks, by)
 	}
 	return known
 }

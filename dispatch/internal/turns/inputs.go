@@ -48,7 +48,8 @@ func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) 
 		}}
 	case provider.MessageCancelChildOutcome:
 		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
-	case provider.MessageWake, provider.MessageStart, provider.MessageExecutionSuspended, provider.MessageExecutionResumed:
+	case provider.MessageWake, provider.MessageStart, provider.MessageExecutionSuspended, provider.MessageExecutionResumed,
+		provider.MessageActivityPending: // the last of an activity that is settled: nothing keeps its time
 	}
 	return nil
 }
@@ -78,6 +79,9 @@ func dataOf(m *provider.InboxMessage) history.Payload {
 // fired is what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's
 // business.
 func (x *execution) fired(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+	if o, ends := attempts.endOf(m); ends {
+		return []history.Event{outcome(&o)}
+	}
 	if m.Attempt > 0 || attempts.isDone(m, 0) {
 		return nil
 	}

@@ -108,6 +108,9 @@ func (a *admission) takeRun(ctx context.Context, t *task) *result {
 	case !taken.Held:
 		return a.copyOf(ctx, t)
 	}
+	if over := t.handedOver(ctx, &taken.Left); over != nil { // it has an end that is not this worker's to send
+		return over
+	}
 	return a.heed(ctx, t, &taken.Cancel, taken.CancelsFrom)
 }
 
@@ -230,12 +233,18 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		t.log().ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read: its work item goes back to the queue")
 		return nil, &result{back: true}
 	}
-	if !a.readPast(ctx, t) {
-		return nil, &result{back: true}
+	if hindered = a.readPast(ctx, t); hindered != nil {
+		return nil, hindered
+	}
+	if hindered = a.sign(ctx, t); hindered != nil {
+		return nil, hindered
 	}
 
 	return func(ctx context.Context) result {
 		value, failure := t.runWithin(ctx, a.intercepted(activity), input)
+		if failure != nil && failure.Type == registry.TypePending {
+			return result{outcome: t.pending()}
+		}
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {
 			o.Result = history.Inline(value)
@@ -247,21 +256,25 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 	}, nil
 }
 
-// readPast reads what an earlier attempt or delivery may have left. Most are the first, and it costs them nothing.
-func (a *admission) readPast(ctx context.Context, t *task) (ok bool) {
+// readPast reads what an earlier attempt or delivery may have left. Most are the first, and it costs them nothing. The result is that of
+// one whose earlier delivery has handed it over.
+func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	it := &t.item
 	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.Again {
-		return true
+		return nil
 	}
 	r, err := a.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)
 	if err != nil {
 		t.log().ErrorContext(ctx, "it cannot be read what an earlier attempt of an activity has left, its work item goes back to the queue", "error", err)
-		return false
+		return &result{back: true}
+	}
+	if hindered = t.handedOver(ctx, &r); hindered != nil {
+		return hindered
 	}
 	t.beats.from(r.Details)
 	a.manager.records.known(ctx, t, &r)
 	if r.RunOutOf == it.Attempt {
 		t.past.runOuts = r.RunOuts
 	}
-	return true
+	return nil
 }

@@ -27,10 +27,15 @@ func (a *admission) intercepted(activity registry.Activity) registry.Activity {
 	}
 	code := activity.Run
 	activity.Run = func(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure) {
-		a.interceptors.Run(ctx, perdure.ActivityInfoFrom(ctx), func(within context.Context) perdure.ActivityResult {
+		info := perdure.ActivityInfoFrom(ctx)
+		info.Token = "" // it is for the code alone
+		a.interceptors.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
 			value, failure = code(within, input)
 			if timeout := outOfTime(ctx); failure != nil && timeout != nil {
 				return perdure.ActivityResult{Failure: intake.TimedOut(timeout.Message)}
+			}
+			if failure != nil && failure.Type == registry.TypePending {
+				return perdure.ActivityResult{Pending: true}
 			}
 			return perdure.ActivityResult{Failure: failure.Clone()}
 		})

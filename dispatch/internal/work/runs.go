@@ -170,7 +170,7 @@ func (r *runs) keepOutcomes(ctx context.Context, ends []finished) []finished {
 	var keeping sync.WaitGroup
 	for i := range ends {
 		t, o := ends[i].task, ends[i].outcome
-		if !ends[i].back && o != nil && t.hasRun() && !t.began.IsZero() {
+		if !ends[i].back && o != nil && o.Pending == nil && t.hasRun() && !t.began.IsZero() {
 			keeping.Go(func() { ends[i].back = !r.keepOutcome(ctx, t, named(t, o)) })
 		}
 	}

@@ -23,7 +23,7 @@ type settlement struct {
 func (s *settlement) settle(ctx context.Context, ends []finished) (failed []string) {
 	var done []provider.CompletedWorkItem
 	var back []*task
-	for _, e := range s.manager.runs.keepOutcomes(ctx, ends) {
+	for _, e := range s.manager.records.keepPending(ctx, s.manager.runs.keepOutcomes(ctx, ends)) {
 		if e.back {
 			back = append(back, e.task)
 		} else {

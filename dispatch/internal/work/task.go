@@ -28,6 +28,7 @@ type task struct {
 	suspicion suspicion
 	past      past
 	metered   time.Time // when its code began, where that is measured
+	token     string    // by which it may be completed from outside
 
 	// The manager's lock guards what follows, until the activity has ended.
 	phase  phase
@@ -116,6 +117,13 @@ func (t *task) log() *slog.Logger {
 	it := &t.item
 	return t.batch.worker.options.Logger.With("activity", it.Name, "instance", it.InstanceID, "execution", it.ExecutionID,
 		"activityId", it.ActivityID, "attempt", it.Attempt)
+}
+
+// withToken is ctx for the code of an activity, which alone is given the token.
+func withToken(ctx context.Context, token string) context.Context {
+	info := activityctx.InfoFrom(ctx)
+	info.Token = token
+	return activityctx.WithInfo(ctx, info)
 }
 
 // withInfo is ctx for what is done for an activity.

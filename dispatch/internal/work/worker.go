@@ -84,7 +84,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	}()
 	t.metered = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), t.metered)
-	activity = activityctx.WithHeartbeats(withInfo(activity, &t.item), heartbeater{w.manager, t})
+	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, &t.item), t.token), heartbeater{w.manager, t})
 	r, returned = run(activity), true //nolint:contextcheck // ctx's end does not end it: the manager does
 }
 
@@ -97,6 +97,10 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 	t.cancel(nil)
 	t.leaked = t.abandoned
 	stopped := t.stop.why
+	if t.handsOver(r) {
+		w.handOver(ctx, t, r)
+		return
+	}
 	if stopped != nil {
 		w.logEnd(ctx, t, r)
 	}

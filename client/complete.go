@@ -1,0 +1,295 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// Complete completes an activity with a result, by the token of its attempt (perdure.ActivityInfo.Token): also before the
+// activity has returned perdure.ErrPending. The result is encoded as JSON; a json.RawMessage is used as it is. It must be
+// what the activity's function would have returned: one that does not decode fails where the orchestration reads it.
+//
+// It returns a *TokenError where the token does nothing, and why. Nil means that the result is on its way: of two that meet
+// there the first counts, and so does a limit of the attempt that was over before. After a retryable error it is safe to
+// complete again; that a call before has come through is then a *TokenError of TokenOver. The result of an activity that is
+// cancelled is recorded, and its orchestration does not see it, unless it waits for the end (perdure.WaitForCancellation).
+func (c *Client) Complete(ctx context.Context, token string, result any) error {
+	doc, err := encodePayload("result", result)
+	if err == nil {
+		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
+	}
+	if err != nil {
+		return fmt.Errorf("client: complete: %w", err)
+	}
+	return nil
+}
+
+// Fail fails an attempt of an activity with an error, by its token, as if its function had returned that: the activity's
+// retry policy decides whether another attempt follows, with another token. Errors are those of Complete; a nil err is a
+// *provider.FieldError.
+func (c *Client) Fail(ctx context.Context, token string, err error) error {
+	failure := failureFor(ctx, err)
+	if failure == nil {
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error", Problem: "must be an error that ends the attempt"})
+	}
+	if err := c.endAttempt(ctx, callFail, token, provider.ActivityOutcome{Error: failure}); err != nil {
+		return fmt.Errorf("client: fail: %w", err)
+	}
+	return nil
+}
+
+// beatEvery is how often a heartbeat without details is written.
+const beatEvery = time.Second
+
+// Heartbeat says that an attempt is alive, by its token, as perdure.Heartbeat does where its function runs: its heartbeat
+// timeout counts from now. Details are kept for the next attempt (perdure.HeartbeatDetails); nil leaves those before as
+// they are. A heartbeat costs three reads and a write: once a second is plenty.
+//
+// It returns whether the activity is cancelled: the caller is to come to an end then, and to fail or complete the attempt.
+// Its errors are those of Complete. One that is not nil says that the heartbeat does not count.
+func (c *Client) Heartbeat(ctx context.Context, token string, details any) (provider.CancelInfo, error) {
+	cancel, err := c.heartbeat(ctx, token, details)
+	if err != nil {
+		return cancel, fmt.Errorf("client: heartbeat: %w", err)
+	}
+	return cancel, nil
+}
+
+func (c *Client) heartbeat(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
+	doc, err := encodeDetails(details)
+	if err != nil {
+		return cancel, err
+	}
+	h, err := c.open(ctx, token)
+	if err != nil {
+		return cancel, err
+	}
+	if cancel, err = h.readCancel(ctx); err != nil {
+		return cancel, err
+	}
+	if cancel.Requested { // it may have ended, with its execution or by itself: that is worth a look now
+		err = h.check(ctx)
+	}
+	if err != nil {
+		return cancel, err
+	}
+	return cancel, c.beat(ctx, h, cancel.Requested, doc)
+}
+
+// encodeDetails encodes the details of a heartbeat; none are nil.
+func encodeDetails(details any) (json.RawMessage, error) {
+	if details == nil {
+		return nil, nil
+	}
+	payload, err := encodePayload("details", details)
+	if err != nil {
+		return nil, err
+	}
+	doc, _ := payload.Document()
+	if string(doc) == "null" {
+		return nil, nil
+	}
+	return doc, nil
+}
+
+// beat writes a heartbeat of an attempt, unless that is over.
+func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.RawMessage) error {
+	record, err := c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
+	if err != nil {
+		return err
+	}
+	now := c.now().UTC()
+	if h.isOver(&record, now) {
+		return h.problem(TokenOver)
+	}
+	if known := !cancelled || !record.SeenAt.IsZero(); known && len(doc) == 0 && record.BeatOf == h.Attempt && now.Sub(record.BeatenAt) < beatEvery {
+		return nil
+	}
+
+	counted, err := c.hub.BeatPending(ctx, h.ExecutionID, provider.PendingBeat{
+		ActivityID: h.ActivityID, Attempt: h.Attempt, At: now, Details: doc, Cancelled: cancelled,
+	})
+	if err != nil || counted {
+		return err
+	}
+	record, err = c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
+	if err == nil && (h.isOver(&record, now) || record.BeatOf > h.Attempt) {
+		err = h.problem(TokenOver)
+	} // else a later one counts, by another's clock
+	return err
+}
+
+// isOver reports whether the attempt is known to be over by what its activity's record says.
+func (h *held) isOver(r *provider.ActivityRecord, now time.Time) bool {
+	p := r.Pending
+	return r.OverOf >= h.Attempt || p != nil && r.PendingOf == h.Attempt && p.CloseBy != nil && !now.Before(*p.CloseBy)
+}
+
+// held is an attempt whose token somebody holds.
+type held struct {
+	provider.WorkItem
+
+	hub   Hub
+	retry provider.ActivityRetry
+}
+
+// open reads a token, and checks that its attempt is the current one.
+func (c *Client) open(ctx context.Context, token string) (*held, error) {
+	w, err := c.hub.OpenCompletion(ctx, token)
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	h := &held{WorkItem: w, hub: c.hub}
+	if h.retry, err = c.hub.ReadRetry(ctx, h.ExecutionID, h.ActivityID); err != nil {
+		return nil, err
+	}
+	if h.retry.Attempt > h.Attempt {
+		return nil, h.problem(TokenSuperseded)
+	}
+	return h, nil
+}
+
+func (h *held) problem(p TokenProblem) *TokenError {
+	e := &TokenError{Problem: p, InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, ActivityID: h.ActivityID, Attempt: h.Attempt}
+	if p == TokenSuperseded {
+		e.CurrentAttempt = h.retry.Attempt
+	}
+	return e
+}
+
+// readCancel reads whether the activity is cancelled. One that is since its execution has ended is gone.
+func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
+	cancels, _, err := h.hub.ReadCancels(ctx, h.ExecutionID, h.Segment)
+	if err != nil {
+		return provider.CancelInfo{}, err
+	}
+	cancel := cancels.Of(h.ActivityID)
+	if cancel.Deleted || cancel.Ended {
+		return provider.CancelInfo{}, h.problem(TokenGone)
+	}
+	return cancel, nil
+}
+
+// check looks whether the activity is open, strongly consistent. That is for the answer: the turn decides.
+func (h *held) check(ctx context.Context) error {
+	s, err := h.hub.ReadSettled(ctx, h.ExecutionID, h.Segment)
+	if err != nil {
+		return err
+	}
+	if s.Over || s.Deleted || s.Next == h.Segment {
+		return h.problem(TokenGone)
+	}
+	for _, r := range s.IDs {
+		if r.First <= h.ActivityID && h.ActivityID <= r.Last {
+			return h.problem(TokenOver)
+		}
+	}
+	return nil
+}
+
+// endAttempt sends what the worker of an attempt would have sent.
+func (c *Client) endAttempt(ctx context.Context, operation, token string, o provider.ActivityOutcome) error {
+	h, err := c.open(ctx, token)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, operation, h.InstanceID, "", func(ctx context.Context) error {
+		if err := h.check(ctx); err != nil {
+			return err
+		}
+		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
+			return err
+		}
+		m := provider.Message{
+			Kind: provider.MessageActivityOutcomes, InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Segment: h.Segment,
+			Outcomes: []provider.ActivityOutcome{o}, TraceParent: traceOf(ctx),
+		}
+		if o.Run != "" {
+			m.Kind = provider.MessageActivityAttempts
+		}
+		if err := c.hub.EnqueueForOrchestrator(ctx, m); err != nil {
+			return err
+		}
+		return h.endBeats(ctx)
+	})
+}
+
+// complete adds to an outcome what the worker of the attempt would have.
+func (h *held) complete(ctx context.Context, now time.Time, o *provider.ActivityOutcome) error {
+	o.ActivityID, o.Attempt = h.ActivityID, h.Attempt
+	w, err := h.hub.ReadWorkItem(ctx, h.InstanceID, h.ExecutionID, h.Segment, h.ActivityID)
+	if errors.Is(err, provider.ErrNotFound) {
+		return h.problem(TokenGone)
+	}
+	if err != nil {
+		return err
+	}
+	if w.WaitCancel {
+		cancel, err := h.readCancel(ctx)
+		if err != nil {
+			return err
+		}
+		if cancel.Requested {
+			o.Ended, o.SeenAt = history.EndReturned, &now
+		}
+		if h.retry.Ended != "" { // an earlier attempt was given up, and its code may still run
+			o.Ended = h.retry.Ended
+		}
+	}
+	if o.Error == nil || w.Retry == nil {
+		return nil
+	}
+
+	o.Segment, o.Run = h.Segment, runOf(o)
+	delay, again := replay.NextRetry(w.Retry, h.ExecutionID, h.ActivityID, h.Attempt, o.Error)
+	at := now.Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
+	if again && (w.CloseBy == nil || at.Before(*w.CloseBy)) {
+		o.RetryAt = &at
+	}
+	return nil
+}
+
+// runOf names a failure, so that one that is sent twice is one.
+func runOf(o *provider.ActivityOutcome) string {
+	doc, err := json.Marshal(o.Error)
+	if err != nil {
+		doc = nil // a failure is plain data
+	}
+	return fmt.Sprintf("token.%d.%x", o.Attempt, sha256.Sum256(doc))
+}
+
+// endBeats has heartbeats of the attempt answered that it is over, at best: its outcome is on its way.
+func (h *held) endBeats(ctx context.Context) error {
+	record, err := h.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
+	if err != nil || record.BeatOf != h.Attempt {
+		return nil //nolint:nilerr // nobody has sent one, or the next hears it once the outcome is in history
+	}
+	_, _ = h.hub.EndPending(ctx, h.ExecutionID, h.ActivityID, h.Attempt, record.BeatenAt)
+	return nil
+}
+
+// failureFor is an error as it travels: as that of an activity which returns it. It is nil for what does not end an attempt.
+func failureFor(ctx context.Context, err error) *history.Failure {
+	if err == nil {
+		return nil
+	}
+	const name = "fail"
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, name, func(context.Context, *struct{}) (*struct{}, error) { return nil, err })
+	a, _ := (*registry.Registry)(r).Activity(name)
+	_, f := a.Run(ctx, json.RawMessage("null"))
+	if f != nil && f.Type == registry.TypePending {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,96 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/provider"
+)
+
+// An activity that has returned perdure.ErrPending is completed from outside, by whoever has its token. Its worker hands it over to the
+// orchestrator, with its limits, and is done with its work item. What it hands over it first writes beside the activity, so that another
+// delivery hands over the same instead of running the code beside its own request.
+
+// pendingUnit is how exact the times of what is handed over are stored.
+const pendingUnit = time.Millisecond
+
+// sign makes the token of a task.
+func (a *admission) sign(ctx context.Context, t *task) (hindered *result) {
+	token, err := a.provider.SignCompletion(ctx, &t.item.WorkItem)
+	if err != nil {
+		t.log().ErrorContext(ctx, "the token of an activity cannot be made, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	}
+	t.token = token
+	return nil
+}
+
+// pending is what becomes of a task whose code has returned perdure.ErrPending, still without its limits.
+func (t *task) pending() *provider.ActivityOutcome {
+	it := &t.item
+	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: &provider.PendingAttempt{
+		Name: it.Name, Segment: it.Segment, HeartbeatMs: it.HeartbeatMs, Retry: it.Retry, CloseBy: it.CloseBy, WaitCancel: it.WaitCancel,
+	}}
+}
+
+// handsOver reports whether a task has ended with a result that hands it over. One that its worker has stopped is begun again instead: it
+// may be another's by now.
+func (t *task) handsOver(r result) bool {
+	stopped := t.stop.lost || t.stop.why != nil && onlyOfWorkers(t.stop.why.Reason)
+	return r.outcome != nil && r.outcome.Pending != nil && !stopped
+}
+
+// handOver hands a task over.
+func (w *Worker) handOver(ctx context.Context, t *task, r result) {
+	w.manager.writer.flush(ctx, t)
+	p, it := r.outcome.Pending, &t.item
+	p.Since = w.options.Clock().UTC().Truncate(pendingUnit)
+	if it.StartToCloseMs > 0 {
+		at := t.began.Add(time.Duration(it.StartToCloseMs) * time.Millisecond).UTC().Truncate(pendingUnit)
+		p.CloseAt = &at
+	}
+	if it.HeartbeatMs > 0 {
+		at := t.beats.last.UTC().Truncate(pendingUnit)
+		p.BeatenAt = &at
+	}
+	if it.WaitCancel {
+		p.GraceMs = w.options.grace().Milliseconds()
+	}
+	t.log().InfoContext(ctx, "activity is pending: it is completed from outside")
+	t.batch.ended.add(finished{t, r})
+}
+
+// handedOver is the result of a task whose attempt another delivery has handed over: it does the same.
+func (t *task) handedOver(ctx context.Context, left *provider.ActivityRecord) *result {
+	it := &t.item
+	if left.Pending == nil || left.PendingOf != it.Attempt {
+		return nil
+	}
+	t.log().InfoContext(ctx, "an activity that is delivered again is pending: it is completed from outside, and is not run")
+	return &result{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: left.Pending}}
+}
+
+// keepPending writes down which tasks are handed over, before that is sent. Where the end of one is waited for, and it could not be
+// written, it goes back: a copy must not send an end while somebody has the token. Any other is handed over all the same.
+func (r *recorder) keepPending(ctx context.Context, ends []finished) []finished {
+	var keeping sync.WaitGroup
+	for i := range ends {
+		t, o := ends[i].task, ends[i].outcome
+		if ends[i].back || o == nil || o.Pending == nil || t.began.IsZero() {
+			continue
+		}
+		keeping.Go(func() {
+			err := r.put(ctx, t, provider.ActivityRecord{ActivityID: o.ActivityID, Pending: o.Pending, PendingOf: o.Attempt})
+			if err == nil {
+				return
+			}
+			ends[i].back = t.item.WaitCancel
+			t.log().WarnContext(ctx, "it could not be written that an activity is pending: should its work item be delivered again, it runs again",
+				intake.DimensionQueue, r.options.Queue, "error", err)
+		})
+	}
+	keeping.Wait()
+	return ends
+}

@@ -1,0 +1,57 @@
+package perduretest
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// holders are the calls of a bubble by which activities are completed from outside.
+type holders struct {
+	provider.Provider
+
+	env *Env
+}
+
+func (b *holders) OpenCompletion(ctx context.Context, token string) (w provider.WorkItem, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { w, err = b.Provider.OpenCompletion(ctx, token) })
+	return w, err
+}
+
+func (b *holders) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (w provider.WorkItem, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { w, err = b.Provider.ReadWorkItem(ctx, instanceID, executionID, segment, activityID) })
+	return w, err
+}
+
+func (b *holders) BeatPending(ctx context.Context, executionID string, beat provider.PendingBeat) (counted bool, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { counted, err = b.Provider.BeatPending(ctx, executionID, beat) })
+	return counted, err
+}
+
+func (b *holders) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { ended, err = b.Provider.EndPending(ctx, executionID, activityID, attempt, beatenAt) })
+	return ended, err
+}
+
+func (b *holders) ReadRetry(ctx context.Context, executionID string, activityID int64) (r provider.ActivityRetry, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { r, err = b.Provider.ReadRetry(ctx, executionID, activityID) })
+	return r, err
+}
+
+func (b *holders) ReadSettled(ctx context.Context, executionID string, from int64) (s provider.Settlements, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { s, err = b.Provider.ReadSettled(ctx, executionID, from) })
+	return s, err
+}
+
+func (b *holders) ReadCancels(ctx context.Context, executionID string, from int64) (c provider.Cancels, next int64, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { c, next, err = b.Provider.ReadCancels(ctx, executionID, from) })
+	return c, next, err
+}

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// A token that completes is of another kind than that of a work item, which every copy of the work item shows: it is made
+// where the activity runs, and is in no message. It is `c1.<key>.<text>`, and binds the hub, the instance, the queue, the
+// execution, the segment, the activity and the attempt. It ends with its attempt, not with time.
+const (
+	completionToken = "c1"
+	// maxCompletionBytes is longer than the token of the longest instance id.
+	maxCompletionBytes = 4 << 10
+)
+
+// ForeignTokenError reports a token that completes an activity of another hub. It is an ErrToken.
+type ForeignTokenError struct {
+	// Hub is the hub that the token names, unproven; Own is the one that was asked.
+	Hub, Own string
+}
+
+func (e *ForeignTokenError) Error() string {
+	return fmt.Sprintf("the token is of the hub %q, and not of %q", Echo(e.Hub), e.Own)
+}
+
+func (e *ForeignTokenError) Unwrap() error { return ErrToken }
+
+// SignCompletion makes the token by which an attempt is completed from outside. Whoever has it may do that: it is a
+// secret, and belongs in no log.
+func (t *Tokens) SignCompletion(w *WorkItem) string {
+	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
+	defer t.last.macs.Put(m)
+
+	b := m.bytes[:0]
+	b = append(b, completionToken...)
+	for _, text := range []string{t.hub, w.InstanceID, w.Queue, w.ExecutionID} {
+		b = appendText(b, text)
+	}
+	b = binary.AppendUvarint(b, uint64(w.Segment))
+	b = binary.AppendUvarint(b, uint64(w.ActivityID))
+	b = binary.AppendUvarint(b, uint64(w.Attempt))
+	m.bytes = m.sum(b)
+	return completionToken + "." + t.last.id + "." + base64.RawURLEncoding.EncodeToString(m.bytes[len(completionToken):len(b)+macBytes])
+}
+
+// OpenCompletion reads such a token and returns a work item with the fields that are signed. It returns a
+// *ForeignTokenError where the token names another hub, and otherwise ErrToken where the text is no such token or was
+// signed with another key.
+func (t *Tokens) OpenCompletion(token string) (WorkItem, error) {
+	kind, rest, _ := strings.Cut(token, ".")
+	id, text, _ := strings.Cut(rest, ".")
+	if len(token) > maxCompletionBytes || kind != completionToken || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
+		return WorkItem{}, ErrToken
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) <= macBytes {
+		return WorkItem{}, ErrToken
+	}
+	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
+	w, err := readCompletion(claims)
+	if err != nil {
+		return WorkItem{}, err
+	}
+	if w.Hub != t.hub {
+		return WorkItem{}, &ForeignTokenError{Hub: w.Hub, Own: t.hub}
+	}
+
+	key := t.keys[id]
+	if key == nil {
+		return WorkItem{}, ErrToken
+	}
+	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
+	defer key.macs.Put(m)
+	m.bytes = append(append(m.bytes[:0], completionToken...), claims...)
+	signed := len(m.bytes)
+	m.bytes = m.sum(m.bytes)
+	if !hmac.Equal(mac, m.bytes[signed:signed+macBytes]) {
+		return WorkItem{}, ErrToken
+	}
+	return w, nil
+}
+
+// readCompletion reads the claims of a token that completes, signed or not.
+func readCompletion(b []byte) (w WorkItem, err error) {
+	var hub, instanceID string
+	for _, into := range []*string{&hub, &instanceID} {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return WorkItem{}, ErrToken
+		}
+		*into = string(b[size : size+int(n)])
+		b = b[size+int(n):]
+	}
+	if w, err = readClaims(b); err != nil {
+		return WorkItem{}, err
+	}
+	w.Hub, w.InstanceID = hub, instanceID
+	return w, nil
+}

@@ -1,0 +1,55 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// No bit of a token that completes may be changed, and nobody makes one from what is in messages.
+func TestATokenThatCompletesCannotBeMade(t *testing.T) {
+	t.Parallel()
+	tokens := provider.NewTokens("orders", key("1", "a"))
+	w := signed()
+	w.InstanceID = strings.Repeat("ü", provider.MaxInstanceIDBytes/2)
+	good := tokens.SignCompletion(&w)
+	if got, err := tokens.OpenCompletion(good); err != nil || got.InstanceID != w.InstanceID || got.Attempt != w.Attempt || got.Hub != "orders" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	text := good[len("c1.1."):]
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			if got, err := tokens.OpenCompletion("c1.1." + base64.RawURLEncoding.EncodeToString(b)); !errors.Is(err, provider.ErrToken) || got.ExecutionID != "" {
+				t.Errorf("bit %d of byte %d is changed: %+v, %v", bit, i, got, err)
+			}
+			b[i] ^= 1 << bit
+		}
+	}
+
+	ofWork := tokens.Sign(&w)
+	for name, token := range map[string]string{
+		"that of the work item":            ofWork,
+		"that of the work item, as one":    "c1" + ofWork[2:],
+		"another key":                      "c1.2." + text,
+		"a key that is not there":          provider.NewTokens("orders", key("2", "a")).SignCompletion(&w),
+		"another secret":                   provider.NewTokens("orders", key("1", "b")).SignCompletion(&w),
+		"another hub with the same secret": provider.NewTokens("order", key("1", "a")).SignCompletion(&w),
+		"a line break":                     good[:20] + "\n" + good[20:],
+		"half of it":                       good[:len(good)/2],
+	} {
+		if got, err := tokens.OpenCompletion(token); !errors.Is(err, provider.ErrToken) || got.ExecutionID != "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := tokens.Open(good); !errors.Is(err, provider.ErrToken) {
+		t.Errorf("it renews: %v", err)
+	}
+}

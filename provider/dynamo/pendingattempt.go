@@ -1,0 +1,143 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// The names and values that more than one expression has.
+const (
+	nameAt       = "#at"
+	nameAttempt  = "#attempt"
+	valueAttempt = ":attempt"
+)
+
+// KeepPending writes the retries' items of activities under the fence of a turn, and then sends the timers.
+func (p *Provider) KeepPending(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingKeep) error {
+	c := &retrying{p: p, Retries: &provider.Retries{InstanceID: instanceID, Head: head}}
+	var writes []types.TransactWriteItem
+	for i := range keeps {
+		if keeps[i].Sent {
+			continue
+		}
+		u, err := c.keepPending(&keeps[i])
+		if err != nil {
+			return err
+		}
+		writes = append(writes, types.TransactWriteItem{Update: u})
+	}
+	for len(writes) > 0 {
+		n := min(len(writes), transactionItems-1)
+		batch := append([]types.TransactWriteItem{{ConditionCheck: c.fence()}}, writes[:n]...)
+		if err := p.transact(ctx, instanceID, batch); err != nil {
+			return c.conflict(err)
+		}
+		writes = writes[n:]
+	}
+
+	var out provider.Outputs
+	for i := range keeps {
+		k := &keeps[i]
+		if k.LookAt.IsZero() {
+			continue
+		}
+		out.Timers = append(out.Timers, provider.Timer{
+			V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID, Segment: k.Pending.Segment,
+			TimerID: k.ActivityID, FireAt: k.LookAt, Attempt: k.Attempt, WaitCancel: k.Pending.WaitCancel,
+		})
+	}
+	refused, err := p.sendOutputs(ctx, &out)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities are not taken: %s", instanceID, len(refused), refused[0].Failure.Message)
+	}
+	return err
+}
+
+// keepPending writes a pending attempt over what was read.
+func (c *retrying) keepPending(k *provider.PendingKeep) (*types.Update, error) {
+	doc, err := json.Marshal(k.Pending)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: encode a pending attempt: %w", err)
+	}
+	since := formatTime(k.Pending.Since)
+	set := "SET #attempt = :attempt, #pending = :pending, #pendingOf = :attempt, #lookBy = :by, #at = if_not_exists(#at, :since), " +
+		"#failedAt = if_not_exists(#failedAt, :since), #error = if_not_exists(#error, :none)"
+	u := &types.Update{
+		TableName: &c.p.hub.Table, Key: retryKey(c.Head.ExecutionID, k.ActivityID),
+		ExpressionAttributeNames: map[string]string{
+			nameAttempt: attrAttempt, "#pending": attrPending, "#pendingOf": attrPendingOf, "#lookBy": attrLookBy, "#lookAt": attrLookAt,
+			nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
+		},
+		ExpressionAttributeValues: item{
+			valueAttempt: num(int64(k.Attempt)), ":pending": str(string(doc)), ":by": str(k.LookBy), ":since": str(since), ":none": str("{}"),
+		},
+	}
+	if k.LookAt.IsZero() {
+		u.UpdateExpression = aws.String(set + " REMOVE #lookAt")
+	} else {
+		u.UpdateExpression = aws.String(set + ", #lookAt = :lookAt")
+		u.ExpressionAttributeValues[":lookAt"] = str(formatTime(k.LookAt))
+	}
+
+	switch was := &k.Was; {
+	case was.Attempt == 0:
+		u.ConditionExpression = aws.String("attribute_not_exists(#attempt)")
+	case was.LookBy == "":
+		u.ConditionExpression = aws.String("#attempt = :was AND attribute_not_exists(#lookBy)")
+		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
+	default:
+		u.ConditionExpression = aws.String("#attempt = :was AND #lookBy = :wasBy")
+		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
+		u.ExpressionAttributeValues[":wasBy"] = str(was.LookBy)
+	}
+	return u, nil
+}
+
+// BeatPending updates the activity's item, on the condition that the attempt may still be alive.
+func (p *Provider) BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+	set := "SET #beatenAt = :beat, #beatOf = :attempt"
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
+		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
+		ExpressionAttributeValues: item{":beat": str(formatTime(b.At)), valueAttempt: num(int64(b.Attempt))},
+		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR #beatenAt <= :beat) AND (attribute_not_exists(#beatOf) OR #beatOf <= :attempt)" +
+			" AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
+	}
+	if len(b.Details) > 0 {
+		set += ", #details = :details"
+		in.ExpressionAttributeNames["#details"] = attrDetails
+		in.ExpressionAttributeValues[":details"] = str(string(b.Details))
+	}
+	if b.Cancelled {
+		set += ", #seenAt = if_not_exists(#seenAt, :beat)"
+		in.ExpressionAttributeNames["#seenAt"] = attrSeenAt
+	}
+	in.UpdateExpression = &set
+	counted, err = p.putRecord(ctx, executionID, b.ActivityID, in)
+	return counted, ofActivity(executionID, b.ActivityID, err)
+}
+
+// EndPending updates the activity's item, on the condition that no other heartbeat is stored than the caller has seen.
+func (p *Provider) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(activityID))},
+		UpdateExpression:          aws.String("SET #overOf = :attempt"),
+		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#overOf": attrOverOf},
+		ExpressionAttributeValues: item{valueAttempt: num(int64(attempt))},
+		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
+	}
+	if !beatenAt.IsZero() {
+		in.ConditionExpression = aws.String("#overOf = :attempt OR #beatenAt = :beatenAt")
+		in.ExpressionAttributeValues[":beatenAt"] = str(formatTime(beatenAt))
+	}
+	ended, err = p.putRecord(ctx, executionID, activityID, in)
+	return ended, ofActivity(executionID, activityID, err)
+}

@@ -1,0 +1,329 @@
+package providertest
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// What an attempt that is completed from outside needs: a token that nobody can make, a place for its time that one message at a time moves
+// on, and heartbeats that count or are told that they do not (R26).
+func pendingGroup() group {
+	return group{"pending", []testCase{
+		{name: "ATokenOpensWhatItWasSignedFor", run: completionTokens},
+		{name: "WhatIsNoTokenOpensNothing", run: noCompletionTokens},
+		{name: "TheFirstToKeepAnAttemptHasItsTime", run: keptOnce},
+		{name: "OneMessageAtATimeMovesAnAttemptOn", run: keptOn},
+		{name: "AHeadThatIsNoneKeepsNothing", run: keptFenced},
+		{name: "WhatIsDueIsReturnedWhereItIsPending", run: duePending},
+		{name: "TheNextAttemptIsNotPending", run: pendingNoMore},
+		{name: "AMessageThatEndedAnAttemptSendsTheNextAgain", run: limitToldAgain},
+		{name: "AHeartbeatCountsUnlessTheAttemptHasEnded", run: pendingBeats},
+		{name: "AHeartbeatBesideTheEndIsNotForgotten", run: beatBesideEnd},
+		{name: "WhatAWorkerHandsOverIsKept", run: handoverKept},
+		{name: "AttemptsThatArePendingAreAMessageOfTheirOwn", run: pendingBundled},
+		{name: "AWorkItemIsReadFromItsSegment", run: readWorkItem},
+		{name: "TheGraceOfACancelledOneIsATimer", run: graceOfPending},
+	}}
+}
+
+// holding is an execution with an activity #3 whose token somebody holds.
+type holding struct{ *execution }
+
+// held is one that has scheduled one, with a policy.
+func (f *fixture) held(id string) holding {
+	f.t.Helper()
+	return holding{f.trying(id, 1)}
+}
+
+// waiting is a pending attempt of an activity of segment 1.
+func (e holding) waiting() provider.PendingAttempt {
+	now := e.f.now()
+	closeAt := now.Add(time.Hour)
+	return provider.PendingAttempt{Name: pack, Since: now, Segment: 1, CloseAt: &closeAt, HeartbeatMs: 5000, BeatenAt: &now, GraceMs: 1000}
+}
+
+// keep keeps the first attempt of activity #3 as pending, over what is there, by a message of that name.
+func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
+	return e.f.p.KeepPending(e.f.ctx(), e.instance.InstanceID, e.head, provider.PendingKeep{
+		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), LookAt: lookAt, LookBy: by,
+	})
+}
+
+// retryOf is the current attempt of activity #3.
+func (e holding) retryOf() provider.ActivityRetry {
+	e.f.t.Helper()
+	r, err := e.f.p.ReadRetry(e.f.ctx(), e.instance.ExecutionID, 3)
+	e.f.must(err)
+	return r
+}
+
+func completionTokens(f *fixture) {
+	want := provider.WorkItem{
+		V: provider.WireVersion, InstanceID: "a/é", ExecutionID: "01JEXECUTION", Segment: 7, ActivityID: 3, Attempt: 2, Queue: Queue,
+	}
+	token, err := f.p.SignCompletion(f.ctx(), &want)
+	f.must(err)
+	again, err := f.p.SignCompletion(f.ctx(), &want)
+	f.must(err)
+	f.wantEqual("signed again", again, token)
+	got, err := f.p.OpenCompletion(f.ctx(), token)
+	f.must(err)
+	got.Hub = ""
+	f.wantEqual("what the token opens", got, want)
+	next := want
+	next.Attempt++
+	other, err := f.p.SignCompletion(f.ctx(), &next)
+	f.must(err)
+	if other == token {
+		f.t.Error("two attempts have one token")
+	}
+	_, err = f.p.OpenWorkItem(f.ctx(), token)
+	f.wantIs(err, provider.ErrToken)
+}
+
+func noCompletionTokens(f *fixture) {
+	f.start("a").commit(turnStarted(), activity(Queue))
+	ofWork := f.work(Queue)[0].Token
+	good, err := f.p.SignCompletion(f.ctx(), &provider.WorkItem{InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: Queue})
+	f.must(err)
+	for _, token := range []string{
+		"", ".", "c1", "c1..", ofWork, strings.Replace(ofWork, "w1.", "c1.", 1), good[:len(good)-1], good + "A", good[:len(good)-2] + "AA",
+		strings.Replace(good, "c1.", "c2.", 1), strings.Repeat(good, 500), "\x00", " " + good,
+	} {
+		w, err := f.p.OpenCompletion(f.ctx(), token)
+		f.wantIs(err, provider.ErrToken)
+		f.wantEqual("what it opens", w, provider.WorkItem{})
+	}
+	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
+	_, err = f.p.OpenCompletion(f.ctx(), foreign)
+	f.wantIs(err, provider.ErrToken)
+	var of *provider.ForeignTokenError
+	if !errors.As(err, &of) || of.Hub != "another-hub" {
+		f.t.Errorf("%v does not name the hub of the token", err)
+	}
+}
+
+func keptOnce(f *fixture) {
+	e := f.held("a")
+	due := f.now().Add(10 * time.Millisecond)
+	f.must(e.keep(provider.ActivityRetry{}, "m-1", due))
+	first := e.retryOf()
+	if first.Attempt != 1 || first.Pending == nil || !first.LookAt.Equal(due) || first.LookBy != "m-1" || first.Pending.Name != pack || first.Pending.HeartbeatMs != 5000 {
+		f.t.Fatalf("%+v", first)
+	}
+	f.wantIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
+	f.wantEqual("kept by another", e.retryOf(), first)
+	timers := f.dueTimers()
+	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) || timers[0].Segment != 1 {
+		f.t.Errorf("%+v", timers)
+	}
+}
+
+func keptOn(f *fixture) {
+	e := f.held("a")
+	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
+	first := e.retryOf()
+	next := f.now().Add(10 * time.Millisecond)
+	f.must(e.keep(first, "m-3", next))
+	f.wantIs(e.keep(first, "m-4", next), provider.ErrConflict) // it is behind
+	if r := e.retryOf(); !r.LookAt.Equal(next) || r.LookBy != "m-3" {
+		f.t.Errorf("%+v", r)
+	}
+	f.dueTimers()
+	sent := e.retryOf()
+	f.must(f.p.KeepPending(f.ctx(), "a", e.head, provider.PendingKeep{ActivityID: 3, Attempt: 1, Was: sent, Pending: *sent.Pending, LookAt: sent.LookAt, LookBy: "m-3", Sent: true}))
+	if again := f.dueTimers(); len(again) != 1 || !again[0].FireAt.Equal(next) {
+		f.t.Errorf("sent again: %+v", again)
+	}
+	f.must(e.keep(sent, "m-5", time.Time{}))
+	if r := e.retryOf(); !r.LookAt.IsZero() || r.Pending == nil {
+		f.t.Errorf("without a limit: %+v", r)
+	}
+}
+
+func keptFenced(f *fixture) {
+	e := f.held("a")
+	behind := *e.execution
+	e.commit(turnStarted(), activity(Queue))
+	f.wantIs(holding{&behind}.keep(provider.ActivityRetry{}, "m-1", f.now()), provider.ErrConflict)
+	f.wantEqual("kept", e.retryOf(), provider.ActivityRetry{ActivityID: 3})
+}
+
+func duePending(f *fixture) {
+	e := f.held("a")
+	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
+	done, err := f.p.RetryActivities(f.ctx(), &provider.Retries{
+		InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 3, Attempt: 1, Segment: 1}},
+	})
+	f.must(err)
+	if len(done.Waiting) != 2 || done.Waiting[0].Pending != nil || done.Waiting[1].Pending == nil {
+		f.t.Errorf("%+v", done)
+	}
+	f.wantAttempts()
+}
+
+func pendingNoMore(f *fixture) {
+	e := f.held("a")
+	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
+	e.wantVerdicts(e.retry(e.attempted(3, 1, "r.1", time.Millisecond)), provider.RetryNext)
+	f.wantAttempts("3.2")
+	r := e.retryOf()
+	if r.Attempt != 2 || r.Pending != nil || !r.LookAt.IsZero() {
+		f.t.Errorf("%+v", r)
+	}
+	f.wantIs(e.keep(provider.ActivityRetry{}, "m-2", f.now()), provider.ErrConflict)
+	second := provider.PendingKeep{ActivityID: 3, Attempt: 2, Was: r, Pending: e.waiting(), LookBy: "m-3"}
+	f.must(f.p.KeepPending(f.ctx(), "a", e.head, second))
+	if r = e.retryOf(); r.Pending == nil || r.Attempt != 2 || r.Error.Message != "r.1" || r.Run != "r.1" {
+		f.t.Errorf("%+v", r)
+	}
+	e.wantVerdicts(e.retry(e.attempted(3, 2, "r.2", 0)), provider.RetryOver)
+}
+
+func limitToldAgain(f *fixture) {
+	e := f.held("a")
+	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
+	e.retry(e.attempted(3, 1, provider.LimitRun(1, "t-1"), time.Millisecond))
+	f.wantAttempts("3.2")
+	due := func(by string) provider.Retries {
+		return provider.Retries{InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 1, By: by, Segment: 1}}}
+	}
+	another := due("t-2")
+	_, err := f.p.RetryActivities(f.ctx(), &another)
+	f.must(err)
+	f.wantAttempts()
+	same := due("t-1")
+	_, err = f.p.RetryActivities(f.ctx(), &same)
+	f.must(err)
+	for _, w := range f.work(Queue) { // it may be known to have arrived
+		f.wantEqual("attempt", w.Attempt, 2)
+	}
+}
+
+// beat sends a heartbeat of an attempt of activity #3.
+func (e holding) beat(attempt int, at time.Time, details string) bool {
+	e.f.t.Helper()
+	counted, err := e.f.p.BeatPending(e.f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details)})
+	e.f.must(err)
+	return counted
+}
+
+// endAttempt ends attempt 1 of activity #3.
+func (e holding) endAttempt(beatenAt time.Time) bool {
+	e.f.t.Helper()
+	ended, err := e.f.p.EndPending(e.f.ctx(), e.instance.ExecutionID, 3, 1, beatenAt)
+	e.f.must(err)
+	return ended
+}
+
+func pendingBeats(f *fixture) {
+	e := f.held("a")
+	first := f.now()
+	f.wantEqual("first", e.beat(1, first, `{"page":1}`), true)
+	f.wantEqual("an older one", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
+	second := first.Add(time.Second)
+	f.wantEqual("one without details", e.beat(1, second, ""), true)
+	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, BeatenAt: second, Details: json.RawMessage(`{"page":1}`), BeatOf: 1})
+
+	f.wantEqual("ended by the last", e.endAttempt(second), true)
+	f.wantEqual("ended again", e.endAttempt(first), true)
+	f.wantEqual("after the end", e.beat(1, second.Add(time.Second), ""), false)
+	f.wantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
+	f.wantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
+	seen, err := f.p.BeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true})
+	f.must(err)
+	again, err := f.p.BeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: 2, At: second.Add(3 * time.Second), Cancelled: true})
+	f.must(err)
+	f.wantEqual("cancelled", []bool{seen, again}, []bool{true, true})
+	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{
+		ActivityID: 3, BeatenAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second), Details: json.RawMessage(`{"page":1}`), BeatOf: 2, OverOf: 1,
+	})
+}
+
+func beatBesideEnd(f *fixture) {
+	e := f.held("a")
+	first := f.now()
+	e.beat(1, first, "")
+	f.wantEqual("ended by one that is not there", e.endAttempt(time.Time{}), false)
+	e.beat(1, first.Add(time.Second), "")
+	f.wantEqual("ended beside a heartbeat", e.endAttempt(first), false)
+	f.wantEqual("it goes on", e.beat(1, first.Add(2*time.Second), ""), true)
+	other := f.held("b")
+	f.wantEqual("without any", other.endAttempt(time.Time{}), true)
+	f.wantEqual("and after", other.beat(1, first, ""), false)
+}
+
+func handoverKept(f *fixture) {
+	e := f.held("a")
+	p := e.waiting()
+	f.must(f.p.PutActivityRecords(f.ctx(), e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingOf: 2}))
+	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingOf: 2})
+	taken, err := f.p.TakeRun(f.ctx(), provider.Run{ExecutionID: e.instance.ExecutionID, ActivityID: 3, Segment: 1, Attempt: 2, Token: "t", Until: f.now().Add(time.Minute)})
+	f.must(err)
+	if taken.Left.Pending == nil || taken.Left.PendingOf != 2 {
+		f.t.Errorf("%+v", taken)
+	}
+}
+
+func pendingBundled(f *fixture) {
+	e := holding{f.start("a")}
+	e.commit(turnStarted(), activity(Queue), activity(Queue))
+	f.messages()
+	p := e.waiting()
+	var done []provider.CompletedWorkItem
+	for i, it := range f.work(Queue) {
+		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: 1}
+		if i == 0 {
+			o.Pending = &p
+		} else {
+			o.Result = history.Payload("1")
+		}
+		done = append(done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: o})
+	}
+	_, err := f.p.AckWorkItems(f.ctx(), Queue, done)
+	f.must(err)
+	kinds := map[provider.MessageKind]int{}
+	for _, m := range f.messages() {
+		kinds[m.Kind] += len(m.Outcomes)
+		if m.Kind == provider.MessageActivityPending {
+			f.wantEqual("pending", m.Outcomes[0].Pending, &p)
+		}
+	}
+	f.wantEqual("messages", kinds, map[provider.MessageKind]int{provider.MessageActivityPending: 1, provider.MessageActivityOutcomes: 1})
+}
+
+func readWorkItem(f *fixture) {
+	e := holding{f.start("a")}
+	scheduled := activity(OtherQueue)
+	scheduled.Retry = &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 100}
+	e.commit(turnStarted(), scheduled)
+	w, err := f.p.ReadWorkItem(f.ctx(), "a", e.instance.ExecutionID, 1, 3)
+	f.must(err)
+	f.wantEqual("work item", w, f.unsigned(f.work(OtherQueue)[0].WorkItem))
+	for _, of := range [][2]int64{{1, 4}, {2, 3}} {
+		_, err = f.p.ReadWorkItem(f.ctx(), "a", e.instance.ExecutionID, of[0], of[1])
+		f.wantIs(err, provider.ErrNotFound)
+	}
+}
+
+func graceOfPending(f *fixture) {
+	e := holding{f.quiet("a")}
+	a := activity(Queue)
+	a.Cancel = &history.CancelNote{Wait: true}
+	e.commit(turnStarted(), a)
+	p := e.waiting()
+	p.WaitCancel, p.GraceMs = true, 20
+	f.must(f.p.KeepPending(f.ctx(), "a", e.head, provider.PendingKeep{ActivityID: 3, Attempt: 1, Pending: p, LookBy: "m-1"}))
+	if timers := f.dueTimers(); len(timers) > 0 {
+		f.t.Fatalf("%+v", timers)
+	}
+	e.ack(e.cancelTurn(turnStarted(), e.cancels(3)))
+	if timers := f.dueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].WaitCancel {
+		f.t.Errorf("%+v", timers)
+	}
+}
