@@ -74,7 +74,7 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 	s := schedule.Schedule{ID: id}
 	err = readBody(w, r, map[string]any{
 		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
-		"when": &s.When, "timeZone": &s.TimeZone, "from": &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp,
+		"when": &s.When, "timeZone": &s.TimeZone, "from": &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
 	})
 	switch {
 	case err != nil:

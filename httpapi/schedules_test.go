@@ -33,11 +33,11 @@ func TestASchedulesLife(t *testing.T) {
 	t.Parallel()
 	h := withSchedules(t)
 	put := `{"id":"nightly","orchestration":"report","version":"2","input":{"of":"sales"},"when":"cron(0 2 * * ? *)","timeZone":"Europe/Berlin",
-		"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all"}`
+		"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all","revision":"7"}`
 	h.call(t, http.MethodPut, nightly, put).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 	for e, err := range client.New(h.Provider).History(t.Context(), "schedule:nightly") {
 		want := `{"schedule":{"id":"nightly","orchestration":"report","version":"2","input":{"of":"sales"},"when":"cron(0 2 * * ? *)","timeZone":"Europe/Berlin",` +
-			`"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all"}}`
+			`"from":"2026-08-01T00:00:00Z","until":"2027-08-01T00:00:00Z","overlap":"queue","catchUp":"all","revision":"7"}}`
 		if doc, _ := e.Input.Document(); err != nil || string(doc) != want {
 			t.Errorf("begins with %s, %v\nwant %s", doc, err, want)
 		}

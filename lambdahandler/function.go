@@ -164,6 +164,7 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(true, true, opts)
 	metrics := b.env.metrics()
+	schedules := b.env.optional("PERDURE_SCHEDULES", "")
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err
@@ -172,9 +173,10 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.function(newRenewer(k, p, b.log).handle, func(ctx context.Context) error {
+	r := newRenewer(k, p, schedules, b.log)
+	return b.function(r.handle, func(ctx context.Context) error {
 		b.log.InfoContext(ctx, "serving timers by polling their queue, and keeping watch", "hub", p.Hub().Name)
-		b.stopped(renew(ctx, p, k, b.log))
+		b.stopped(renew(ctx, p, r))
 		return nil
 	}), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -78,14 +77,14 @@ func activityNames(r *perdure.Registry, queue string) []string {
 const watchEvery = 2 * time.Minute
 
 // renew serves the timers queue and keeps watch until ctx ends.
-func renew(ctx context.Context, p provider.Polling, k *dispatch.Timekeeper, log *slog.Logger) error {
+func renew(ctx context.Context, p provider.Polling, r *renewer) error {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
 		for {
-			if woken, err := k.Watch(ctx); err != nil && ctx.Err() == nil {
-				log.Error("the watch has failed, in part or whole, and will be kept again", "woken", woken, "error", err)
+			if woken, err := r.watch(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error("the watch has failed, in part or whole, and will be kept again", "woken", woken, "error", err)
 			}
 			select {
 			case <-tick.C:
@@ -95,7 +94,7 @@ func renew(ctx context.Context, p provider.Polling, k *dispatch.Timekeeper, log 
 		}
 	})
 	defer watch.Wait()
-	return dispatch.Poll(ctx, p, provider.QueueTimers, k.HandleRecords, dispatch.PollOptions{Logger: log})
+	return dispatch.Poll(ctx, p, provider.QueueTimers, r.timekeeper.HandleRecords, dispatch.PollOptions{Logger: r.log})
 }
 
 // defaultListen accepts connections from this machine alone: outside Lambda no gateway authenticates the API's callers.

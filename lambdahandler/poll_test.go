@@ -102,7 +102,9 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- renew(ctx, hub.Provider, hub.Timekeeper, slog.New(slog.DiscardHandler)) }()
+		go func() {
+			ended <- renew(ctx, hub.Provider, newRenewer(hub.Timekeeper, hub.Provider, "", slog.New(slog.DiscardHandler)))
+		}()
 		time.Sleep(time.Minute)
 		if records := inbox(); len(records) != 1 || !strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
 			t.Errorf("the inbox holds %v, want a timer that has fired", records)

@@ -58,13 +58,14 @@ const sourceOfTicks = "aws.events"
 type renewer struct {
 	timekeeper *dispatch.Timekeeper
 	client     *client.Client
+	declared   *declared
 	http       func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 	log        *slog.Logger
 }
 
-func newRenewer(k *dispatch.Timekeeper, p provider.Provider, log *slog.Logger) *renewer {
+func newRenewer(k *dispatch.Timekeeper, p provider.Provider, schedules string, log *slog.Logger) *renewer {
 	c := client.New(p, client.WithCaller(""))
-	return &renewer{timekeeper: k, client: c, http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log))), log: log}
+	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log))), log: log}
 }
 
 // handle dispatches an event by its kind. It refuses unknown events, and those that may be of two kinds, rather than
@@ -83,7 +84,7 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 	case ofQueue:
 		return failures(r.timekeeper.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
 	case ofRule:
-		woken, err := r.timekeeper.Watch(ctx)
+		woken, err := r.watch(ctx)
 		return map[string]int{"woken": woken}, err
 	case ofAPI:
 		var request events.APIGatewayV2HTTPRequest
@@ -99,4 +100,11 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 		}
 		return answer, nil
 	}
+}
+
+// watch is a look of the watch, and at the schedules that the stack declares.
+func (r *renewer) watch(ctx context.Context) (woken int, err error) {
+	declared := r.declared.see(ctx)
+	woken, err = r.timekeeper.Watch(ctx)
+	return woken, errors.Join(err, declared)
 }

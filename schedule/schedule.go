@@ -41,6 +41,8 @@ type Schedule struct {
 	// CatchUp says what becomes of times that were missed, by more than a minute, because the schedule was paused or its hub was down.
 	// Empty is CatchUpLast.
 	CatchUp CatchUp `json:"catchUp,omitempty"`
+	// Revision is whatever whoever puts the schedule knows this state of it by, of up to 64 bytes. It is shown, and changes nothing.
+	Revision string `json:"revision,omitempty"`
 }
 
 // Overlap is what becomes of a time that comes while the run before is not over.
@@ -81,6 +83,8 @@ const (
 
 	maxNameBytes    = 256
 	maxVersionBytes = 64
+
+	maxRevisionBytes = 64
 )
 
 // Orchestration is the name of the orchestration whose instances are schedules. It is part of the format: it never changes.
@@ -117,6 +121,7 @@ func (s *Schedule) Validate() error {
 		provider.CheckText("id", s.ID, 1, MaxIDBytes), s.checkOrchestration(), provider.CheckText("version", s.Version, 0, maxVersionBytes),
 		s.checkInput(), when,
 		check("overlap", s.Overlap, Skip, Queue, Cancel, Allow), check("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
+		provider.CheckText("revision", s.Revision, 0, maxRevisionBytes),
 	} {
 		if err != nil {
 			return err

@@ -122,7 +122,7 @@ func (h environments) workerEnvironment(queue string) environment {
 }
 
 func (h environments) renewerEnvironment() environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment())
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.schedulesEnvironment())
 }
 
 func (h environments) apiEnvironment() environment {
@@ -167,7 +167,7 @@ const (
 // checkEnvironment refuses a hub whose queues' URLs do not fit the environment of its functions:
 // CloudFormation would refuse the stack when it makes the orchestrator, at the end of a deployment.
 func (h *TaskHub) checkEnvironment() {
-	total := otherVariables
+	total := otherVariables + len(environments{h}.schedulesEnvironment()["PERDURE_SCHEDULES"])
 	for _, queue := range h.props.WorkQueues {
 		name, dead := longestName, longestName
 		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {
@@ -178,7 +178,7 @@ func (h *TaskHub) checkEnvironment() {
 		total += name + dead + 2*(longestURL+len(queue)+punctuation)
 	}
 	if total > mostEnvironment {
-		panic(fmt.Errorf("task hub %s: the URLs of %d work queues may not fit the 4 KB that a function's environment holds (%d bytes): "+
-			"a shorter NamePrefix leaves room for more, or make a second hub", h.props.HubName, len(h.props.WorkQueues), total))
+		panic(fmt.Errorf("task hub %s: the URLs of %d work queues, and Schedules, may not fit the 4 KB that a function's environment holds (%d bytes): "+
+			"a shorter NamePrefix leaves room for more; put schedules by the API, or make a second hub", h.props.HubName, len(h.props.WorkQueues), total))
 	}
 }

@@ -2,6 +2,7 @@ package cdk_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,6 +59,9 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			InboxTimeout: seconds(60), InboxVisibility: seconds(180), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),
 			CancellationGracePeriod: seconds(5), MaxAttempts: jsii.Number(5), OmitErrorTexts: true, Retention: awscdk.Duration_Days(jsii.Number(90)), WatchRate: "rate(1 minute)",
 			InboxConcurrency: 50, WorkConcurrency: 20, APIConcurrency: 10, UI: true, DeadLetters: true, LogRetention: awslogs.RetentionDays_ONE_YEAR, LogLevel: "debug", Metrics: cdk.MetricsByHub, AlarmTopic: pager,
+			Schedules: []cdk.Schedule{{
+				ID: "nightly", Orchestration: "report", Version: "2", Input: json.RawMessage(`{"of":"sales"}`), When: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin", Overlap: "queue", CatchUp: "all",
+			}},
 			Canary: &cdk.Canary{Shift: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(), Alarms: []awscloudwatch.IAlarm{lost}},
 			HTTPAPI: cdk.HTTPAPIProps{
 				RateLimit: 100, BurstLimit: 200, AccessLogs: true, JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}},

@@ -15,6 +15,9 @@ import (
 // apiTimeoutSeconds stays under the 30 s after which API Gateway gives up.
 const apiTimeoutSeconds = 29
 
+// orchestratorPart is what the orchestrator is called in names, folders and the hub's configuration.
+const orchestratorPart = "orchestrator"
+
 // functionSpec is what one function has of its own.
 type functionSpec struct {
 	id, part    string // construct id, and the name's last part
@@ -31,7 +34,7 @@ func (h *TaskHub) addFunctions() {
 	functions, env, may := functionMaker{h}, environments{h}, permissions{h}
 
 	h.Orchestrator = functions.add(functionSpec{
-		id: "Orchestrator", part: "orchestrator", binary: "orchestrator", memory: 512, own: h.props.OrchestratorProps,
+		id: "Orchestrator", part: orchestratorPart, binary: orchestratorPart, memory: 512, own: h.props.OrchestratorProps,
 		timeout:     h.props.InboxTimeout,
 		environment: env.orchestratorEnvironment(), permissions: may.orchestratorPermissions(),
 	})

@@ -108,6 +108,8 @@ type TaskHubProps struct {
 	// /v1/dead-letters and the page. No other call needs the rights that this takes: to receive and
 	// delete in the dead-letter queues, and to send to the work queues. perdure dead does without.
 	DeadLetters bool
+	// Schedules start orchestrations by the clock.
+	Schedules []Schedule
 	// HTTPAPI is how the HTTP API is called: limits, logs, who may, domain, CORS.
 	HTTPAPI HTTPAPIProps
 	// Canary shifts work to a new build bit by bit, and back when that fails. Default: a deployment replaces the build at once.
@@ -199,6 +201,9 @@ func (p TaskHubProps) validate() error {
 	}
 	if err := p.HTTPAPI.validate(p.APIKind); err != nil {
 		return fmt.Errorf("task hub %s: %w", p.HubName, err)
+	}
+	if err := p.validateSchedules(); err != nil {
+		return fmt.Errorf("task hub %s: Schedules: %w", p.HubName, err)
 	}
 	if shorter(p.InboxVisibility, p.InboxTimeout) {
 		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)

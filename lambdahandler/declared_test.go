@@ -1,0 +1,114 @@
+package lambdahandler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+func withReports(t *testing.T) *perduretest.Env {
+	t.Helper()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", func(*perdure.OrchestrationContext, any) (bool, error) { return true, nil })
+	return perduretest.New(t, r)
+}
+
+// whenOf is when a schedule is due.
+func whenOf(t *testing.T, env *perduretest.Env, id string) string {
+	t.Helper()
+	env.RunUntilIdle()
+	s, err := env.Client().Schedule(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Schedule.When
+}
+
+func TestWhatAStackDeclaresIsPut(t *testing.T) {
+	t.Parallel()
+	env := withReports(t)
+	first := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
+	if err := first.see(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" || hour != "rate(1 hour)" {
+		t.Errorf("%s, %s", night, hour)
+	}
+
+	// Another process of the same deployment puts nothing, and the one of the next what has changed.
+	turns := func() (n int) {
+		t.Helper()
+		events, err := client.Collect(env.Client().History(t.Context(), schedule.InstanceID("nightly")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events)
+	}
+	before := turns()
+	again := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	if err := again.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
+		t.Errorf("put again: %v, %d events, and not %d", err, turns(), before)
+	}
+	next := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
+	if err := next.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" || whenOf(t, env, "hourly") != "rate(1 hour)" {
+		t.Errorf("the next deployment: %v", err)
+	}
+}
+
+// What a person has done with a declared schedule lasts as long as its declaration does not change.
+func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
+	t.Parallel()
+	env := withReports(t)
+	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`
+	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	env.RunUntilIdle()
+	if err := env.Client().Cancel(t.Context(), schedule.InstanceID("nightly"), "it does harm"); err != nil {
+		t.Fatal(err)
+	}
+	env.RunUntilIdle()
+	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Minute)
+	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil || s.RuntimeStatus != client.StatusCancelled {
+		t.Errorf("it is %s, %v", s.RuntimeStatus, err)
+	}
+}
+
+// What is wrong is said at each look, and keeps nothing else from being put.
+func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
+	t.Parallel()
+	env := withReports(t)
+	d := declaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	for range 2 {
+		if err := d.see(t.Context()); err == nil || !strings.Contains(err.Error(), `"often": when "often": must be like`) {
+			t.Errorf("%v", err)
+		}
+	}
+	if got := whenOf(t, env, "nightly"); got != "0 2 * * *" {
+		t.Error(got)
+	}
+	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
+		if err := declaredSchedules(env.Client(), doc).see(t.Context()); err == nil || !strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
+			t.Errorf("%s: %v", doc, err)
+		}
+	}
+}
+
+// The watch is kept whatever is declared, and its tick fails.
+func TestTheWatchIsKeptBesideAWrongDeclaration(t *testing.T) {
+	t.Parallel()
+	h, _ := aRenewer(t, perdure.NewRegistry())
+	h.declared = declaredSchedules(h.client, "{")
+	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
+	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
+		t.Errorf("%v, %v", answer, err)
+	}
+}
