@@ -53,6 +53,13 @@ var (
 		instead: `perdure.Version(ctx, "what is changed", perdure.DefaultVersion, 1)`,
 		misses:  "A change in a variable, a name that is used for two changes, a call that was moved, and code that was taken away too early: histories of instances show those.",
 	}
+	answering = &rule{
+		id:      "query",
+		finds:   "Handlers in `SetQueryHandler` that schedule, wait, set a status or a handler, or take a side effect.",
+		why:     "a query has no place in history: it fails where its handler does so",
+		instead: "read the variables that the orchestration keeps; what is to be done, an event asks for",
+		misses:  "Calls that are further away than the literal itself, cancels of futures, and handlers that are no literal.",
+	}
 	endless = &rule{
 		id: "endless",
 		finds: "Loops without a condition, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
@@ -166,7 +173,27 @@ func (in *inside) called(c *ast.CallExpr) {
 		if l, ok := ast.Unparen(c.Args[1]).(*ast.FuncLit); ok {
 			in.usesAnyContext(l)
 		}
+	case isOurs(callee, "SetQueryHandler") && len(c.Args) == 3:
+		if l, ok := ast.Unparen(c.Args[2]).(*ast.FuncLit); ok {
+			in.decidesIn(l)
+		}
 	}
+}
+
+// decidesIn reports what the handler of a query asks its orchestration for.
+func (in *inside) decidesIn(handler *ast.FuncLit) {
+	ast.Inspect(handler.Body, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		callee := calleeOf(in.pass.TypesInfo, c)
+		gives := slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(in.pass.TypesInfo.TypeOf(e)) })
+		if ours := callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == root; ours && (gives || isOurs(callee, "OrchestrationContext.SetCustomStatus")) {
+			in.tell(answering, c.Pos(), "", "the handler of a query in "+in.node.name+" calls "+in.display(callee))
+		}
+		return true
+	})
 }
 
 // versions looks at a call of Version.

@@ -113,7 +113,7 @@ var (
 func rules() []*rule {
 	return []*rule{
 		clock, random, environment, goroutine, channel, selecting, syncing, inputOutput, logging, mapOrder, globals, globalRead, contexts,
-		scope, compensation, unawaited, unidentified, continuing, changing, endless, replaying, payloads, misfit, unregistered,
+		scope, compensation, unawaited, unidentified, continuing, changing, answering, endless, replaying, payloads, misfit, unregistered,
 		ignoring,
 	}
 }

@@ -134,6 +134,10 @@ func (w *walk) call(c *ast.CallExpr) bool {
 	case isOurs(callee, "SideEffect") && len(c.Args) == 2:
 		w.over(c.Args[0])
 		return false // its function runs outside of replay
+	case isOurs(callee, "SetQueryHandler") && len(c.Args) == 3:
+		w.over(c.Args[0])
+		w.over(c.Args[1])
+		return false // so does a handler, which decides nothing
 	}
 	if !isOurs(callee) && callee != nil {
 		w.passesContext(c, callee)

@@ -210,6 +210,19 @@ func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	}
 }
 
+// Where queries go is told by a variable; without it there is nobody to ask, which is no error.
+func TestTheAPIIsToldWhomToAsk(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	for _, want := range []string{"", "arn:orchestrator:live"} {
+		set["PERDURE_ORCHESTRATOR"] = want
+		e := &environment{getenv: func(name string) string { return set[name] }}
+		if h := e.hub(false, true); e.err() != nil || h.Orchestrator != want {
+			t.Errorf("queries would ask %q, want %q, %v", h.Orchestrator, want, e.err())
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {

@@ -1,6 +1,7 @@
 package cdk_test
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -29,6 +30,27 @@ var (
 	canaryLock   sync.Mutex
 	canariesMade = map[string]template{}
 )
+
+// With a canary a query invokes the alias, as the mapping does, and no role may invoke the function beside it.
+func TestQueriesInvokeTheAlias(t *testing.T) {
+	t.Parallel()
+	got := withCanary(t, "c0ffee")
+	variables, _ := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables").(map[string]any)
+	if where, _ := json.Marshal(variables["PERDURE_ORCHESTRATOR"]); !strings.Contains(string(where), ":live") {
+		t.Errorf("the API asks %s", where)
+	}
+	found := 0
+	for _, s := range statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole")) {
+		if slices.Contains(s.actions, "lambda:InvokeFunction") {
+			if found++; len(s.resources) != 1 || !strings.Contains(s.resources[0], ":live") {
+				t.Errorf("the API may invoke %s", s.resources)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d statements let the API invoke a function", found)
+	}
+}
 
 // withCanary makes the template of a build once: the tests only read it.
 func withCanary(t *testing.T, build string) template {

@@ -51,6 +51,12 @@ func right(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	}
 	region := perdure.SideEffect(ctx, func() string { return os.Getenv("REGION") + far.Region })
 	id := perdure.SideEffect(ctx, rand.Text)
+	if err := perdure.SetQueryHandler(ctx, "age", func(struct{}) (time.Duration, error) { return time.Since(ctx.Now()), nil }); err != nil {
+		return "", err
+	}
+	if err := perdure.SetQueryHandler(ctx, "where", func(struct{}) (string, error) { return ctx.InstanceID() + os.Getenv("REGION"), nil }); err != nil {
+		return "", err
+	}
 	ctx.Logger().Info("charging", "limit", limit, "table", table()["a"], "price", price("a"))
 	deadline := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seeded.Int64N(9) + ctx.Rand().Int64N(9)))
 	if cmp.Equal(o, order{}) || deadline.IsZero() || far.Ordered(1, 2) > 1 {

@@ -84,6 +84,16 @@ func scopes(ctx *perdure.OrchestrationContext, o order) (id string, err error) {
 	}), nil
 }
 
+func answers(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	return o.ID, perdure.SetQueryHandler(ctx, "charge", func(again bool) (string, error) {
+		if again {
+			ctx.SetCustomStatus("asked") // want `the handler of a query in answers calls .*SetCustomStatus.*\[query\]`
+		}
+		f := perdure.CallActivity(ctx, charge, o) // want `the handler of a query in answers calls perdure\.CallActivity.*\[query\]`
+		return f.Await(ctx)                       // want `the handler of a query in answers calls .*Await.*\[query\]`
+	})
+}
+
 func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	for { // want `forever loops without an end: .*\[endless\]`
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {
