@@ -410,3 +410,28 @@ func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 		}
 	})
 }
+
+// A replay that takes long and a handler that does not come back together take no longer than the invocation has: one that runs out of time fails,
+// and is counted as the build's fault.
+func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "slow", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		time.Sleep(300 * time.Millisecond) // as code that computes
+		if err := perdure.SetQueryHandler(ctx, "blocks", func(struct{}) (int, error) { time.Sleep(time.Hour); return 1, nil }); err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		h.start("slow", 1)
+		h.turn(0)
+		invocation, end := context.WithTimeout(ctx, time.Second)
+		defer end()
+		_, err := h.Orchestrators[0].Ask(invocation, provider.Question{InstanceID: "i-1", Name: "blocks"})
+		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHung || invocation.Err() != nil {
+			t.Errorf("%v, %v", err, invocation.Err())
+		}
+		time.Sleep(time.Hour) // it has come back
+	})
+}

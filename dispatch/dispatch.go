@@ -44,7 +44,7 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 // for that, whether it runs, is paused, is blocked or is over. It writes and sends nothing, takes no lock, and is no turn: neither metrics
 // nor interceptors know of it. It is provider.Asker's.
 //
-// It takes what a cold turn takes. The replay and the handler have OrchestratorOptions.TurnLimit each, and no longer than ctx has. The
+// It takes what a cold turn takes. The replay and the handler have OrchestratorOptions.TurnLimit each, and no longer than half of what ctx has. The
 // code of an instance that is blocked as poison is not run.
 func (o *Orchestrator) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
 	return turns.Ask(ctx, o.turns, q)

@@ -63,13 +63,13 @@ func codeFor(o *Orchestrator, q *provider.Question, state *history.State) (repla
 	return code, nil
 }
 
-// timeToAsk is how long the replay and the handler may take, each.
+// timeToAsk is how long the replay and the handler may take, each: both must end before the invocation does, or that fails, as if the build were bad.
 func timeToAsk(ctx context.Context, o *Orchestrator) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return o.options.TurnLimit
 	}
-	return max(min(o.options.TurnLimit, end.Sub(o.options.Clock())), time.Millisecond)
+	return max(min(o.options.TurnLimit, end.Sub(o.options.Clock())/2), time.Millisecond)
 }
 
 func refusal(q *provider.Question, code provider.QueryCode, message string, why *history.Failure) *provider.QueryError {
