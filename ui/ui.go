@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,11 +29,22 @@ type document struct {
 	script, styles string
 }
 
+// joined is the document, once somebody serves it. A variable that is filled at the start of the program would cost each function that, and the room of
+// the files: the linker leaves them out of programs that do not call Handler.
+var joined struct {
+	once sync.Once
+	page *document
+}
+
 // page is the document. The files are part of the program, so that one which is missing is a mistake of the build.
-var page = mustRead(files)
+func page() *document {
+	joined.once.Do(func() { joined.page = mustRead(files) })
+	return joined.page
+}
 
 // Handler serves the page at Path, for GET and HEAD. It may be used by any number of goroutines.
 func Handler() http.Handler {
+	page := page()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
