@@ -49,11 +49,12 @@ func queryInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Val
 	return writeJSON(w, http.StatusOK, Answered{InstanceID: id, Query: query, Answer: answer})
 }
 
-// queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's instance, and its code's.
+// queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's instance, and its code's. None is of 500
+// and more: what a caller asks must not ring the alarm of the API.
 func queryProblem(err error) (p problem, ok bool) {
 	if errors.Is(err, client.ErrNobodyToAsk) {
 		return problem{
-			Status: http.StatusNotImplemented, Code: codeNobodyToAsk,
+			Status: http.StatusConflict, Code: codeNobodyToAsk,
 			Detail: "there is no orchestrator function that this API could ask: the code of this hub runs elsewhere, or the stack is of a release before queries",
 		}, true
 	}
@@ -72,9 +73,9 @@ func queryProblem(err error) (p problem, ok bool) {
 	case client.QueryBlocked, client.QueryUnregistered:
 		p.Status, p.Field = http.StatusConflict, fieldInstanceID
 	case client.QueryTimedOut:
-		p.Status, p.Retryable = http.StatusServiceUnavailable, true
+		p.Retryable = true
 	case client.QueryUnsupported:
-		p.Status = http.StatusNotImplemented
+		p.Status = http.StatusConflict
 	case client.QueryFailed, client.QueryMisused, client.QueryHung, client.QueryAnswerTooLarge, client.QueryDied:
 	}
 	return p, true

@@ -47,9 +47,9 @@ var queryCodes = map[client.QueryCode]struct {
 	client.QueryMisused:        {http.StatusUnprocessableEntity, "query_misused", "query"},
 	client.QueryHung:           {http.StatusUnprocessableEntity, "query_hung", "query"},
 	client.QueryAnswerTooLarge: {http.StatusUnprocessableEntity, "query_answer_too_large", "query"},
-	client.QueryTimedOut:       {http.StatusServiceUnavailable, "query_timed_out", "query"},
+	client.QueryTimedOut:       {http.StatusUnprocessableEntity, "query_timed_out", "query"},
 	client.QueryDied:           {http.StatusUnprocessableEntity, "query_died", "query"},
-	client.QueryUnsupported:    {http.StatusNotImplemented, "query_unsupported", "query"},
+	client.QueryUnsupported:    {http.StatusConflict, "query_unsupported", "query"},
 }
 
 const aQuery = "/v1/instances/one/query"
@@ -65,7 +65,7 @@ func noAnswers(h *hub, code client.QueryCode) {
 func TestAQueryWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotImplemented, "nobody_to_ask", "")
+	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusConflict, "nobody_to_ask", "")
 	for code, want := range queryCodes {
 		noAnswers(h, code)
 		a := h.call(t, http.MethodPost, aQuery, `{"query":"q"}`)
