@@ -1,0 +1,79 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// counted waits for activities, one after the other, and answers how many are done.
+func counted() replay.Orchestration {
+	return body(func(c *replay.Context) {
+		done := 0
+		replay.SetQueryHandler(c, "done", func(json.RawMessage) replay.QueryAnswer {
+			return replay.QueryAnswer{Output: json.RawMessage{byte('0' + done)}}
+		})
+		replay.SetQueryHandler(c, "asks for more", func(json.RawMessage) replay.QueryAnswer {
+			activity(c, "more")
+			return replay.QueryAnswer{}
+		})
+		for range 2 {
+			c.Await(activity(c, "charge"))
+			done++
+		}
+	})
+}
+
+// queried is an instance that was replayed for a query.
+func queried(t *testing.T, events []history.Event) *replay.Instance {
+	t.Helper()
+	x := replay.New(counted(), options)
+	t.Cleanup(func() { x.Close() })
+	if err := x.Replay(events); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// A query is answered from where each replay has brought the code to, also once it has ended.
+func TestAQueryIsAnsweredWhereTheReplayEnds(t *testing.T) {
+	t.Parallel()
+	events := record(t, counted(), message(done(3)), message(done(6)))
+	for want, until := range []history.Kind{history.ActivityScheduled, history.ActivityCompleted, history.OrchestrationCompleted} {
+		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == until })
+		if until == history.ActivityCompleted {
+			i++ // and what it led to
+		}
+		answer, err := queried(t, events[:i+1]).Query("done", nil)
+		if err != nil || string(answer.Output) != string(rune('0'+want)) {
+			t.Errorf("up to %s: %s, %v", until, answer.Output, err)
+		}
+	}
+}
+
+func TestAQueryWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	_, err := queried(t, []history.Event{started}).Query("done", nil)
+	as[*replay.NotBegunError](t, err)
+
+	events := record(t, counted())
+	_, err = queried(t, events).Query("gone", nil)
+	if e := as[*replay.UnknownQueryError](t, err); !slices.Equal(e.Known, []string{"asks for more", "done"}) {
+		t.Errorf("known are %q", e.Known)
+	}
+	x := queried(t, events)
+	_, err = x.Query("asks for more", nil)
+	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(replay.Where(e.Stack), "query_test.go") {
+		t.Errorf("at %s", replay.Where(e.Stack))
+	}
+	if !x.Close() {
+		t.Error("its coroutines have not ended")
+	}
+	if _, err := x.Query("done", nil); err == nil {
+		t.Error("one that is closed has answered")
+	}
+}
