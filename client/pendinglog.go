@@ -184,6 +184,7 @@ func (r retries) add(p *PendingItem) {
 	}
 	if last.Pending != nil {
 		p.HandedOverAt = last.Pending.Since.UTC()
+		p.NextTryAt = time.Time{}
 		p.LimitAt = last.LookAt
 	}
 }

@@ -164,5 +164,5 @@ func routes() []route {
 		renewRoute(),
 		{http.MethodGet, "/v1/openapi.json", nil, (*handler).openAPI},
 		{http.MethodGet, "/v1/healthz", nil, (*handler).health},
-	}, scheduleRoutes(), letterRoutes())
+	}, tokenRoutes(), scheduleRoutes(), letterRoutes())
 }

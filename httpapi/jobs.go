@@ -78,7 +78,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun bool, err error) {
 	var filter json.RawMessage
 	err = readBody(w, r, map[string]any{
-		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, "message": &b.Message, "dryRun": &dryRun,
+		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message, "dryRun": &dryRun,
 	})
 	if err != nil || len(filter) == 0 {
 		return b, dryRun, err

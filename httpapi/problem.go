@@ -39,6 +39,8 @@ const (
 // The fields at fault that more than one place names.
 const (
 	fieldInstanceID    = "instanceId"
+	fieldMessage       = "message"
+	fieldError         = "error"
 	fieldActivityID    = "activityId"
 	fieldJobID         = "jobId"
 	fieldQueue         = "queue"
@@ -90,6 +92,7 @@ func problemOf(err error) problem {
 		known    *problem
 		field    *provider.FieldError
 		tooLarge *perdure.PayloadTooLargeError
+		token    *client.TokenError
 	)
 	if p, ok := queryProblem(err); ok {
 		return p
@@ -97,6 +100,8 @@ func problemOf(err error) problem {
 	switch {
 	case errors.As(err, &known):
 		return *known
+	case errors.As(err, &token):
+		return tokenProblem(token)
 	case errors.As(err, &field):
 		return problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field}
 	case errors.As(err, &tooLarge):

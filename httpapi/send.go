@@ -113,7 +113,7 @@ func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.V
 func readMessage(w http.ResponseWriter, r *http.Request) (message string, err error) {
 	body, err := readAll(w, r)
 	if err == nil && len(body) > 0 {
-		err = readObject(body, map[string]any{"message": &message})
+		err = readObject(body, map[string]any{fieldMessage: &message})
 	}
 	return message, err
 }

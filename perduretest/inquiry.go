@@ -129,6 +129,9 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 			return fmt.Sprintf(", which has been running for %v: %s", q.env.Now().Sub(q.env.log.began.Add(c.At)), where)
 		}
 	}
+	if !x.HandedOverAt.IsZero() {
+		return fmt.Sprintf(", which has returned ErrPending in attempt %d, and whose token nobody has used (Client.Complete, Client.Fail)", x.Attempt)
+	}
 	if !x.UnknownAt.IsZero() {
 		if q.env.deployed != nil {
 			return fmt.Sprintf(", which build %s does not know", x.UnknownBuild)

@@ -71,6 +71,9 @@ func knownText(x *client.PendingItem, now time.Time) string {
 	if !x.CancelledAt.IsZero() {
 		known = append(known, fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)), x.CancelReason))
 	}
+	if !x.HandedOverAt.IsZero() {
+		known = append(known, handedOverText(x, now))
+	}
 	if !x.UnknownAt.IsZero() {
 		known = append(known, fmt.Sprintf("no worker knows it (build %s, %s ago)", excerpt(x.UnknownBuild, longestName), span(now.Sub(x.UnknownAt))))
 	}
@@ -84,6 +87,15 @@ func knownText(x *client.PendingItem, now time.Time) string {
 		known = append(known, sentText(x))
 	}
 	return strings.Join(known, "; ")
+}
+
+// handedOverText returns that an activity is completed from outside, and how long it may take.
+func handedOverText(x *client.PendingItem, now time.Time) string {
+	text := fmt.Sprintf("handed over %s ago, waits for whoever has its token", span(now.Sub(x.HandedOverAt)))
+	if x.LimitAt.After(now) {
+		text += fmt.Sprintf(" (limit in %s)", span(x.LimitAt.Sub(now)))
+	}
+	return text
 }
 
 // missedText returns that no worker is there for an activity.

@@ -37,6 +37,12 @@ func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
 // GrantCancel is GrantTell.
 func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantTell(grantee) }
 
+// GrantComplete lets grantee complete, fail and keep alive activities over the API whose tokens it was
+// given (perdure.ErrPending), and nothing else, not even read.
+func (g hubGrants) GrantComplete(grantee awsiam.IGrantable) {
+	g.grantOnly(grantee, "GrantComplete", "*/POST/v1/activities/*")
+}
+
 // GrantPurge lets grantee delete instances over the API (R17), begin and cancel jobs, which purge,
 // cancel or terminate many, and read.
 func (g hubGrants) GrantPurge(grantee awsiam.IGrantable) {
@@ -148,10 +154,15 @@ func (g hubGrants) functions() (functions, roles []string) {
 
 // grantCalls lets grantee read over the API, and make these calls.
 func (g hubGrants) grantCalls(grantee awsiam.IGrantable, name string, calls ...string) {
+	g.grantOnly(grantee, name, append([]string{"*/GET/v1/*"}, calls...)...)
+}
+
+// grantOnly grants calls, and no read.
+func (g hubGrants) grantOnly(grantee awsiam.IGrantable, name string, calls ...string) {
 	if g.hub.props.APIKind == APIKindFunctionURL || !g.hub.props.HTTPAPI.byIAM() {
 		panic(fmt.Errorf("task hub %s: %s: IAM tells the calls of an HTTP API apart that it authorises, and no others: GrantAPI, or %sDirect", g.hub.props.HubName, name, name))
 	}
-	resources := []string{g.hub.api.callARN("*/GET/v1/*")}
+	var resources []string
 	for _, call := range calls {
 		resources = append(resources, g.hub.api.callARN(call))
 	}

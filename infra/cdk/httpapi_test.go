@@ -127,6 +127,7 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 		"Cancel":   {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*"}},
 		"Purge":    {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},
 		"Schedule": {(*cdk.TaskHub).GrantSchedule, []string{read, "/*/PUT/v1/schedules/*", "/*/DELETE/v1/schedules/*", "/*/POST/v1/schedules/*"}},
+		"Complete": {(*cdk.TaskHub).GrantComplete, []string{"/*/POST/v1/activities/*"}},
 		"Redrive":  {(*cdk.TaskHub).GrantRedrive, []string{read, "/*/POST/v1/dead-letters/*"}},
 	}
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: true}, func(stack awscdk.Stack, hub *cdk.TaskHub) {

@@ -36,7 +36,8 @@ type Provider struct {
 	sent       []provider.Message
 	jobs       []provider.Job
 	schedules  map[string]time.Time
-	locks      map[string]provider.Renewal // by receipt handle
+	locks      map[string]provider.Renewal  // by receipt handle
+	handed     map[string]provider.WorkItem // by token
 	answer     func(provider.Question) (json.RawMessage, error)
 }
 

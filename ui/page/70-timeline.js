@@ -146,6 +146,7 @@ function timeline(view) {
     if (p && row.state === 'open') {
       if (p.noWorker) return [`no worker of queue ${p.queue} has been heard of`, 'bad'];
       if (p.unknownBuild) return ['no worker knows it', 'bad'];
+      if (p.handedOverAt) return ['waits for whoever has its token', ''];
       if (p.lastError) return [`attempt ${p.attempt}${Date.parse(p.nextTryAt) > frame.now ? ` in ${span(Date.parse(p.nextTryAt) - frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
       if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
     }

@@ -106,6 +106,7 @@ function instanceView(address) {
   function standing(p) {
     const now = Date.now();
     const said = [];
+    if (p.handedOverAt) said.push(`handed over ${span(now - Date.parse(p.handedOverAt))} ago, waits for whoever has its token${p.limitAt ? `, limit in ${span(Date.parse(p.limitAt) - now)}` : ''}`);
     if (p.noWorker) said.push(`waits in queue ${p.queue}: no worker of it has been heard of ${p.workerSeenAt ? `since ${moment(p.workerSeenAt)}` : 'ever'}`);
     if (p.unknownBuild) said.push(`no worker knows it (build ${p.unknownBuild})`);
     if (p.lastError) said.push(`last error ${failureLines(p.lastError)[0]}`);

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// holds gives the token c1.t of an activity of the instance "order-7" that waits.
+func holds(t *testing.T) *tool {
+	t.Helper()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7")
+	h.Append("order-7", history.Event{Kind: history.ActivityScheduled, Time: time.Unix(1, 0), Name: "ask", Queue: "default"})
+	in, err := h.ReadInstance(t.Context(), "order-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Hand("c1.t", &provider.WorkItem{InstanceID: "order-7", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 2, Attempt: 1, Queue: "default"})
+	return h
+}
+
+func TestAHolderCompletesByTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in, want, sent string
+		args           []string
+	}{
+		{"", "completed\n", `{"ok":true}`, []string{"complete", "c1.t", "--result", `{"ok":true}`}},
+		{" c1.t\n", "completed\n", `null`, []string{"complete", "-"}},
+		{`[1]`, "completed\n", `[1]`, []string{"complete", "c1.t", "--result", "-"}},
+		{"c1.t", "{}\n", `null`, []string{"complete", "-", "--json"}},
+	} {
+		h := holds(t)
+		h.in = c.in
+		if got := h.mustRun(c.args...); got != c.want {
+			t.Errorf("%q prints %q", c.args, got)
+		}
+		sent := h.Sent()
+		if o := sent[len(sent)-1].Outcomes; len(o) != 1 || string(o[0].Result) != c.sent || o[0].ActivityID != 2 {
+			t.Errorf("%q sends %+v", c.args, o)
+		}
+	}
+}
+
+func TestAHolderFailsByTheCommand(t *testing.T) {
+	t.Parallel()
+	h := holds(t)
+	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable"); got != "failed\n" {
+		t.Errorf("prints %q", got)
+	}
+	sent := h.Sent()
+	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable {
+		t.Errorf("%+v", f)
+	}
+	h.wantError(exitError, "--message is missing", "fail", "c1.t")
+}
+
+func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
+	t.Parallel()
+	h := holds(t)
+	if got := h.mustRun("heartbeat", "c1.t", "--details", `{"page":7}`); got != "go on\n" {
+		t.Errorf("prints %q", got)
+	}
+	h.Append("order-7", history.Event{Kind: history.ActivityCancelRequested, Time: time.Unix(2, 0), SourceEventID: 2, Reason: "requested", Message: "enough"})
+	if got := h.mustRun("heartbeat", "c1.t"); got != "cancelled: requested enough\n" {
+		t.Errorf("prints %q", got)
+	}
+	if got := h.mustRun("heartbeat", "c1.t", "--json"); got != `{"cancel":{"reason":"requested","message":"enough","requestedAt":"1970-01-01T00:00:02Z"}}`+"\n" {
+		t.Errorf("prints %q", got)
+	}
+}
+
+func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
+	t.Parallel()
+	h := holds(t)
+	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {
+		h.wantError(exitError, "none that this hub has given", append(verb, "c1.wrong")...)
+		h.wantError(exitError, `of the hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
+		h.wantError(exitError, argToken+" is missing", verb...)
+	}
+	h.in = strings.Repeat("x", 100)
+	h.wantError(exitError, "cannot both be of stdin", "complete", "-", "--result", "-")
+}

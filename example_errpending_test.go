@@ -1,0 +1,38 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// An activity asks somebody for approval, who has a day for it, and is completed by the answer.
+func ExampleErrPending() {
+	tokens := make(chan string, 1)
+	approve := func(ctx context.Context, order string) (bool, error) {
+		tokens <- perdure.ActivityInfoFrom(ctx).Token // by mail, say
+		return false, perdure.ErrPending
+	}
+
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "approve", approve)
+	perdure.AddOrchestration(r, "ship", func(ctx *perdure.OrchestrationContext, order string) (string, error) {
+		approved, err := perdure.CallActivityByName[bool](ctx, "approve", order, perdure.WithStartToClose(24*time.Hour)).Await(ctx)
+		if err != nil || !approved {
+			return "kept", err
+		}
+		return "shipped", nil
+	})
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "ship", "order-7"))
+	if err := c.Complete(ctx, <-tokens, true); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(string(must(c.Wait(ctx, id)).Output))
+	// Output: "shipped"
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+// The calls of whoever holds the token of an activity's attempt. It travels in the body: what is in a path is in logs.
+
+const fieldToken = "token"
+
+// Beaten is the answer to a heartbeat.
+type Beaten struct {
+	// Cancel is of an activity that is cancelled: the caller is to come to an end, and to complete or fail it.
+	Cancel *RenewalCancel `json:"cancel,omitempty"`
+}
+
+// ended is the answer to a call that ends an attempt: there is nothing to say.
+type ended struct{}
+
+func tokenRoutes() []route {
+	return []route{
+		{http.MethodPost, "/v1/activities/complete", nil, completeActivity},
+		{http.MethodPost, "/v1/activities/fail", nil, failActivity},
+		{http.MethodPost, "/v1/activities/heartbeat", nil, beatActivity},
+	}
+}
+
+func completeActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	var token string
+	result := json.RawMessage("null")
+	if err := readBody(w, r, map[string]any{fieldToken: &token, "result": &result}); err != nil {
+		return err
+	}
+	if err := h.client.Complete(r.Context(), token, result); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, ended{})
+}
+
+func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	var token string
+	var doc json.RawMessage
+	if err := readBody(w, r, map[string]any{fieldToken: &token, fieldError: &doc}); err != nil {
+		return err
+	}
+	if doc == nil {
+		return &provider.FieldError{Field: fieldError, Problem: "is missing"}
+	}
+	var failed ReportedError
+	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Final}); err != nil {
+		return err
+	}
+	if err := h.client.Fail(r.Context(), token, &failed); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, ended{})
+}
+
+func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	var token string
+	var details json.RawMessage
+	if err := readBody(w, r, map[string]any{fieldToken: &token, "details": &details}); err != nil {
+		return err
+	}
+	var given any
+	if details != nil {
+		given = details
+	}
+	cancel, err := h.client.Heartbeat(r.Context(), token, given)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, NewBeaten(cancel))
+}
+
+// NewBeaten makes the answer to a heartbeat.
+func NewBeaten(cancel provider.CancelInfo) (b Beaten) {
+	if cancel.Requested {
+		b.Cancel = &RenewalCancel{Reason: cancel.Reason, Message: cancel.Message, RequestedAt: cancel.RequestedAt.UTC().Truncate(time.Millisecond)}
+	}
+	return b
+}
+
+// ReportedError is what an attempt fails with whose holder is no Go program: an error for Client.Fail.
+type ReportedError struct {
+	// Type is what orchestrations and policies know it by; empty is that of an error without one.
+	Type, Message string
+	// Final reports that no policy tries it again.
+	Final bool
+}
+
+// Error returns the message.
+func (f *ReportedError) Error() string { return f.Message }
+
+// ErrorType names the type in history.
+func (f *ReportedError) ErrorType() string {
+	if f.Type == "" {
+		return "error"
+	}
+	return f.Type
+}
+
+// NonRetryable reports whether no policy tries it again.
+func (f *ReportedError) NonRetryable() bool { return f.Final }
+
+// tokenProblem is what the holder of a token that does nothing is sent.
+func tokenProblem(e *client.TokenError) problem {
+	status := http.StatusConflict
+	switch e.Problem {
+	case client.TokenInvalid, client.TokenOfOtherHub:
+		status = http.StatusBadRequest
+	case client.TokenGone:
+		status = http.StatusGone
+	case client.TokenSuperseded, client.TokenOver:
+	}
+	return problem{Status: status, Code: string(e.Problem), Detail: e.Error(), Field: fieldToken}
+}

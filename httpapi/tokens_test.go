@@ -1,0 +1,115 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+const activities = "/v1/activities/"
+
+// handing is a hub in which somebody has tokens: of an activity that waits, of one that is over, of one that is at another attempt, and of
+// an instance that is over.
+func handing(t *testing.T) *hub {
+	t.Helper()
+	h := standing(t)
+	h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"},
+		history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"},
+		history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 3})
+	for token, of := range map[string]struct {
+		instance string
+		activity int64
+	}{"c1.waits": {"one", 2}, "c1.done": {"one", 3}, "c1.early": {"one", 4}, "c1.gone": {"over", 2}} {
+		in, err := h.ReadInstance(t.Context(), of.instance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Hand(token, &provider.WorkItem{InstanceID: of.instance, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: of.activity, Attempt: 1, Queue: "default"})
+		if token == "c1.early" {
+			h.Retry(in.ExecutionID, provider.ActivityRetry{ActivityID: 4, Attempt: 2, Error: &history.Failure{}})
+		}
+		if token == "c1.done" {
+			h.Leave(in.ExecutionID, provider.ActivityRecord{ActivityID: 3, OverOf: 1})
+		}
+	}
+	return h
+}
+
+// tokenCall is a call, with what belongs to it beside the token.
+type tokenCall struct{ path, rest string }
+
+func tokenCalls() []tokenCall {
+	return []tokenCall{
+		{activities + "complete", `,"result":{"paid":7}}`}, {activities + "fail", `,"error":{"type":"Declined","message":"no funds","nonRetryable":true}}`}, {activities + "heartbeat", `,"details":{"page":3}}`},
+	}
+}
+
+func TestHoldersOfTokensAreAnswered(t *testing.T) {
+	t.Parallel()
+	for _, c := range tokenCalls() {
+		want := http.StatusAccepted
+		if strings.HasSuffix(c.path, "heartbeat") {
+			want = http.StatusOK
+		}
+		h := handing(t)
+		h.call(t, http.MethodPost, c.path, `{"token":"c1.waits"`+c.rest).want(want).wantBody("{}")
+		for token, problem := range map[string]struct {
+			status int
+			code   string
+		}{
+			"w1.waits": {http.StatusBadRequest, "invalid_token"}, "": {http.StatusBadRequest, "invalid_token"}, fakeprovider.ForeignToken: {http.StatusBadRequest, "other_hub"},
+			"c1.early": {http.StatusConflict, "superseded"}, "c1.done": {http.StatusConflict, "activity_over"},
+		} {
+			a := h.call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest)
+			if a.wantProblem(problem.status, problem.code, "token"); token != "" && strings.Contains(a.Body.String(), token) {
+				t.Errorf("%s: the answer has the token: %s", c.path, a.Body)
+			}
+		}
+	}
+}
+
+func TestWhatHoldersSendArrives(t *testing.T) {
+	t.Parallel()
+	h := handing(t)
+	for _, c := range tokenCalls() {
+		h.call(t, http.MethodPost, c.path, `{"token":"c1.waits"`+c.rest)
+	}
+	sent := h.Sent()
+	completed, failed := sent[len(sent)-2].Outcomes[0], sent[len(sent)-1].Outcomes[0]
+	if string(completed.Result) != `{"paid":7}` || completed.ActivityID != 2 || completed.Attempt != 1 {
+		t.Errorf("%+v", completed)
+	}
+	if f := failed.Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable {
+		t.Errorf("%+v", failed)
+	}
+	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits"}`).wantProblem(http.StatusBadRequest, "invalid_request", "error")
+	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
+}
+
+func TestAHeartbeatOverHTTPTellsTheCancel(t *testing.T) {
+	t.Parallel()
+	h := handing(t)
+	h.Append("one", history.Event{Kind: history.ActivityCancelRequested, Time: began, SourceEventID: 2, Reason: "requested", Message: "enough"})
+	h.call(t, http.MethodPost, activities+"heartbeat", `{"token":"c1.waits"}`).want(http.StatusOK).wantBody(`{"cancel":{"reason":"requested","message":"enough","requestedAt":"` + began.Format("2006-01-02T15:04:05Z07:00") + `"}}`)
+}
+
+// tokenAnswers makes each call of a holder, and makes it fail.
+func tokenAnswers(t *testing.T, large string, failures ...error) (all []answer) {
+	t.Helper()
+	for _, c := range tokenCalls() {
+		for _, token := range []string{"c1.waits", "c1.done", "c1.early", "c1.gone", fakeprovider.ForeignToken, "nothing"} {
+			all = append(all, handing(t).call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest))
+		}
+		h := handing(t)
+		all = append(all, h.call(t, http.MethodPost, c.path, `{"token":"c1.waits","result":`+large+`}`), h.call(t, http.MethodPost, c.path, `{"token":"`+strings.Repeat("x", 300<<10)+`"}`),
+			h.call(t, http.MethodPost, c.path, `{}`, "Content-Type", "text/plain"))
+		for _, failure := range failures {
+			all = append(all, request{http.MethodPost, c.path, `{"token":"c1.waits"` + c.rest, nil, failure}.of(t, h))
+		}
+	}
+	return all
+}

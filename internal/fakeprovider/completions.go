@@ -1,0 +1,113 @@
+package fakeprovider
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// ForeignToken begins tokens of another hub.
+const ForeignToken = "c1.foreign"
+
+// Hand makes a token by which an activity is completed from outside.
+func (p *Provider) Hand(token string, w *provider.WorkItem) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handed == nil {
+		p.handed = map[string]provider.WorkItem{}
+	}
+	p.handed[token] = *w
+}
+
+// OpenCompletion implements provider.WorkItems.
+func (p *Provider) OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.WorkItem{}, err
+	}
+	defer p.mu.Unlock()
+	w, there := p.handed[token]
+	switch {
+	case strings.HasPrefix(token, ForeignToken):
+		return w, &provider.ForeignTokenError{Hub: "foreign", Own: "test"}
+	case !there:
+		return w, provider.ErrToken
+	default:
+		return w, nil
+	}
+}
+
+// ReadWorkItem implements provider.WorkItems: what was handed over.
+func (p *Provider) ReadWorkItem(ctx context.Context, _, executionID string, _, activityID int64) (provider.WorkItem, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.WorkItem{}, err
+	}
+	defer p.mu.Unlock()
+	for _, w := range p.handed {
+		if w.ExecutionID == executionID && w.ActivityID == activityID {
+			return w, nil
+		}
+	}
+	return provider.WorkItem{}, provider.ErrNotFound
+}
+
+// ReadRetry implements provider.WorkItems.
+func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
+	if err := p.begin(ctx); err != nil {
+		return provider.ActivityRetry{}, err
+	}
+	defer p.mu.Unlock()
+	for _, r := range p.retries[executionID] {
+		if r.ActivityID == activityID {
+			return r, nil
+		}
+	}
+	return provider.ActivityRetry{ActivityID: activityID}, nil
+}
+
+// ReadSettled implements provider.WorkItems: each execution is one segment.
+func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
+	s := provider.Settlements{Next: from}
+	if err := p.begin(ctx); err != nil {
+		return s, err
+	}
+	defer p.mu.Unlock()
+	if events := p.events[executionID]; len(events) > 0 {
+		s.Apply(&provider.Segment{Sequence: from, Events: events})
+	}
+	return s, nil
+}
+
+// ReadCancels implements provider.WorkItems.
+func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, from, err
+	}
+	defer p.mu.Unlock()
+	cancels := provider.CancelsOf(p.events[executionID])
+	if events := p.events[executionID]; len(events) > 0 && events[len(events)-1].Kind.Terminal() {
+		cancels = append(cancels, provider.ActivityCancel{Open: true, Reason: "failed"})
+	}
+	return cancels, from + 1, nil
+}
+
+// BeatPending implements provider.WorkItems.
+func (p *Provider) BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+	if err := p.begin(ctx); err != nil {
+		return false, err
+	}
+	defer p.mu.Unlock()
+	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: b.ActivityID, Details: b.Details, BeatenAt: b.At, BeatOf: b.Attempt})
+	return true, nil
+}
+
+// EndPending implements provider.WorkItems.
+func (p *Provider) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, _ time.Time) (ended bool, err error) {
+	if err := p.begin(ctx); err != nil {
+		return false, err
+	}
+	defer p.mu.Unlock()
+	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: activityID, OverOf: attempt})
+	return true, nil
+}

@@ -1,0 +1,41 @@
+package perduretest_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// A test completes an activity that is completed from outside; where nobody does, a wait that cannot end names it.
+func TestATokenInATest(t *testing.T) {
+	t.Parallel()
+	var token atomic.Value
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "ask", func(ctx context.Context, _ struct{}) (int, error) {
+		token.Store(perdure.ActivityInfoFrom(ctx).Token)
+		return 0, perdure.ErrPending
+	})
+	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "ask", nil).Await(ctx)
+	})
+	env := perduretest.New(t, r)
+	id := start(t, env, "asks", nil)
+	_, err := env.Client().Wait(t.Context(), id)
+	if err == nil || !strings.Contains(err.Error(), `the activity "ask", which has returned ErrPending in attempt 1, and whose token nobody has used`) {
+		t.Errorf("a wait that cannot end: %v", err)
+	}
+	env.Advance(30 * 24 * time.Hour)
+	held, _ := token.Load().(string)
+	if err := env.Client().Complete(t.Context(), held, 7); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != "7" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
