@@ -43,8 +43,8 @@ const MaxQueryNameBytes = provider.MaxQueryNameBytes
 // QueryLimit is how long Query waits for an answer at most.
 const QueryLimit = 25 * time.Second
 
-// WithAsker sets who answers queries: a dispatch.Orchestrator of this process, which has the code. The default is the hub where it is a
-// provider.Asker, as one of package dynamo is, which invokes the orchestrator function.
+// WithAsker sets who answers queries: a dispatch.Orchestrator of this process, which has the code, or the Asker of a lambdahandler.Function.
+// The default, and nil, is the hub where it is a provider.Asker, as one of package dynamo is, which invokes the orchestrator function.
 func WithAsker(a provider.Asker) Option { return func(c *Client) { c.asker = a } }
 
 // Query asks an instance's code something, and returns what it answers, as JSON: the code has set a handler for queries of that name with

@@ -27,8 +27,9 @@ import (
 type Function struct {
 	handler lambda.Handler
 	// poll serves the hub outside Lambda.
-	poll func(ctx context.Context) error
-	log  *slog.Logger
+	poll  func(ctx context.Context) error
+	log   *slog.Logger
+	asker provider.Asker // nil but of an orchestrator
 	// onLambda reports that Lambda has started the process.
 	onLambda bool
 }
@@ -67,6 +68,10 @@ func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 
 // Handler returns the handler for Lambda, within its middleware.
 func (f *Function) Handler() lambda.Handler { return f.handler }
+
+// Asker returns who answers queries in this process, for client.WithAsker: of a function that NewOrchestrator has made, and nil of others.
+// A process that polls the inbox and holds a client asks its own code with it; on Lambda the client invokes the function by itself.
+func (f *Function) Asker() provider.Asker { return f.asker }
 
 // Serve serves the function. On Lambda it passes the handler to the runtime, and does not return. Elsewhere it serves
 // until ctx ends, finishes what it has begun, and returns nil. What could not be finished is logged, and delivered
@@ -116,10 +121,12 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	if err := o.Announce(ctx); err != nil {
 		b.log.WarnContext(ctx, "this build could not be made known: orchestrations that are new in it cannot be started until another process has", "error", err)
 	}
-	return b.function(inboxHandler(o), func(ctx context.Context) error {
+	f := b.function(inboxHandler(o), func(ctx context.Context) error {
 		defer o.Close()
 		return b.serveQueue(ctx, p, provider.QueueInbox, o, slices.Sorted(maps.Keys((*registry.Registry)(r).Names().Orchestrations)), dispatch.PollOptions{})
-	}), nil
+	})
+	f.asker = o
+	return f, nil
 }
 
 // NewWorker makes the function of the work queue PERDURE_QUEUE: it runs the activities in r. Outside Lambda it polls

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/lambdahandler"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/tests/e2e/app"
@@ -56,6 +58,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 		}
 		valid(t, laptop, id(t, n))
 	}
+	isAskedInProcess(t, laptop, client.New(p, client.WithAsker(ownOrchestrator(t, "laptop"))))
 	if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -108,5 +111,41 @@ func pollOnlyHub(t *testing.T, name string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// ownOrchestrator is the code of the application in this process, which asks for no messages.
+func ownOrchestrator(t *testing.T, name string) provider.Asker {
+	t.Helper()
+	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(), lambdahandler.WithEnvironment(func(variable string) string {
+		if variable == "PERDURE_HUB" {
+			return name
+		}
+		return ""
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Asker()
+}
+
+// isAskedInProcess: a hub without functions has nobody to ask, but for who has the code.
+func isAskedInProcess(t *testing.T, without, with *client.Client) {
+	t.Helper()
+	instance := t.Name() + "-asked"
+	if _, err := without.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrNobodyToAsk) {
+		t.Errorf("where there is no function: %v", err)
+	}
+	if err := without.Raise(t.Context(), instance, "next", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := without.Wait(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(answer) != "8" {
+		t.Errorf("a process that has the code: %s, %v", answer, err)
 	}
 }
