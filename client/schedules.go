@@ -54,7 +54,12 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 	for range putTries {
 		err = c.Raise(ctx, instanceID, schedule.EventOrder, schedule.Order{Set: s})
 		if errors.Is(err, ErrTerminal) {
-			if gone := c.Purge(ctx, instanceID); gone != nil && !errors.Is(gone, ErrNotFound) {
+			gone := c.Purge(ctx, instanceID)
+			if errors.Is(gone, ErrNotTerminal) { // somebody else has started it anew
+				err = gone
+				continue
+			}
+			if gone != nil && !errors.Is(gone, ErrNotFound) {
 				return gone
 			}
 			err = ErrNotFound
@@ -71,8 +76,8 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 }
 
 // RunSchedule has a schedule start a run now, as if it had come due: behind the run that is under way, or as its overlap policy has it. It returns the
-// run's instance id. A paused schedule starts it when it is resumed. It returns ErrNotFound when there is no such schedule, and ErrTerminal when
-// it is over.
+// run's instance id. A paused schedule starts it when it is resumed, and one that was deleted and is not over yet counts it as missed. It returns
+// ErrNotFound when there is no such schedule, and ErrTerminal when it is over.
 func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err error) {
 	at := c.now().UTC().Truncate(time.Millisecond)
 	if err := c.orderSchedule(ctx, id, schedule.Order{Run: at}); err != nil {

@@ -12,13 +12,13 @@ func (k *keeper) lookAtTheClock() {
 	now := k.ctx.Now()
 	d := perdure.SideEffect(k.ctx, func() due { return k.plan.between(k.Seen, now) })
 	k.Seen, k.next = now, d.Next
-	if k.ending {
+	if k.Ending {
 		return
 	}
 
 	busy := k.run != nil // until this moment, whether it is over now or not
 	if n := d.Before; n > 0 {
-		k.leaveOut(n, busy && k.Schedule.Overlap != Queue)
+		k.leaveOut(n, busy && k.Schedule.Overlap != Queue && k.Schedule.Overlap != Allow)
 	}
 	for i, t := range d.Times {
 		switch {
@@ -36,11 +36,12 @@ func (k *keeper) lookAtTheClock() {
 // overlap deals with a time that came while a run was under way.
 func (k *keeper) overlap(t time.Time) {
 	switch k.Schedule.Overlap {
-	case Queue:
+	case Queue, Allow:
 		k.queue(t)
 	case Cancel:
 		k.leaveOut(int64(len(k.takeAll())), true)
 		k.queue(t)
+		k.cancelRun()
 	default:
 		k.leaveOut(1, true)
 	}

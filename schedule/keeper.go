@@ -10,9 +10,9 @@ import (
 const (
 	// lateAfter is by how much a time must be past to be missed. A timer is about a second late.
 	lateAfter = time.Minute
-	// runsPerExecution bounds the history of an execution: a run's result may be of perdure.MaxPayloadBytes.
-	runsPerExecution = 20
-	// linger is how long a schedule that was ended waits for a Set that revokes it: one that is sent before the end is seen must not be lost.
+	// stepsPerExecution bounds the history of an execution: a run's result, or an order, may be of perdure.MaxPayloadBytes.
+	stepsPerExecution = 20
+	// linger is how long a schedule that has nothing to do any more waits for a Set: one that is sent before the end is seen must not be lost.
 	linger = time.Minute
 	// maxErrorBytes is what is kept of a run's error.
 	maxErrorBytes = 500
@@ -38,9 +38,11 @@ type Beginning struct {
 	Anchor time.Time `json:"anchor,omitzero"`
 	Seen   time.Time `json:"seen,omitzero"`
 	// Queue are the times that wait for their runs.
-	Queue  []time.Time `json:"queue,omitempty"`
-	Last   *Run        `json:"last,omitempty"`
-	Counts Counts      `json:"counts,omitzero"`
+	Queue []time.Time `json:"queue,omitempty"`
+	// Ending says that it was asked to end.
+	Ending bool   `json:"ending,omitempty"`
+	Last   *Run   `json:"last,omitempty"`
+	Counts Counts `json:"counts,omitzero"`
 }
 
 // AddTo adds the orchestration of schedules to a registry that does not have it yet.
@@ -54,11 +56,10 @@ func AddTo(r *perdure.Registry) {
 type keeper struct {
 	Beginning
 
-	ctx     *perdure.OrchestrationContext
-	plan    *plan
-	next    time.Time
-	ending  bool
-	started int // runs of this execution
+	ctx   *perdure.OrchestrationContext
+	plan  *plan
+	next  time.Time
+	steps int // runs and orders of this execution
 
 	orders *perdure.Future[Order]
 	run    *run                       // under way; nil: none
@@ -80,11 +81,11 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 		k.takeOrders()
 		k.lookAtTheClock()
 		k.lookAtTheRun()
-		if k.run == nil && k.started >= runsPerExecution {
+		k.startRuns()
+		if k.isFull() {
 			return perdure.ContinueAsNew[Status](ctx, k.Beginning)
 		}
 
-		k.startRuns()
 		k.show()
 		if k.isOver() {
 			return k.status(), nil
@@ -95,17 +96,14 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 	}
 }
 
-// isOver: nothing is due any more, and nothing under way; one that was ended has lingered.
-func (k *keeper) isOver() bool {
-	switch {
-	case k.run != nil:
-		return false
-	case k.ending:
-		return k.last != nil && k.last.IsDone()
-	default:
-		return k.next.IsZero()
-	}
-}
+// isFull: what is left is for the next execution. A run that is under way would be cancelled by the end of this one.
+func (k *keeper) isFull() bool { return k.run == nil && k.steps >= stepsPerExecution }
+
+// isOver: it has had nothing to do for a while.
+func (k *keeper) isOver() bool { return k.isIdle() && k.last != nil && k.last.IsDone() }
+
+// isIdle: nothing is due any more, and nothing under way.
+func (k *keeper) isIdle() bool { return k.run == nil && (k.Ending || k.next.IsZero()) }
 
 // takeOrders does what was asked for, in its order.
 func (k *keeper) takeOrders() {
@@ -115,6 +113,7 @@ func (k *keeper) takeOrders() {
 			return // the schedule is cancelled
 		}
 		k.orders = perdure.WaitForExternalEvent[Order](k.ctx, EventOrder)
+		k.steps++
 		if err == nil {
 			err = k.take(o)
 		}
@@ -129,9 +128,14 @@ func (k *keeper) take(o Order) error {
 	case o.Set != nil:
 		return k.set(*o.Set)
 	case o.End:
-		k.ending = true
+		k.Ending = true
 		k.leaveOut(int64(len(k.takeAll())), false)
-	case !o.Run.IsZero() && !k.ending:
+	case o.Run.IsZero():
+	case k.Ending:
+		k.leaveOut(1, false)
+	case k.run != nil && k.Schedule.Overlap == Cancel:
+		k.overlap(o.Run.UTC())
+	default:
 		k.queue(o.Run.UTC())
 	}
 	return nil
@@ -147,7 +151,7 @@ func (k *keeper) set(s Schedule) error {
 	if s.When != k.Schedule.When {
 		k.Anchor = k.ctx.Now()
 	}
-	k.Schedule, k.ending = s, false
+	k.Schedule, k.Ending = s, false
 	k.plan, _ = s.plan(k.Anchor)
 	return nil
 }
@@ -174,13 +178,25 @@ func (k *keeper) wait() error {
 // timer is for the next time that matters; nil where none does.
 func (k *keeper) timer() *perdure.Future[time.Time] {
 	switch k.last = nil; {
-	case k.ending && k.run == nil:
+	case k.isIdle():
 		k.last = perdure.CreateTimer(k.ctx, linger)
 		return k.last
-	case k.next.IsZero(), k.ending, k.run != nil && (k.Schedule.Overlap != Cancel || k.run.cancelled):
+	case k.next.IsZero(), k.Ending, k.run != nil && k.runIsWaitedFor():
 		return nil
 	default:
 		return perdure.CreateTimer(k.ctx, k.next.Sub(k.ctx.Now()))
+	}
+}
+
+// runIsWaitedFor: what comes due while it lasts is looked at when it is over.
+func (k *keeper) runIsWaitedFor() bool {
+	switch k.Schedule.Overlap {
+	case Allow:
+		return false
+	case Cancel:
+		return k.run.cancelled
+	default:
+		return true
 	}
 }
 
@@ -188,13 +204,13 @@ func (k *keeper) timer() *perdure.Future[time.Time] {
 func (k *keeper) show() { k.ctx.SetCustomStatus(k.status()) }
 
 func (k *keeper) status() Status {
-	s := Status{Schedule: k.Schedule, Next: k.next, Queued: len(k.Queue), Last: k.Last, Ending: k.ending, Counts: k.Counts}
+	s := Status{Schedule: k.Schedule, Next: k.next, Queued: len(k.Queue), Last: k.Last, Ending: k.Ending, Counts: k.Counts}
 	s.Schedule.Input = nil
 	if k.run != nil {
 		r := k.run.Run
 		s.Running = &r
 	}
-	if k.ending {
+	if k.Ending {
 		s.Next = time.Time{}
 	}
 	return s

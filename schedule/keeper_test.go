@@ -288,7 +288,7 @@ func TestAScheduleEndsWithItsTimes(t *testing.T) {
 		s := every5(time.Second, overlap, "")
 		s.Until = h.Now().Add(10 * time.Minute)
 		h.put(s)
-		h.Advance(11 * time.Minute)
+		h.Advance(12 * time.Minute)
 		h.want("00:05 00:10", "")
 		if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.Started != 2 {
 			t.Errorf("%s: %+v", overlap, s)

@@ -34,6 +34,10 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 		return nil, &provider.FieldError{Field: "timeZone", Problem: fmt.Sprintf("%q is no name of the IANA database, such as Europe/Berlin", provider.Echo(s.TimeZone))}
 	case !s.Until.IsZero() && s.Until.Before(s.From):
 		return nil, &provider.FieldError{Field: "until", Problem: "is before from"}
+	case !isWithin(s.From):
+		return nil, &provider.FieldError{Field: "from", Problem: wrongYear}
+	case !isWithin(s.Until):
+		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.When) > maxWhenBytes:
 		return nil, &provider.FieldError{Field: "when", Problem: provider.LengthProblem(s.When, 1, maxWhenBytes)}
 	}
@@ -46,6 +50,14 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 		return nil, &provider.FieldError{Field: "when", Problem: err.Error()}
 	}
 	return &plan{times: at, from: s.From, until: s.Until}, nil
+}
+
+const wrongYear = "must be of the years 1970 to 2199"
+
+// isWithin leaves out times from which the nanoseconds to others cannot be counted, or that are written as none.
+func isWithin(t time.Time) bool {
+	year := t.UTC().Year()
+	return t.IsZero() || 1970 <= year && year < 2200
 }
 
 // next is the first time later than t at which the schedule is due; zero where there is none.
@@ -164,23 +176,54 @@ func parseCron(when string, fields []string, zone *time.Location) (times, error)
 }
 
 func (c cron) after(t time.Time) time.Time {
+	t = t.In(c.zone)
 	if c.elapsing {
-		return c.expression.Next(t.In(c.zone))
+		return c.passing(t)
 	}
-	wall := onTheWall(t.In(c.zone)).Add(-longestShift) // a time that was skipped is due later than the clock says
-	for {
-		wall = c.expression.Next(wall)
-		if wall.IsZero() {
-			return wall
+	// A time that was skipped is due later than the clock says, and perhaps later than the next.
+	first := time.Time{}
+	for wall := onTheWall(t).Add(-skippedBefore(t)); ; {
+		if wall = c.expression.Next(wall); wall.IsZero() {
+			return first
 		}
-		if due := c.instant(wall); due.After(t) {
-			return due
+		due := c.instant(wall)
+		if due.After(t) && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+		if skipped := !onTheWall(due).Equal(wall); !skipped && !first.IsZero() {
+			return first
 		}
 	}
 }
 
-// longestShift is more than any clock is put forward or back by, but for the days that Pacific islands have left out.
-const longestShift = 3 * time.Hour
+// passing is the first moment after t at which the clock shows one of the times. It goes from one shift of the clock to the next: in a zone that
+// has shifts the library may look for ever.
+func (c cron) passing(t time.Time) time.Time {
+	for wall := onTheWall(t); ; {
+		next := c.expression.Next(wall)
+		if next.IsZero() {
+			return next
+		}
+
+		_, offset := t.Zone()
+		due := next.Add(-time.Duration(offset) * time.Second)
+		_, shift := t.ZoneBounds()
+		if shift.IsZero() || due.Before(shift) {
+			return due
+		}
+		t, wall = shift, onTheWall(shift).Add(-1)
+	}
+}
+
+// skippedBefore is by how much the clock was put forward in the day before.
+func skippedBefore(t time.Time) time.Duration {
+	_, then := t.Add(-longestShift).Zone()
+	_, now := t.Zone()
+	return max(time.Duration(now-then)*time.Second, 0)
+}
+
+// longestShift is more than any clock is put forward or back by, with the days that Pacific islands have left out. Two shifts are further apart.
+const longestShift = 25 * time.Hour
 
 // onTheWall is what the clock on the wall shows, as if it were of UTC.
 func onTheWall(t time.Time) time.Time {
@@ -192,12 +235,12 @@ func onTheWall(t time.Time) time.Time {
 func (c cron) instant(wall time.Time) time.Time {
 	at := func(near time.Time) time.Time {
 		_, offset := near.In(c.zone).Zone()
-		return wall.Add(-time.Duration(offset) * time.Second)
+		return wall.Add(-time.Duration(offset) * time.Second).In(c.zone)
 	}
 	guess := at(wall)
 	before, behind := at(guess.Add(-longestShift)), at(guess.Add(longestShift))
 	for _, t := range []time.Time{before, behind} {
-		if onTheWall(t.In(c.zone)).Equal(wall) {
+		if onTheWall(t).Equal(wall) {
 			return t
 		}
 	}

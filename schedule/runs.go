@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
 )
 
 // run is a run under way, and its future.
@@ -16,19 +17,23 @@ type run struct {
 	cancelled bool
 }
 
-// lookAtTheRun notes the end of the run that was under way, or cancels it for the next.
+// lookAtTheRun notes the end of the run that was under way.
 func (k *keeper) lookAtTheRun() {
 	r := k.run
-	switch {
-	case r == nil:
-	case r.future.IsDone():
-		_, err := r.future.Await(k.ctx)
-		r.EndedAt = k.ctx.Now()
-		if r.Outcome, r.Error = outcomeOf(err); r.Outcome != Completed {
-			k.Counts.Failed++
-		}
-		k.Last, k.run = &r.Run, nil
-	case k.Schedule.Overlap == Cancel && len(k.Queue) > 0 && !r.cancelled:
+	if r == nil || !r.future.IsDone() {
+		return
+	}
+	_, err := r.future.Await(k.ctx)
+	r.EndedAt = k.ctx.Now()
+	if r.Outcome, r.Error = outcomeOf(err); r.Outcome != Completed {
+		k.Counts.Failed++
+	}
+	k.Last, k.run = &r.Run, nil
+}
+
+// cancelRun cancels the run that is under way, for the next.
+func (k *keeper) cancelRun() {
+	if r := k.run; !r.cancelled && !r.future.IsDone() {
 		r.cancelled = true
 		r.future.Cancel("the next run of schedule " + k.Schedule.ID + " is due")
 	}
@@ -38,26 +43,30 @@ func outcomeOf(err error) (Outcome, string) {
 	if err == nil {
 		return Completed, ""
 	}
-	text := err.Error()
-	text = text[:min(len(text), maxErrorBytes)]
+	text := history.CutMessage(err.Error(), maxErrorBytes)
 	if _, ok := errors.AsType[*perdure.CancelledError](err); ok {
 		return Cancelled, text
 	}
 	return Failed, text
 }
 
-// startRuns starts what may be started: the first of the queue, or all of it.
+// startRuns starts what may be started: the first of the queue, or with Allow all of it, as far as this execution goes.
 func (k *keeper) startRuns() {
-	if k.Schedule.Overlap == Allow {
-		for _, t := range k.takeAll() {
-			k.startBeside(t)
+	for len(k.Queue) > 0 && !k.isFull() {
+		switch {
+		case k.Schedule.Overlap == Allow:
+			k.startBeside(k.takeFirst())
+		case k.run == nil:
+			k.start(k.takeFirst())
+		default:
+			return
 		}
-		return
 	}
-	if k.run != nil || len(k.Queue) == 0 {
-		return
-	}
-	r := &run{Run: k.begin(k.takeFirst())}
+}
+
+// start starts a run that is waited for.
+func (k *keeper) start(t time.Time) {
+	r := &run{Run: k.begin(t)}
 	opts := []perdure.SubOrchestrationCallOption{perdure.WithInstanceID(r.InstanceID), perdure.WaitForCancellation()}
 	r.future = perdure.CallSubOrchestrationByName[json.RawMessage](k.ctx, k.Schedule.Orchestration, k.input(), k.versioned(opts)...)
 	k.run = r
@@ -75,7 +84,7 @@ func (k *keeper) startBeside(t time.Time) {
 }
 
 func (k *keeper) begin(t time.Time) Run {
-	k.started++
+	k.steps++
 	k.Counts.Started++
 	return Run{InstanceID: RunID(k.Schedule.ID, t), Due: t, StartedAt: k.ctx.Now()}
 }

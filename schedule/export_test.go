@@ -1,0 +1,4 @@
+package schedule
+
+// OutcomeOf is for tests.
+var OutcomeOf = outcomeOf
