@@ -86,7 +86,7 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 			return perdure.ContinueAsNew[Status](ctx, k.Beginning)
 		}
 
-		k.show()
+		ctx.SetCustomStatus(k.status())
 		if k.isOver() {
 			return k.status(), nil
 		}
@@ -200,9 +200,7 @@ func (k *keeper) runIsWaitedFor() bool {
 	}
 }
 
-// show sets the custom status.
-func (k *keeper) show() { k.ctx.SetCustomStatus(k.status()) }
-
+// status is what the schedule shows.
 func (k *keeper) status() Status {
 	s := Status{Schedule: k.Schedule, Next: k.next, Queued: len(k.Queue), Last: k.Last, Ending: k.Ending, Counts: k.Counts}
 	s.Schedule.Input = nil

@@ -1,0 +1,140 @@
+package schedule_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+// Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out, and it goes on.
+func TestEachTimeIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			var opts []perduretest.Option
+			if seed%2 == 0 {
+				opts = append(opts, perduretest.WithCache())
+			}
+			walk(t, newHub(t, opts...), rand.New(rand.NewPCG(seed, 15)))
+		})
+	}
+}
+
+func walk(t *testing.T, h *hub, r *rand.Rand) {
+	t.Helper()
+	begin := h.Now()
+	byHand, paused := int64(0), false
+	put := func() {
+		takes := []time.Duration{-1, time.Second, 7 * time.Minute, 23 * time.Minute}[r.IntN(4)]
+		overlap := []schedule.Overlap{schedule.Skip, schedule.Queue, schedule.Cancel, schedule.Allow}[r.IntN(4)]
+		h.put(every5(takes, overlap, []schedule.CatchUp{schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll}[r.IntN(3)]))
+	}
+	put()
+	for range 40 {
+		var err error
+		switch r.IntN(6) {
+		case 0:
+			put()
+		case 1:
+			byHand++
+			_, err = h.Client().RunSchedule(t.Context(), "s")
+		case 2:
+			paused = true
+			err = h.Client().PauseSchedule(t.Context(), "s", "")
+		case 3:
+			if paused {
+				paused, err = false, h.Client().ResumeSchedule(t.Context(), "s", "")
+			}
+		default:
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Advance(time.Duration(1+r.IntN(1500)) * time.Second)
+	}
+
+	if paused {
+		if err := h.Client().ResumeSchedule(t.Context(), "s", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.put(every5(time.Second, schedule.Queue, schedule.CatchUpAll))
+	h.Advance(10 * time.Hour) // what waits is started, and what runs is over
+	h.Advance(6*time.Minute - h.Now().Sub(begin)%(5*time.Minute))
+	s := h.status()
+	due := int64(h.Now().Sub(begin) / (5 * time.Minute))
+	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.Running != nil || s.Started+s.Skipped+s.Missed != due+byHand {
+		t.Errorf("%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus, s.Started, s.Skipped, s.Missed, s.Queued)
+	}
+}
+
+// Two callers put, again and again, one schedule that is over.
+func TestTwoPutOneScheduleThatIsOver(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	for range 5 {
+		if err := h.Client().Cancel(t.Context(), schedule.InstanceID("s"), ""); err != nil {
+			t.Fatal(err)
+		}
+		h.Advance(time.Second)
+		var both sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			both.Go(func() { errs[i] = h.Client().PutSchedule(t.Context(), every5(time.Second, "", "")) })
+		}
+		both.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+		h.Advance(6 * time.Minute)
+		if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started+s.Skipped == 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// Ids with what means something elsewhere.
+func TestIDsOfAllCharacters(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, id := range []string{"a@b", "a/b", "a#b", "schedule:x", "x@2000-01-01T00:05:00Z", "größe 😀", "%2f?&=", strings.Repeat("ü", 100)} {
+		s := every5(time.Second, "", "")
+		s.ID = id
+		h.put(s)
+		h.Advance(6 * time.Minute)
+		got, err := h.Client().Schedule(t.Context(), id)
+		if err != nil || got.Schedule.ID != id || got.Last == nil || got.Last.Outcome != schedule.Completed {
+			t.Fatalf("%q: %+v, %v", id, got, err)
+		}
+		if due, ok := schedule.Due(got.Last.InstanceID); !ok || !due.Equal(got.Last.Due) || schedule.RunID(id, due) != got.Last.InstanceID {
+			t.Errorf("%q: run %q, %v", id, got.Last.InstanceID, due)
+		}
+		if of, ok := schedule.IDOf(got.InstanceID); !ok || of != id {
+			t.Errorf("%q: %q", got.InstanceID, of)
+		}
+	}
+	n := 0
+	for p := (client.Paging{Limit: 3}); ; {
+		page, err := h.Client().SchedulesPage(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(page.Items)
+		if p.Cursor = page.NextCursor; p.Cursor == "" {
+			break
+		}
+	}
+	if n != 8 {
+		t.Errorf("listed %d", n)
+	}
+}
