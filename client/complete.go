@@ -207,6 +207,13 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err := h.check(ctx); err != nil {
 			return err
 		}
+		record, err := c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
+		if err != nil {
+			return err
+		}
+		if h.isOver(&record, c.now()) { // that is being made history
+			return h.problem(TokenOver)
+		}
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
 			return err
 		}
@@ -220,7 +227,8 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err := c.hub.EnqueueForOrchestrator(ctx, m); err != nil {
 			return err
 		}
-		return h.endBeats(ctx)
+		h.endBeats(ctx, &record)
+		return nil
 	})
 }
 
@@ -268,14 +276,11 @@ func runOf(o *provider.ActivityOutcome) string {
 	return fmt.Sprintf("token.%d.%x", o.Attempt, sha256.Sum256(doc))
 }
 
-// endBeats has heartbeats of the attempt answered that it is over, at best: its outcome is on its way.
-func (h *held) endBeats(ctx context.Context) error {
-	record, err := h.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
-	if err != nil || record.BeatOf != h.Attempt {
-		return nil //nolint:nilerr // nobody has sent one, or the next hears it once the outcome is in history
+// endBeats has heartbeats of the attempt answered that it is over, at best, where any have come: its outcome is on its way.
+func (h *held) endBeats(ctx context.Context, record *provider.ActivityRecord) {
+	if record.BeatOf == h.Attempt {
+		_, _ = h.hub.EndPending(ctx, h.ExecutionID, h.ActivityID, h.Attempt, record.BeatenAt)
 	}
-	_, _ = h.hub.EndPending(ctx, h.ExecutionID, h.ActivityID, h.Attempt, record.BeatenAt)
-	return nil
 }
 
 // failureFor is an error as it travels: as that of an activity which returns it. It is nil for what does not end an attempt.

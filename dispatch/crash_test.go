@@ -48,6 +48,8 @@ func scenarios() []scenario {
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
 		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeItBegins},
+		{"hands-over", false, `"answered"`, 1, answeredMeanwhile},
+		{"hands-over", true, `"answered"`, 1, answeredMeanwhile},
 	}
 }
 

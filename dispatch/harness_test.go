@@ -59,6 +59,8 @@ func registry() *perdure.Registry {
 	})
 	addFamily(r)
 	perdure.AddOrchestration(r, "pauses", pausesWhile)
+	perdure.AddActivity(r, "hand-over", func(context.Context, bool) (string, error) { return "", perdure.ErrPending })
+	perdure.AddOrchestration(r, "hands-over", handsOverAndWaits)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
 		return "went on after: " + err.Error(), nil

@@ -413,13 +413,20 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 			var once sync.Once
 			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
-				var told error
+				var told, toldLate error
 				a.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 					u, ok := c.Input.(*dynamodb.UpdateItemInput)
 					if !ok || !strings.Contains(*u.UpdateExpression, "#overOf = ") {
 						return next()
 					}
-					beat := func() { once.Do(func() { _, told = a.client.Heartbeat(ctx, a.token(0), nil) }) }
+					beat := func() {
+						once.Do(func() {
+							_, told = a.client.Heartbeat(ctx, a.token(0), nil)
+							if after {
+								toldLate = a.complete(0, "late")
+							}
+						})
+					}
 					if !after {
 						beat()
 					}
@@ -440,6 +447,7 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 					a.serveFor(time.Minute)
 				} else {
 					wantProblem(t, told, client.TokenOver)
+					wantProblem(t, toldLate, client.TokenOver)
 				}
 				a.wantEnd(in, "heartbeat timeout")
 				a.checkRest()
@@ -763,4 +771,45 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 		a.serveFor(15 * time.Minute)
 		a.wantEnd(in, "start-to-close")
 	})
+}
+
+// handsOverAndWaits waits for an activity that is completed from outside: of its first attempt with it, or of its second, once the first was
+// out of time.
+func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
+	opts := []perdure.ActivityCallOption{perdure.WithStartToClose(12 * time.Hour)}
+	if late {
+		opts = []perdure.ActivityCallOption{perdure.WithStartToClose(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
+	}
+	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
+}
+
+// answeredMeanwhile completes what an instance waits for, as #3, after seven minutes: with the token of whichever attempt is the current one
+// by then, and insistently, as who is not sure whether a call came through.
+func answeredMeanwhile(h *hub, in provider.Instance) {
+	c, begun := client.New(h.Provider), time.Now()
+	call := func(attempt int) error {
+		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: attempt, Queue: "default"}
+		token, err := h.Provider.SignCompletion(h.t.Context(), &w)
+		if err != nil {
+			return err
+		}
+		if time.Since(begun) > 7*time.Minute {
+			return c.Complete(h.t.Context(), token, "answered")
+		}
+		_, err = c.Heartbeat(h.t.Context(), token, nil)
+		return err
+	}
+	go func() {
+		attempt := 1
+		for range 200 {
+			time.Sleep(10 * time.Second)
+			switch problem, _ := errors.AsType[*client.TokenError](call(attempt)); {
+			case problem == nil:
+			case problem.Problem == client.TokenSuperseded:
+				attempt = problem.CurrentAttempt
+			case problem.Problem == client.TokenGone && time.Since(begun) > 7*time.Minute:
+				return
+			}
+		}
+	}()
 }

@@ -67,6 +67,9 @@ func TestSimulation(t *testing.T) {
 func simulated() []intervention {
 	var all []intervention
 	for _, s := range scenarios() {
+		if s.name == "hands-over" { // a client that is frozen for half a day lets the limits of what it holds pass
+			continue
+		}
 		var act func(*meddler, context.Context)
 		if s.meanwhile != nil {
 			act = (*meddler).pauseAndResume
