@@ -1,0 +1,140 @@
+package schedule_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+// What a schedule says of its runs is what they begin with: the version, and no input where there is none.
+func TestWhatARunBeginsWith(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	for _, version := range []string{"1", "2"} {
+		perdure.AddOrchestration(r, "report", func(_ *perdure.OrchestrationContext, in *int) (bool, error) { return in == nil, nil }, perdure.WithVersion(version))
+	}
+	env := perduretest.New(t, r)
+	for id, s := range map[string]schedule.Schedule{
+		"waited": {Version: "1"}, "beside": {Version: "1", Overlap: schedule.Allow}, "any": {},
+	} {
+		s.ID, s.Orchestration, s.When = id, "report", "*/5 * * * *"
+		if err := env.Client().PutSchedule(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.Advance(6 * time.Minute)
+	for id, want := range map[string]string{"waited": "1", "beside": "1", "any": "2"} {
+		run, err := env.Client().Status(t.Context(), id+"@2000-01-01T00:05:00Z")
+		if err != nil || run.Version != want || string(run.Output) != "true" {
+			t.Errorf("%s: version %s, %s, %v", id, run.Version, run.Output, err)
+		}
+	}
+}
+
+// The next run is not started beside one that is cancelled for it and still cleans up; of the times that come meanwhile the last counts.
+func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, _ any) (bool, error) {
+		err := perdure.Sleep(ctx, time.Hour)
+		return true, errors.Join(err, perdure.Sleep(perdure.WithoutCancel(ctx), 12*time.Minute))
+	})
+	env := perduretest.New(t, r)
+	h := &hub{Env: env, t: t}
+	h.put(schedule.Schedule{ID: "s", Orchestration: "report", When: "*/5 * * * *", Overlap: schedule.Cancel})
+	h.Advance(21 * time.Minute) // the first is cancelled at 00:10, and ends at 00:22
+	if s := h.status(); s.Started != 1 || s.Running == nil {
+		t.Errorf("%+v", s)
+	}
+	h.Advance(2 * time.Minute)
+	s := h.status()
+	if s.Started != 2 || s.Running == nil || s.Running.Due.Format("15:04") != "00:20" || s.Last == nil || s.Last.Outcome != schedule.Cancelled || s.Skipped != 2 || s.Queued != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Whoever runs a schedule by hand whose policy is to cancel has the run that is under way cancelled.
+func TestARunByHandCancelsWhereThatIsThePolicy(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(4*time.Minute, schedule.Cancel, ""))
+	h.Advance(6 * time.Minute)
+	if _, err := h.Client().RunSchedule(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(time.Minute)
+	h.want("00:05 00:06", "00:05")
+}
+
+// A rate counts from when it was put, also where it takes the place of another, and from no other change.
+func TestARateCountsFromItsPut(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	s := every5(time.Second, "", "")
+	next := func(when string, input string, want string) {
+		t.Helper()
+		s.When, s.Input = when, []byte(input)
+		h.put(s)
+		if got := h.status().Next.Format("15:04"); got != want {
+			t.Errorf("%s: next at %s, want %s", when, got, want)
+		}
+	}
+	next("rate(10 minutes)", "1", "00:10")
+	h.Advance(7 * time.Minute)
+	next("rate(10 minutes)", "2", "00:10")
+	next("rate(15 minutes)", "2", "00:22")
+}
+
+// A schedule keeps its id, whatever an order says.
+func TestAScheduleKeepsItsID(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	other := every5(time.Second, "", "")
+	other.ID = "other"
+	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Set: &other}); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(6 * time.Minute)
+	if s := h.status(); s.Schedule.ID != "s" || s.Last == nil || s.Last.InstanceID != "s@2000-01-01T00:05:00Z" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A time of before a change is none of the schedule that it has become.
+func TestAChangeIsNotOfWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", schedule.CatchUpAll))
+	h.Advance(4*time.Minute + 30*time.Second)
+	each := every5(time.Second, "", schedule.CatchUpAll)
+	each.When = "* * * * *"
+	h.put(each)
+	h.Advance(time.Minute)
+	h.want("00:05", "")
+	if s := h.status(); s.Missed != 0 || s.Started != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// More comes due while a run lasts than may wait.
+func TestARunOfADayBesideATimeEachMinute(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[schedule.Overlap]struct{ queued, skipped, missed int64 }{
+		schedule.Skip:  {0, 1440, 0},
+		schedule.Queue: {schedule.MaxQueued - 1, 0, 440}, // and one that runs
+	} {
+		h := newHub(t)
+		s := every5(24*time.Hour, overlap, "")
+		s.When = "* * * * *"
+		h.put(s)
+		h.Advance(24*time.Hour + 90*time.Second)
+		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped || got.Missed != want.missed {
+			t.Errorf("%s: %d wait, %+v", overlap, got.Queued, got.Counts)
+		}
+	}
+}
