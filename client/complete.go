@@ -48,7 +48,7 @@ func (c *Client) Fail(ctx context.Context, token string, err error) error {
 	return nil
 }
 
-// beatEvery is how often a heartbeat without details is written.
+// beatEvery is how often a heartbeat without details is written, unless the heartbeat timeout is short.
 const beatEvery = time.Second
 
 // Heartbeat says that an attempt is alive, by its token, as perdure.Heartbeat does where its function runs: its heartbeat
@@ -112,8 +112,11 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 	if h.isOver(&record, now) {
 		return h.problem(TokenOver)
 	}
-	if known := !cancelled || !record.SeenAt.IsZero(); known && len(doc) == 0 && record.BeatOf == h.Attempt && now.Sub(record.BeatenAt) < beatEvery {
+	if known := !cancelled || !record.SeenAt.IsZero(); known && len(doc) == 0 && h.hasJustBeaten(&record, now) {
 		return nil
+	}
+	if record.BeatOf == h.Attempt && record.BeatenAt.After(now) { // by another's clock
+		now = record.BeatenAt.Add(time.Millisecond)
 	}
 
 	counted, err := c.hub.BeatPending(ctx, h.ExecutionID, provider.PendingBeat{
@@ -127,6 +130,16 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 		err = h.problem(TokenOver)
 	} // else a later one counts, by another's clock
 	return err
+}
+
+// hasJustBeaten reports whether a heartbeat of the attempt is so new that another without details need not be written.
+func (h *held) hasJustBeaten(r *provider.ActivityRecord, now time.Time) bool {
+	every := beatEvery
+	if p := r.Pending; p != nil && p.HeartbeatMs > 0 {
+		every = min(every, time.Duration(p.HeartbeatMs)*time.Millisecond/4) //nolint:mnd // a fraction of the timeout
+	}
+	since := now.Sub(r.BeatenAt)
+	return r.BeatOf == h.Attempt && since >= 0 && since < every
 }
 
 // isOver reports whether the attempt is known to be over by what its activity's record says.

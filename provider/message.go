@@ -196,6 +196,9 @@ type PendingAttempt struct {
 	// HeartbeatMs is as in WorkItem; BeatenAt is the worker's last heartbeat, or when the attempt began.
 	HeartbeatMs int64      `json:"heartbeatMs,omitempty"`
 	BeatenAt    *time.Time `json:"beatenAt,omitempty"`
+	// BeatSeen is the last heartbeat of a holder that a look has seen, by the holder's clock; BeatenAt is then when it
+	// counts as of. A worker does not set it.
+	BeatSeen *time.Time `json:"beatSeen,omitempty"`
 	// These are as in WorkItem.
 	Retry      *history.RetryPolicy `json:"retry,omitempty"`
 	CloseBy    *time.Time           `json:"closeBy,omitempty"`

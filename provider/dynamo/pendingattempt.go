@@ -108,8 +108,9 @@ func (p *Provider) BeatPending(ctx context.Context, executionID string, b provid
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
 		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
 		ExpressionAttributeValues: item{":beat": str(formatTime(b.At)), valueAttempt: num(int64(b.Attempt))},
-		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR #beatenAt <= :beat) AND (attribute_not_exists(#beatOf) OR #beatOf <= :attempt)" +
-			" AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
+		// A time of another attempt is by another's clock: it says nothing of this one.
+		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
+			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
 	}
 	if len(b.Details) > 0 {
 		set += ", #details = :details"

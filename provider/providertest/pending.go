@@ -233,6 +233,7 @@ func pendingBeats(f *fixture) {
 	f.wantEqual("ended by the last", e.endAttempt(second), true)
 	f.wantEqual("ended again", e.endAttempt(first), true)
 	f.wantEqual("after the end", e.beat(1, second.Add(time.Second), ""), false)
+	f.wantEqual("of the next attempt, by a clock that is behind", e.beat(2, first.Add(-time.Hour), ""), true)
 	f.wantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
 	f.wantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
 	seen, err := f.p.BeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true})

@@ -124,7 +124,7 @@ func (k *timekeeping) take(ctx context.Context, h *handover) error {
 	if err != nil {
 		return err
 	}
-	at, _ := limits.nearest(beatenAt(o.Attempt, o.Pending, nil))
+	at, _ := limits.nearest(beatenAt(o.Pending))
 	k.keep(&h.look, &was, o.Attempt, o.Pending, o.ActivityID, at)
 	return nil
 }
@@ -150,9 +150,10 @@ func (k *timekeeping) look(ctx context.Context, l *look, was *provider.ActivityR
 		if err != nil {
 			return err
 		}
-		at, what := limits.nearest(beatenAt(was.Attempt, p, &record))
+		seen := withBeat(was.Attempt, p, &record, now)
+		at, what := limits.nearest(beatenAt(&seen))
 		if at.IsZero() || at.After(now) {
-			k.putOff(l, was, at)
+			k.putOff(l, was, &seen, at)
 			return nil
 		}
 		ended, err := k.s.o.provider.EndPending(ctx, k.s.x.head.ExecutionID, id, was.Attempt, record.BeatenAt)
@@ -167,11 +168,11 @@ func (k *timekeeping) look(ctx context.Context, l *look, was *provider.ActivityR
 }
 
 // putOff has an attempt looked at later, if this is its timer, or the next look would come too late. Any other message is of before.
-func (k *timekeeping) putOff(l *look, was *provider.ActivityRetry, at time.Time) {
+func (k *timekeeping) putOff(l *look, was *provider.ActivityRetry, seen *provider.PendingAttempt, at time.Time) {
 	due := l.message.FireAt
 	isTimer := due != nil && due.Equal(was.LookAt)
 	if !at.IsZero() && (isTimer || was.LookAt.IsZero() || at.Before(was.LookAt)) {
-		k.keep(l, was, was.Attempt, was.Pending, was.ActivityID, at)
+		k.keep(l, was, was.Attempt, seen, was.ActivityID, at)
 		return
 	}
 	k.s.attempts.deal(l.of)
@@ -270,14 +271,26 @@ func (l *limits) endedBy(what limit, record *provider.ActivityRecord) (o provide
 	return o
 }
 
-// beatenAt is when the last heartbeat of a pending attempt was: its worker's, or one that came with its token.
-func beatenAt(attempt int, p *provider.PendingAttempt, record *provider.ActivityRecord) time.Time {
-	at := p.Since
+// beatenAt is when the last heartbeat of a pending attempt was, as far as it is known: its worker's, or one that came with its token.
+func beatenAt(p *provider.PendingAttempt) time.Time {
 	if p.BeatenAt != nil {
-		at = *p.BeatenAt
+		return *p.BeatenAt
 	}
-	if record != nil && record.BeatOf == attempt && record.BeatenAt.After(at) {
-		at = record.BeatenAt
+	return p.Since
+}
+
+// withBeat is a pending attempt with the last heartbeat that came with its token. That is by the holder's clock, which may be anything: one
+// that the last look has not seen, and that is by its time from before the one before it, or still to come, counts as of now. It does so once.
+func withBeat(attempt int, p *provider.PendingAttempt, record *provider.ActivityRecord, now time.Time) provider.PendingAttempt {
+	seen, beat := *p, record.BeatenAt
+	if record.BeatOf != attempt || p.BeatSeen != nil && p.BeatSeen.Equal(beat) {
+		return seen
 	}
-	return at
+	seen.BeatSeen = &beat
+	counts := beat
+	if beat.After(now) || beat.Before(beatenAt(p)) {
+		counts = now
+	}
+	seen.BeatenAt = &counts
+	return seen
 }
