@@ -1,0 +1,49 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// The instance is paused while its activity is pending: its time goes on, and what its holder sends waits for the resume.
+func TestR26APauseKeepsWhatAHolderSends(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		in := a.begin(question{StartToClose: 20 * time.Hour, Heartbeat: 5 * time.Minute, ScheduleToClose: 30 * time.Hour, Every: time.Minute})
+		while := func(paused func()) {
+			t.Helper()
+			if err := a.client.Pause(ctx, in.InstanceID, ""); err != nil {
+				t.Fatal(err)
+			}
+			a.serveFor(time.Minute)
+			paused()
+			if err := a.client.Resume(ctx, in.InstanceID, ""); err != nil {
+				t.Fatal(err)
+			}
+			a.serveFor(3 * time.Minute)
+		}
+
+		while(func() { a.beatEvery(ctx, a.client, a.token(0), time.Minute, 8*time.Hour) })
+		a.wantOpen(in)
+		if n := len(a.handedOver()); n != 1 {
+			t.Errorf("it ran %d times, though its holder is alive", n)
+		}
+		while(func() { a.serveFor(3 * time.Minute) }) // attempts go on (R14)
+		if n := len(a.handedOver()); n != 2 {
+			t.Fatalf("it ran %d times, and its first holder is silent: %+v", n, a.handedOver())
+		}
+		while(func() {
+			if err := a.complete(1, "while it is paused"); err != nil {
+				t.Fatal(err)
+			}
+			a.serveFor(time.Hour)
+			a.wantOpen(in)
+		})
+		a.wantEnd(in, "while it is paused")
+		a.serveFor(31 * time.Hour)
+		a.checkRest()
+	})
+}
