@@ -109,7 +109,7 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 		return err
 	}
 	now := c.now().UTC()
-	if h.isOver(&record, now) {
+	if h.isOver(&record) {
 		return h.problem(TokenOver)
 	}
 	if known := !cancelled || !record.SeenAt.IsZero(); known && len(doc) == 0 && h.hasJustBeaten(&record, now) {
@@ -126,7 +126,7 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 		return err
 	}
 	record, err = c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
-	if err == nil && (h.isOver(&record, now) || record.BeatOf > h.Attempt) {
+	if err == nil && (h.isOver(&record) || record.BeatOf > h.Attempt) {
 		err = h.problem(TokenOver)
 	} // else a later one counts, by another's clock
 	return err
@@ -142,11 +142,9 @@ func (h *held) hasJustBeaten(r *provider.ActivityRecord, now time.Time) bool {
 	return r.BeatOf == h.Attempt && since >= 0 && since < every
 }
 
-// isOver reports whether the attempt is known to be over by what its activity's record says.
-func (h *held) isOver(r *provider.ActivityRecord, now time.Time) bool {
-	p := r.Pending
-	return r.OverOf >= h.Attempt || p != nil && r.PendingOf == h.Attempt && p.CloseBy != nil && !now.Before(*p.CloseBy)
-}
+// isOver reports whether the attempt is known to be over by what its activity's record says. The holder's clock does not count: it may be wrong by
+// more than the time that is left.
+func (h *held) isOver(r *provider.ActivityRecord) bool { return r.OverOf >= h.Attempt }
 
 // held is an attempt whose token somebody holds.
 type held struct {
@@ -224,7 +222,7 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err != nil {
 			return err
 		}
-		if h.isOver(&record, c.now()) { // that is being made history
+		if h.isOver(&record) { // that is being made history
 			return h.problem(TokenOver)
 		}
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {

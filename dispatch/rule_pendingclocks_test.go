@@ -106,3 +106,24 @@ func TestR26HeartbeatsOfAShortTimeoutAreWritten(t *testing.T) {
 		a.wantEnd(in, "heartbeat timeout")
 	})
 }
+
+// A holder's clock says that the activity's whole time is over, which it is not: its heartbeat counts, and so does its result.
+func TestR26AResultByAnotherClockCounts(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			in := a.begin(question{ScheduleToClose: time.Hour, Heartbeat: 10 * time.Minute})
+			a.serveFor(5 * time.Minute)
+			holder := a.holderBy(off)
+			if _, err := holder.Heartbeat(ctx, a.token(0), nil); err != nil {
+				t.Errorf("%v: heartbeat: %v", off, err)
+			}
+			if err := holder.Complete(ctx, a.token(0), "forty-two"); err != nil {
+				t.Errorf("%v: complete: %v", off, err)
+			}
+			a.serveFor(time.Minute)
+			a.wantEnd(in, "forty-two")
+			a.checkRest()
+		})
+	}
+}
