@@ -123,6 +123,7 @@ func TestR26AResultByAnotherClockCounts(t *testing.T) {
 			}
 			a.serveFor(time.Minute)
 			a.wantEnd(in, "forty-two")
+			a.serveFor(time.Hour) // its timers are over
 			a.checkRest()
 		})
 	}
