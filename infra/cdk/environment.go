@@ -164,10 +164,10 @@ const (
 	otherVariables  = 1400 // as measured, with all names at their longest
 )
 
-// checkEnvironment refuses a hub whose queues' URLs do not fit the environment of its functions:
+// check refuses a hub whose queues' URLs do not fit the environment of its functions:
 // CloudFormation would refuse the stack when it makes the orchestrator, at the end of a deployment.
-func (h *TaskHub) checkEnvironment() {
-	total := otherVariables + len(environments{h}.schedulesEnvironment()["PERDURE_SCHEDULES"])
+func (h environments) check() {
+	total := otherVariables + len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
 	for _, queue := range h.props.WorkQueues {
 		name, dead := longestName, longestName
 		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {

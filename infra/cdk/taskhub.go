@@ -80,7 +80,7 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 	hub.addTable()
 	hub.addQueues()
 	hub.addScheduling()
-	hub.checkEnvironment()
+	environments{hub}.check()
 	hub.addFunctions()
 	hub.addCanaries()
 	hub.addMappings()
