@@ -73,6 +73,11 @@ func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (i
 		<-done
 		return 1, nil
 	})
+	set("schedules elsewhere and waits", func(int) (int, error) {
+		go func() { perdure.CallActivity(ctx, inc, 1) }()
+		time.Sleep(time.Hour) // as for what never comes
+		return 1, nil
+	})
 	set("schedules and recovers", func(int) (n int, _ error) {
 		defer func() { _ = recover(); n = 1 }()
 		perdure.CallActivity(ctx, inc, 1)
@@ -269,7 +274,7 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		h.turn(0)
 		before := len(h.events(in))
 		for _, query := range []string{
-			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules and recovers",
+			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
 			h.wantNoAnswer(query, "0", provider.QueryMisused, "may only read", "dispatch/ask_test.go:")
 		}

@@ -46,6 +46,8 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 //
 // It takes what a cold turn takes. The replay and the handler have OrchestratorOptions.TurnLimit each, and no longer than half of what ctx has. The
 // code of an instance that is blocked as poison is not run.
+//
+// Four are answered at once; others wait until ctx ends. A handler of which three calls have not come back is not called until one has.
 func (o *Orchestrator) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
 	return turns.Ask(ctx, o.turns, q)
 }

@@ -127,5 +127,8 @@ func (i *Instance) Ended() bool { return i.last.ended }
 // LastEventID is the id of the last event that was replayed or came out of a turn.
 func (i *Instance) LastEventID() int64 { return i.last.lastID }
 
+// Gone is closed when all coroutines have ended: of an instance that was given up, once its code has come back.
+func (i *Instance) Gone() <-chan struct{} { return i.gone }
+
 // Bytes is roughly what the instance takes in memory: the stacks of its coroutines, and what waits. What the code itself holds is not known.
 func (i *Instance) Bytes() int { return i.last.bytes }

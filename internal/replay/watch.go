@@ -82,6 +82,9 @@ func (i *Instance) awaitTurn() result {
 	if f := i.x.scheduler.gate.foreignCall(); f != nil {
 		return result{err: f} // the code may wait for the goroutine that was ended
 	}
+	if misuse := i.x.scheduler.gate.misusedBy(); misuse != nil {
+		return result{err: misuse} // as above
+	}
 	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.where()}}
 }
 

@@ -17,6 +17,10 @@ import (
 // should only read, and a turn that decided by that would be no turn of its history. What is read is strongly consistent, as committed.
 func Ask(ctx context.Context, o *Orchestrator, q provider.Question) (answer json.RawMessage, err error) {
 	err = o.inTime(ctx, func(ctx context.Context) error {
+		if err := o.asked.enter(ctx, &q); err != nil {
+			return err
+		}
+		defer o.asked.leave()
 		answer, err = ask(ctx, o, &q)
 		return err
 	})
@@ -36,17 +40,29 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMe
 	if err != nil {
 		return nil, err
 	}
+	if err := o.asked.check(q, &code); err != nil {
+		return nil, err
+	}
 
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler), TurnLimit: timeToAsk(ctx, o),
 		ExactRetries: o.options.ExactRetries, Fetch: o.fetch(ctx, q.InstanceID),
 	})
 	defer i.Close()
-	if err := i.Replay(events); err != nil {
+	if err = i.Replay(events); err != nil {
+		noteHung(o, q, &code, i, err)
 		return nil, replayRefusal(q, err)
 	}
 	answer, err := i.Query(q.Name, q.Input)
+	noteHung(o, q, &code, i, err)
 	return answerOf(q, &answer, err)
+}
+
+// noteHung keeps in mind that code has not come back, if that is what err says.
+func noteHung(o *Orchestrator, q *provider.Question, code *replay.Orchestration, i *replay.Instance, err error) {
+	if _, hung := errors.AsType[*replay.BlockedOutsideError](err); hung {
+		o.asked.note(q, code, i.Gone())
+	}
 }
 
 // codeFor is the code of an instance, if it may be run. What is poison in this build would take this process down too.

@@ -40,7 +40,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
 	return &Orchestrator{
-		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(),
+		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(),
 		interceptors: interceptorsOf(&opts), meter: intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base),
 	}
 }

@@ -22,6 +22,7 @@ type Orchestrator struct {
 	provider provider.Provider
 	cache    *cache
 	alone    *intake.Alone
+	asked    *askLimits
 	// interceptors are nil where there are none.
 	interceptors *turnChain
 	meter        *intake.Meter

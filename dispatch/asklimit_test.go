@@ -1,0 +1,86 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// A handler that does not come back keeps its goroutine, and may keep a processor, from the turns of its process: it is not called for ever.
+func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+		h.start("counting", 1)
+		h.turn(0)
+		for range 3 {
+			h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s")
+		}
+		before := time.Now()
+		h.wantNoAnswer("blocks", "0", provider.QueryHung, "3 calls", "not called until one has")
+		if took := time.Since(before); took >= time.Second {
+			t.Errorf("it took %v: it was called once more", took)
+		}
+		h.wantAsked("heard", "0", "0") // another has nothing to do with it
+
+		time.Sleep(time.Hour) // they have come back
+		h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s")
+		time.Sleep(time.Hour)
+	})
+}
+
+// Each query holds a history: a process answers a few at once, and the others wait for as long as they have time.
+func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	var now, over atomic.Int64
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "slow", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		if err := perdure.SetQueryHandler(ctx, "slow", func(struct{}) (int, error) {
+			if now.Add(1) > 4 {
+				over.Add(1)
+			}
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			return 1, nil
+		}); err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		h.start("slow", 1)
+		h.turn(0)
+		ask := func(ctx context.Context) (json.RawMessage, error) {
+			return h.Orchestrators[0].Ask(ctx, provider.Question{InstanceID: "i-1", Name: "slow"})
+		}
+		var wg sync.WaitGroup
+		for range 12 {
+			wg.Go(func() {
+				if answer, err := ask(ctx); err != nil || string(answer) != "1" {
+					t.Errorf("%s, %v", answer, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := now.Load(); n != 4 {
+			t.Errorf("%d are answered at once", n)
+		}
+		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer stop()
+		if _, err := ask(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without time to wait: %v", err)
+		}
+		wg.Wait()
+		if n := over.Load(); n != 0 {
+			t.Errorf("%d more than 4 were answered at once", n)
+		}
+	})
+}
