@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,5 +83,28 @@ func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
 		if n := over.Load(); n != 0 {
 			t.Errorf("%d more than 4 were answered at once", n)
 		}
+	})
+}
+
+// Code that sets a handler for each of very many things names a part of them: an answer over the limit of Lambda would be the build's error.
+func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		for i := range n {
+			if err := perdure.SetQueryHandler(ctx, fmt.Sprintf("%0250d", i), func(struct{}) (int, error) { return i, nil }); err != nil {
+				return 0, err
+			}
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		h.start("many", 1000)
+		h.turn(0)
+		e := h.wantNoAnswer("none", "", provider.QueryUnknown, "and 900 more")
+		if len(e.Known) != 100 || len(e.Message) > 30_000 {
+			t.Errorf("%d names, a text of %d bytes", len(e.Known), len(e.Message))
+		}
+		h.wantAsked(fmt.Sprintf("%0250d", 999), "", "999")
 	})
 }

@@ -58,7 +58,7 @@ type QueryError struct {
 	Query      string    `json:"query"`
 	Code       QueryCode `json:"code"`
 	Message    string    `json:"message"`
-	// Known are the queries that the code has set handlers for, in their order, where it has none for this one.
+	// Known are the queries that the code has set handlers for, in their order, where it has none for this one: the first 100.
 	Known []string `json:"known,omitempty"`
 	// Failure is what the handler failed with, or the diagnosis of code that cannot go on; nil elsewhere.
 	Failure *history.Failure `json:"failure,omitempty"`

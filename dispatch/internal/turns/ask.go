@@ -120,13 +120,20 @@ func answerOf(q *provider.Question, answer *replay.QueryAnswer, err error) (json
 	}
 }
 
+// mostKnown bounds the names of queries in an error: what a function answers has a limit, and over it the invocation fails.
+const mostKnown = 100
+
 func queryRefusal(q *provider.Question, err error) error {
 	if _, ok := errors.AsType[*replay.NotBegunError](err); ok {
 		return refusal(q, provider.QueryNotBegun, "its code has not run yet: ask later", nil)
 	}
 	if e, ok := errors.AsType[*replay.UnknownQueryError](err); ok {
-		r := refusal(q, provider.QueryUnknown, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q", e.Known), nil)
-		r.Known = e.Known
+		known, more := e.Known, ""
+		if n := len(known) - mostKnown; n > 0 {
+			known, more = known[:mostKnown], fmt.Sprintf(" and %d more", n)
+		}
+		r := refusal(q, provider.QueryUnknown, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q%s", known, more), nil)
+		r.Known = known
 		return r
 	}
 	if e, ok := errors.AsType[*replay.QueryMisuseError](err); ok {
