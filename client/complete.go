@@ -273,7 +273,7 @@ func (h *held) complete(ctx context.Context, now time.Time, o *provider.Activity
 	delay, again := replay.NextRetry(w.Retry, h.ExecutionID, h.ActivityID, h.Attempt, o.Error)
 	at := now.Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
 	if again && (w.CloseBy == nil || at.Before(*w.CloseBy)) {
-		o.RetryAt = &at
+		o.RetryAt, o.RetryInMs = &at, max(at.Sub(now).Milliseconds(), 1)
 	}
 	return nil
 }

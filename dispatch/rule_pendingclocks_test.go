@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -124,6 +125,34 @@ func TestR26AResultByAnotherClockCounts(t *testing.T) {
 			a.serveFor(time.Minute)
 			a.wantEnd(in, "forty-two")
 			a.serveFor(time.Hour) // its timers are over
+			a.checkRest()
+		})
+	}
+}
+
+// A failure by a clock that is a month ahead, or behind, is followed by the next attempt after the policy's delay.
+func TestR26AFailureByAnotherClockIsTriedAgainInTime(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-30 * 24 * time.Hour, 30 * 24 * time.Hour} {
+		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			in := a.begin(question{Every: 10 * time.Minute})
+			a.serveFor(time.Minute)
+			if err := a.holderBy(off).Fail(ctx, a.token(0), errors.New("nobody is there")); err != nil {
+				t.Fatal(err)
+			}
+			a.serveFor(8 * time.Minute)
+			if n := len(a.handedOver()); n != 1 {
+				t.Errorf("%v: %d attempts after 8 minutes", off, n)
+			}
+			a.serveFor(4 * time.Minute)
+			if n := len(a.handedOver()); n != 2 {
+				t.Fatalf("%v: %d attempts after 12 minutes", off, n)
+			}
+			if err := a.complete(1, "forty-two"); err != nil {
+				t.Fatal(err)
+			}
+			a.serveFor(time.Hour)
+			a.wantEnd(in, "forty-two")
 			a.checkRest()
 		})
 	}

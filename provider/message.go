@@ -171,6 +171,9 @@ type ActivityOutcome struct {
 	Run     string     `json:"run,omitempty"`
 	Segment int64      `json:"seq,omitempty"`
 	RetryAt *time.Time `json:"retryAt,omitempty"`
+	// RetryInMs is the policy's delay, in milliseconds, where RetryAt is by the clock of whoever holds a token, which may be wrong: an
+	// orchestrator that knows the field counts it from when it takes the failure. Zero elsewhere.
+	RetryInMs int64 `json:"retryInMs,omitempty"`
 
 	// These belong to an activity that is waited for when it is cancelled (WorkItem.WaitCancel). Ended is how it ended,
 	// one of history.EndXxx, where that is known beside Result and Error. SeenAt is when its worker saw that it is

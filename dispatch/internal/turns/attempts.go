@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -163,6 +164,7 @@ func (s *session) retry(ctx context.Context) (next, error) {
 		}
 		a.settle(m)
 	}
+	a.timeRetries(s.o.options.Clock())
 	if len(a.failed)+len(a.due) == 0 {
 		return goOn, keepTime(ctx, s, &a, nil)
 	}
@@ -236,6 +238,17 @@ func ofAttempt(o *provider.ActivityOutcome, again bool) provider.ActivityOutcome
 		failed.RetryAt = nil
 	}
 	return failed
+}
+
+// timeRetries has the next attempts of those whose failure came from outside be due by this process's clock. Of a failure that is delivered again, the
+// time counts that was stored the first time.
+func (a *attempts) timeRetries(now time.Time) {
+	for i := range a.failed {
+		if o := &a.failed[i]; o.RetryAt != nil && o.RetryInMs > 0 {
+			at := now.Add(time.Duration(o.RetryInMs) * time.Millisecond).UTC().Truncate(time.Millisecond)
+			o.RetryAt = &at
+		}
+	}
 }
 
 // openActivity reports whether an activity has neither ended nor been cancelled, in this view; ending, that it was cancelled, has not
