@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,29 @@ func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
 		time.Sleep(time.Hour) // they have come back
 		h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s")
 		time.Sleep(time.Hour)
+	})
+}
+
+// Where a handler hangs is not taken for where another does, of the same instance in the same process: nor would it be for that of a turn.
+func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "two", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		first := func(struct{}) (int, error) { time.Sleep(time.Hour); return 1, nil }
+		second := func(struct{}) (int, error) { time.Sleep(2 * time.Hour); return 1, nil }
+		if err := errors.Join(perdure.SetQueryHandler(ctx, "first", first), perdure.SetQueryHandler(ctx, "second", second)); err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+		h.start("two", 1)
+		h.turn(0)
+		h.wantNoAnswer("second", "", provider.QueryHung, "func1.2 (dispatch/asklimit_test.go:")
+		if e := h.wantNoAnswer("first", "", provider.QueryHung, "func1.1 (dispatch/asklimit_test.go:"); strings.Contains(e.Message, "func1.2") {
+			t.Error(e)
+		}
+		time.Sleep(2 * time.Hour) // they have come back
 	})
 }
 

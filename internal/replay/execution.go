@@ -33,6 +33,7 @@ func newExecution(o Orchestration, opts Options) *execution {
 	x := &execution{orchestration: o, options: opts}
 	x.journal.cursor.options = &x.options
 	x.scheduler.options = &x.options
+	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
 	x.documents.options = &x.options
 	x.tasks.scheduler = &x.scheduler
 	x.tasks.documents = &x.documents

@@ -11,6 +11,7 @@ import (
 type scheduler struct {
 	options    *Options
 	gate       gate
+	mark       string       // of its goroutines: a query may replay an execution beside its turns
 	coroutines []*coroutine // in the order of their starts
 	ready      []*coroutine // in the order in which they were woken
 	resumed    int          // how many of ready have been resumed

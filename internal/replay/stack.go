@@ -24,7 +24,7 @@ const labelKey = "perdure_execution"
 
 // label marks the calling goroutine, and those that it starts.
 func (s *scheduler) label() {
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, s.options.ExecutionID)))
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, s.mark)))
 }
 
 // where returns the stacks of the execution's goroutines that are not parked. It looks at all goroutines, which is slow: for the watchdog only.
@@ -34,7 +34,7 @@ func (s *scheduler) where() string {
 		return "its stack is not to be had: " + err.Error()
 	}
 
-	mark := fmt.Appendf(nil, "%q:%q", labelKey, s.options.ExecutionID)
+	mark := fmt.Appendf(nil, "%q:%q", labelKey, s.mark)
 	for one := range bytes.SplitSeq(all.Bytes(), []byte("\n\n")) {
 		if bytes.Contains(one, mark) && !bytes.Contains(one, []byte("replay.(*scheduler).park")) {
 			found.Write(one)
