@@ -262,7 +262,7 @@ func TestR25AnInstanceIsPausedBeforeItBegins(t *testing.T) {
 		"its time comes later":          {2 * time.Hour, time.Hour},
 		"before its wake":               {0, 0},
 		"its time comes as it goes on":  {time.Hour, time.Hour},
-		"its time comes just after":     {time.Hour + time.Second, time.Hour},
+		"its time comes just after":     {time.Hour + 2*time.Second, time.Hour},
 		"its time comes in the hops":    {40 * time.Minute, time.Hour},
 		"its time comes in some months": {100 * 24 * time.Hour, time.Hour},
 	} {
