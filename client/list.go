@@ -31,23 +31,7 @@ type Query struct {
 // List yields all instances that q selects, page by page, from an index that may be a second behind. It ends with the
 // first error. The statuses hold no Output and no Failure.
 func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
-	return func(yield func(Status, error) bool) {
-		for p := (Paging{}); ; {
-			page, err := c.ListPage(ctx, q, p)
-			if err != nil {
-				yield(Status{}, err)
-				return
-			}
-			for _, s := range page.Items {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if p.Cursor = page.NextCursor; p.Cursor == "" {
-				return
-			}
-		}
-	}
+	return eachOfPages(func(p Paging) (Page[Status], error) { return c.ListPage(ctx, q, p) })
 }
 
 // ListPage reads a page of List. What one page reads is bounded: where q selects few of many instances, a page may be short, or empty, and

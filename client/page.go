@@ -30,6 +30,28 @@ type Page[T any] struct {
 	NextCursor string
 }
 
+// eachOfPages yields the items of a list, page by page. It ends with the first error.
+func eachOfPages[T any](read func(Paging) (Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for p := (Paging{}); ; {
+			page, err := read(p)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range page.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if p.Cursor = page.NextCursor; p.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
 // Collect reads a list to its end. With an error it returns what came before it.
 func Collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for item, err := range list {

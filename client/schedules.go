@@ -160,23 +160,7 @@ const forgetAfter = 10 * time.Minute
 
 // Schedules yields all schedules, by their ids. It ends with the first error.
 func (c *Client) Schedules(ctx context.Context) iter.Seq2[ScheduleStatus, error] {
-	return func(yield func(ScheduleStatus, error) bool) {
-		for p := (Paging{}); ; {
-			page, err := c.SchedulesPage(ctx, p)
-			if err != nil {
-				yield(ScheduleStatus{}, err)
-				return
-			}
-			for _, s := range page.Items {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if p.Cursor = page.NextCursor; p.Cursor == "" {
-				return
-			}
-		}
-	}
+	return eachOfPages(func(p Paging) (Page[ScheduleStatus], error) { return c.SchedulesPage(ctx, p) })
 }
 
 // SchedulesPage reads a page of Schedules. Beside a page of ids it reads the instance of each, some side by side.

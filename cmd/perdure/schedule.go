@@ -175,35 +175,29 @@ func showScheduleVerb(c *command) *cobra.Command {
 }
 
 func scheduleText(s *client.ScheduleStatus) string {
-	var b strings.Builder
-	row := func(label, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%-13s  %s\n", label, clean(value))
-		}
-	}
-
-	row("Schedule", s.Schedule.ID)
-	row("Instance", s.InstanceID)
+	var b labelled
+	b.line("Schedule", s.Schedule.ID)
+	b.line("Instance", s.InstanceID)
 	status := string(s.RuntimeStatus)
 	if s.Ending && !s.RuntimeStatus.Terminal() {
 		status += ": it was deleted, and ends when its run is over"
 	}
-	row("Status", status)
-	row("Orchestration", strings.TrimSpace(s.Schedule.Orchestration+" "+s.Schedule.Version))
-	row("When", whenText(s))
-	row("Next", momentOr(s.Next))
-	row("Overlap", string(s.Schedule.Overlap))
-	row("Catch-up", string(s.Schedule.CatchUp))
+	b.line("Status", status)
+	b.line("Orchestration", strings.TrimSpace(s.Schedule.Orchestration+" "+s.Schedule.Version))
+	b.line("When", whenText(s))
+	b.line("Next", momentOr(s.Next))
+	b.line("Overlap", string(s.Schedule.Overlap))
+	b.line("Catch-up", string(s.Schedule.CatchUp))
 	if r := s.Running; r != nil {
-		row("Running", fmt.Sprintf("%s since %s", r.InstanceID, moment(r.StartedAt)))
+		b.line("Running", fmt.Sprintf("%s since %s", r.InstanceID, moment(r.StartedAt)))
 	}
 	if s.Queued > 0 {
-		row("Queued", strconv.Itoa(s.Queued))
+		b.line("Queued", strconv.Itoa(s.Queued))
 	}
 	if r := s.Last; r != nil {
-		row("Last", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
+		b.line("Last", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
 	}
-	row("Runs", fmt.Sprintf("%d started, %d failed, %d times skipped, %d missed", s.Started, s.Failed, s.Skipped, s.Missed))
+	b.line("Runs", fmt.Sprintf("%d started, %d failed, %d times skipped, %d missed", s.Started, s.Failed, s.Skipped, s.Missed))
 	return b.String()
 }
 

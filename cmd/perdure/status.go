@@ -60,39 +60,33 @@ func (c *command) status(ctx context.Context, cl *client.Client, id string, pend
 
 // describe returns a status as a block of lines, each with its label.
 func describe(s client.Status) string {
-	var b strings.Builder
-	line := func(label, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%-13s  %s\n", label, clean(value))
-		}
-	}
-
-	line("Instance", s.InstanceID)
-	line("Orchestration", strings.TrimSpace(s.Orchestration+" "+s.Version))
-	line("Status", standing(s))
-	line("Execution", executionText(s.ExecutionID, s.ExecutionNumber))
+	var b labelled
+	b.line("Instance", s.InstanceID)
+	b.line("Orchestration", strings.TrimSpace(s.Orchestration+" "+s.Version))
+	b.line("Status", standing(s))
+	b.line("Execution", executionText(s.ExecutionID, s.ExecutionNumber))
 	if s.Parent != nil {
-		line("Parent", fmt.Sprintf("%s, event #%d of execution %s", s.Parent.InstanceID, s.Parent.EventID, s.Parent.ExecutionID))
+		b.line("Parent", fmt.Sprintf("%s, event #%d of execution %s", s.Parent.InstanceID, s.Parent.EventID, s.Parent.ExecutionID))
 	}
-	line("Started", moment(s.CreatedAt))
-	line("Started by", s.StartedBy)
+	b.line("Started", moment(s.CreatedAt))
+	b.line("Started by", s.StartedBy)
 	if !s.StartAt.IsZero() {
-		line("To begin", moment(s.StartAt))
+		b.line("To begin", moment(s.StartAt))
 	}
-	line("Updated", moment(s.UpdatedAt))
-	line("Terminated by", s.TerminatedBy)
-	line("Tags", tagList(s.Tags))
-	line("Custom status", string(s.CustomStatus))
-	line("Output", string(s.Output))
+	b.line("Updated", moment(s.UpdatedAt))
+	b.line("Terminated by", s.TerminatedBy)
+	b.line("Tags", tagList(s.Tags))
+	b.line("Custom status", string(s.CustomStatus))
+	b.line("Output", string(s.Output))
 
 	if p := s.Paused; p != nil {
-		line("Paused", pausedText(p))
+		b.line("Paused", pausedText(p))
 	}
 
 	label := "Failure"
 	for f := s.Failure; f != nil; f = f.Cause {
 		for text := range strings.SplitSeq(strings.TrimRight(failureText(f), "\n"), "\n") {
-			line(label, strings.ReplaceAll(text, "\t", "    "))
+			b.line(label, strings.ReplaceAll(text, "\t", "    "))
 			label = ""
 		}
 		label = "  caused by"

@@ -67,3 +67,12 @@ func span(d time.Duration) string {
 }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// labelled is a block of lines, each with its label; what has no value has no line.
+type labelled struct{ strings.Builder }
+
+func (b *labelled) line(label, value string) {
+	if value != "" {
+		fmt.Fprintf(b, "%-13s  %s\n", label, clean(value))
+	}
+}
