@@ -173,16 +173,6 @@ func wantProblem(t *testing.T, err error, want client.TokenProblem) {
 	}
 }
 
-// retried is r# of the activity, which is #3 of each instance.
-func (a *asking) retried(in provider.Instance) provider.ActivityRetry {
-	a.t.Helper()
-	r, err := a.Provider.ReadRetry(a.t.Context(), in.ExecutionID, 3)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return r
-}
-
 func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
@@ -191,7 +181,7 @@ func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 		in := a.begin(question{})
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
-		if r := a.retried(in); r.Pending == nil || r.Attempt != 1 || !r.LookAt.IsZero() || r.Pending.Name != "ask" {
+		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.LookAt.IsZero() || r.Pending.Name != "ask" {
 			t.Errorf("%+v", r)
 		}
 		p, err := a.client.Pending(ctx, in.InstanceID, "", 0)
@@ -296,7 +286,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 						a.serveFor(10 * time.Minute)
 					}
 					a.wantEnd(in, "early")
-					if r := a.retried(in); r.Pending != nil || r.Attempt > 1 || len(a.handedOver()) > 1 {
+					if r := a.retryOf(in); r.Pending != nil || r.Attempt > 1 || len(a.handedOver()) > 1 {
 						t.Errorf("%+v, ran %d times", r, len(a.handedOver()))
 					}
 					a.serveFor(2 * time.Hour)
@@ -362,7 +352,7 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 		}
 		_, err := a.client.Heartbeat(ctx, a.token(0), nil)
 		wantProblem(t, err, client.TokenSuperseded)
-		if r := a.retried(in); r.Attempt != 2 || r.Pending == nil || r.Error.Type != history.TypeTimeout {
+		if r := a.retryOf(in); r.Attempt != 2 || r.Pending == nil || r.Error.Type != history.TypeTimeout {
 			t.Errorf("%+v", r)
 		}
 		if err := a.complete(1, "done"); err != nil {
@@ -491,8 +481,8 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 			}
 		}
 		a.serveFor(10 * time.Minute)
-		if runs := a.handedOver(); len(runs) != 2 || a.retried(in).Attempt != 2 || a.retried(in).Error.Message != "no" {
-			t.Fatalf("%+v, %+v", runs, a.retried(in))
+		if runs := a.handedOver(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
+			t.Fatalf("%+v, %+v", runs, a.retryOf(in))
 		}
 		if err := a.client.Fail(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
 			t.Fatal(err)
@@ -610,9 +600,9 @@ func TestR26AWorkerThatDiesBehindItsHandoverRunsNothingAgain(t *testing.T) {
 			intercept, crashed := crashOnce(true, handsOver)
 			askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
-				by := a.retried(in).LookBy
+				by := a.retryOf(in).LookBy
 				a.serveFor(time.Hour)
-				if r := a.retried(in); !crashed.Load() || len(a.handedOver()) != 1 || r.LookBy != by || by == "" {
+				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.LookBy != by || by == "" {
 					t.Errorf("ran %d times, %+v", len(a.handedOver()), r)
 				}
 				if err := a.complete(0, "once"); err != nil {
@@ -734,8 +724,8 @@ func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 			t.Errorf("it ran %d times", n)
 		}
 		a.serveFor(8 * time.Minute)
-		if n := len(a.handedOver()); n != 2 || a.retried(in).Attempt != 2 {
-			t.Errorf("it ran %d times, %+v", n, a.retried(in))
+		if n := len(a.handedOver()); n != 2 || a.retryOf(in).Attempt != 2 {
+			t.Errorf("it ran %d times, %+v", n, a.retryOf(in))
 		}
 		if err := a.complete(1, "once"); err != nil {
 			t.Fatal(err)

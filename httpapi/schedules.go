@@ -25,12 +25,12 @@ func scheduleRoutes() []route {
 	const one = "/v1/schedules/{scheduleId}"
 	return []route{
 		{http.MethodGet, "/v1/schedules", []string{paramLimit, paramCursor}, listSchedules},
-		{http.MethodGet, one, nil, showSchedule},
-		{http.MethodPut, one, nil, putSchedule},
-		{http.MethodDelete, one, nil, deleteSchedule},
-		{http.MethodPost, one + "/run", nil, runSchedule},
-		{http.MethodPost, one + "/pause", nil, pauseSchedule},
-		{http.MethodPost, one + "/resume", nil, resumeSchedule},
+		{http.MethodGet, one, nil, ofSchedule(showSchedule)},
+		{http.MethodPut, one, nil, ofSchedule(putSchedule)},
+		{http.MethodDelete, one, nil, ofSchedule(deleteSchedule)},
+		{http.MethodPost, one + "/run", nil, ofSchedule(runSchedule)},
+		{http.MethodPost, one + "/pause", nil, ofSchedule(pauseSchedule)},
+		{http.MethodPost, one + "/resume", nil, ofSchedule(resumeSchedule)},
 	}
 }
 
@@ -50,14 +50,18 @@ func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url
 	return writeJSON(w, http.StatusOK, NewSchedules(found))
 }
 
-// scheduleID is the id in the path. As part of an instance id it is written as one.
-func scheduleID(r *http.Request) (string, error) { return pathID(r, "scheduleId", "scheduleId") }
-
-func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
+// ofSchedule serves a call of the schedule that the path names. Its id is part of an instance id, and written as one.
+func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, id string) error) func(*handler, http.ResponseWriter, *http.Request, url.Values) error {
+	return func(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
+		id, err := pathID(r, "scheduleId", "scheduleId")
+		if err != nil {
+			return err
+		}
+		return serve(h, w, r, id)
 	}
+}
+
+func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	s, err := h.client.Schedule(r.Context(), id)
 	if err != nil {
 		return err
@@ -66,13 +70,9 @@ func showSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 }
 
 // putSchedule takes the schedule as its body; the id is that of the path.
-func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
+func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	s := schedule.Schedule{ID: id}
-	err = readBody(w, r, map[string]any{
+	err := readBody(w, r, map[string]any{
 		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
 		"when": &s.When, "timeZone": &s.TimeZone, "from": &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
 	})
@@ -88,11 +88,7 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 	return scheduleAccepted(h, w, r, "put schedule", schedule.InstanceID(id))
 }
 
-func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
+func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	if err := h.client.DeleteSchedule(r.Context(), id); err != nil {
 		return err
 	}
@@ -100,11 +96,7 @@ func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 }
 
 // runSchedule answers with the instance id of the run.
-func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
+func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	run, err := h.client.RunSchedule(r.Context(), id)
 	if err != nil {
 		return err
@@ -118,18 +110,10 @@ func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operat
 	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: instanceID})
 }
 
-func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
+func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), h.client.Pause)
 }
 
-func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
+func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
 	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), h.client.Resume)
 }
