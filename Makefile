@@ -83,8 +83,8 @@ localstack-provider:
 	$(GO) test -count=1 -parallel 8 -timeout 20m ./tests/localstack
 
 .PHONY: test-e2e
-test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed
-	$(GO) test -count=1 -timeout 25m ./tests/e2e/...
+test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed; their size
+	$(GO) test -count=1 -timeout 25m ./tests/e2e/... ./tests/coldstart
 
 .PHONY: test-faults
 test-faults: needs-go needs-python ## faults on a local AWS, and how soon the metric of which alarm moves
@@ -143,6 +143,7 @@ page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## take the 
 bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machine; the last one on real function binaries
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s ./internal/simhub ./internal/replay ./history .
 	$(GO) test -run '^$$' -bench BenchmarkCancel -benchtime 1x ./tests/e2e
+	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing the history decoder

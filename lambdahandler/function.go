@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -270,7 +269,7 @@ func (b *binary) open(ctx context.Context) (*dynamo.Provider, error) {
 		return p, b.env.err()
 	}
 
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(dynamo.SDKLogger(b.log)))
+	cfg, err := awsConfig(ctx, dynamo.SDKLogger(b.log))
 	if err != nil {
 		b.env.failf("AWS_*", "do not make a configuration: %v", err)
 		return nil, b.env.err()

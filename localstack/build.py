@@ -18,7 +18,8 @@ import cloud
 from deploy import BINARIES
 
 # As for AWS: small, and the same bytes from the same source.
-FLAGS = ["-tags", "lambda.norpc", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
+# PERDURE_BUILD_TAGS is for functions that need what perdure_lambda leaves out (dynamo.Open, credentials of other sources).
+FLAGS = ["-tags", os.environ.get("PERDURE_BUILD_TAGS", "lambda.norpc,perdure_lambda"), "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
 PACKAGES = [f"./functions/{name}" for name in BINARIES]
 SAY_SECONDS = 3
 Say = Callable[[str], None]

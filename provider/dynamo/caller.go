@@ -3,9 +3,6 @@ package dynamo
 import (
 	"context"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 const (
@@ -52,16 +49,4 @@ func (p *Provider) Caller(ctx context.Context) string {
 	}
 	c.name = name
 	return name
-}
-
-// askSTS returns a function that asks STS whose credentials a configuration has.
-func askSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })
-		out, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-		if err != nil {
-			return "", err //nolint:wrapcheck // it is for the log, and names its call
-		}
-		return aws.ToString(out.Arn), nil
-	}
 }

@@ -1,3 +1,5 @@
+//go:build !perdure_lambda
+
 package dynamo
 
 import (
@@ -8,21 +10,16 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/scheduler"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/perdure/perdure/provider"
 )
 
-// ParameterName returns the name of the SSM parameter that holds a hub's configuration.
-func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
-
 // Open finds a hub by its name, with the credentials, region and endpoint that the environment gives the AWS SDK. It
-// calls SSM once. It returns provider.ErrNotFound for a hub that does not exist there.
+// calls SSM once. It returns provider.ErrNotFound for a hub that does not exist there. In a binary that is built with the tag perdure_lambda it
+// returns an error: there the stack's environment has what it would find, and the clients that find it are left out.
 func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	s := defaults()
 	for _, opt := range opts {
@@ -44,13 +41,6 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-// FromConfig makes the clients that a Provider needs.
-func FromConfig(cfg aws.Config) Clients {
-	return Clients{
-		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Functions: lambda.NewFromConfig(cfg),
-	}
-}
-
 func find(ctx context.Context, client *ssm.Client, hub string) (Hub, error) {
 	name := ParameterName(hub)
 	out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
@@ -66,4 +56,16 @@ func find(ctx context.Context, client *ssm.Client, hub string) (Hub, error) {
 	}
 	h.Name = hub
 	return h, nil
+}
+
+// askSTS returns a function that asks STS whose credentials a configuration has.
+func askSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })
+		out, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if err != nil {
+			return "", err //nolint:wrapcheck // it is for the log, and names its call
+		}
+		return aws.ToString(out.Arn), nil
+	}
 }

@@ -1,0 +1,144 @@
+package coldstart_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bounds are what the stripped binaries may have, in bytes, for Lambda's arm64. They are read and mapped at each cold start.
+var bounds = map[string]int64{
+	"orchestrator": 14_000_000,
+	"worker":       14_000_000,
+	"renewer":      14_000_000,
+	"api":          14_000_000,
+}
+
+func TestTheBinariesAreSmall(t *testing.T) {
+	t.Parallel()
+	dir := build(t, "linux", "arm64")
+	for name, most := range bounds {
+		file, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes", name, file.Size())
+		if file.Size() > most {
+			t.Errorf("%s has %d bytes, at most %d are asked for: `go tool nm -size` of an unstripped one says what they are", name, file.Size(), most)
+		}
+	}
+}
+
+// A binary that Lambda alone may start says so elsewhere, before it does anything.
+func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	dir := build(t, runtime.GOOS, runtime.GOARCH)
+	for name, tt := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"a hub by its name": {[]string{"PERDURE_HUB=orders"}, "PERDURE_HUB does not name a hub that can be opened: dynamo: hub \"orders\" cannot be found by its name: this binary was built with the tag perdure_lambda"},
+		"no credentials":    {append(slices.Clone(configuration), "AWS_REGION=us-east-1"), "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda"},
+		"a CA of one's own": {append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"), "AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "worker"))
+			cmd.Env = tt.env
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("it says %q (%v), not %q", out, err, tt.want)
+			}
+		})
+	}
+}
+
+// BenchmarkColdStart is the time from the start of a process to its first "next": what a function does at init, two calls of DynamoDB among it, which
+// are answered at once.
+func BenchmarkColdStart(b *testing.B) {
+	dir := build(b, runtime.GOOS, runtime.GOARCH)
+	for _, name := range []string{"orchestrator", "worker", "renewer", "api"} {
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				took = append(took, start(b, filepath.Join(dir, name)))
+			}
+			slices.Sort(took)
+			b.ReportMetric(ms(took[0]), "min-ms")
+			b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+			b.ReportMetric(ms(took[len(took)*9/10]), "p90-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// configuration is what the stack gives a function, with addresses that nobody is asked at.
+var configuration = []string{
+	"PERDURE_HUB=orders", "PERDURE_TABLE=orders", "PERDURE_INBOX_URL=http://127.0.0.1/inbox", "PERDURE_TIMERS_URL=http://127.0.0.1/timers",
+	`PERDURE_WORK_QUEUES={"default":"http://127.0.0.1/work"}`, `PERDURE_DEAD_LETTERS={"default":"http://127.0.0.1/dead"}`, "PERDURE_BUILD_ID=1",
+	"PERDURE_SCHEDULE_GROUP=orders", "PERDURE_SCHEDULE_ROLE_ARN=arn:aws:iam::123456789012:role/orders", "PERDURE_TIMERS_ARN=arn:aws:sqs:us-east-1:123456789012:timers",
+	"PERDURE_TIMERS_DEAD_LETTERS_ARN=arn:aws:sqs:us-east-1:123456789012:dead", "PERDURE_QUEUE=default",
+}
+
+// start starts a function in front of a Lambda that has no work for it, and returns the time until the function asks for some.
+func start(tb testing.TB, binary string) time.Duration {
+	tb.Helper()
+	asked := make(chan time.Time, 1)
+	lambda := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/invocation/next") {
+			asked <- time.Now()
+			<-r.Context().Done()
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/init/error") {
+			tb.Error("the function says that it cannot start")
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		fmt.Fprint(w, "{}")
+	}))
+	defer lambda.Close()
+
+	ctx, end := context.WithTimeout(tb.Context(), time.Minute)
+	defer end()
+	cmd := exec.CommandContext(ctx, binary)
+	cmd.Env = append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_SESSION_TOKEN=c",
+		"AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(lambda.URL, "http://"), "AWS_ENDPOINT_URL="+lambda.URL)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	var at time.Time
+	select {
+	case at = <-asked:
+	case <-ctx.Done():
+		tb.Fatal("the function asks for no work")
+	}
+	end()
+	_ = cmd.Wait() // it was killed
+	return at.Sub(began)
+}
+
+// build builds the four functions as they are deployed.
+func build(tb testing.TB, system, arch string) (dir string) {
+	tb.Helper()
+	dir = tb.TempDir()
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-tags", "lambda.norpc,perdure_lambda", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+		"-o", dir+string(filepath.Separator), "./functions/...")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
