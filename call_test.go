@@ -47,7 +47,7 @@ func TestFanOutFanIn(t *testing.T) {
 
 func TestActivityByNameAndByReference(t *testing.T) {
 	t.Parallel()
-	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"))
+	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"), perdure.CancelPollInterval(time.Minute))
 	r := perdure.NewRegistry()
 	ref.Register(r, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
@@ -64,6 +64,29 @@ func TestActivityByNameAndByReference(t *testing.T) {
 	}
 	if ev := w.history[2]; ev.Queue != "text" || string(ev.Input) != `"a"` {
 		t.Errorf("%+v", ev)
+	}
+	if a, ok := codeOf(r).Activity("upper"); !ok || a.CancelPollInterval != time.Minute {
+		t.Errorf("the options of the reference: %+v", a)
+	}
+}
+
+func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]any{
+		0:                       "perdure: CancelPollInterval of 0s: want 10ms to 12h0m0s",
+		10*time.Millisecond - 1: "perdure: CancelPollInterval of 9.999999ms: want 10ms to 12h0m0s",
+		12*time.Hour + 1:        "perdure: CancelPollInterval of 12h0m0.000000001s: want 10ms to 12h0m0s",
+		10 * time.Millisecond:   nil,
+		12 * time.Hour:          nil,
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r != want {
+					t.Errorf("%v, want %v", r, want)
+				}
+			}()
+			perdure.CancelPollInterval(d)
+		}()
 	}
 }
 

@@ -535,10 +535,10 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
 		over := f.handled(ctx, f.worker(nil))
-		time.Sleep(time.Minute + 500*time.Millisecond)
+		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		<-over
-		for _, want := range []string{"level=WARN", "leaked", "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m11s"} {
+		for _, want := range []string{"level=WARN", "leaked", "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s"} {
 			if !strings.Contains(f.log.String(), want) {
 				t.Errorf("the log lacks %s:\n%s", want, f.log.String())
 			}
@@ -591,17 +591,17 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 		in := f.jobsOf("a", forever, forever, forever)
 		w := f.worker(nil)
 		over := f.handled(ctx, w)
-		time.Sleep(10*time.Second + 500*time.Millisecond)
-		if n := f.polls(); n != 1+10 {
-			t.Errorf("%d reads in ten seconds, want one before, and one a second for all three", n)
+		time.Sleep(10*time.Second + 400*time.Millisecond)
+		if n := f.polls(); n != 1+41 {
+			t.Errorf("%d reads in ten seconds, want one before, and four a second for all three", n)
 		}
 		f.cancel(in, 3, 4, 5)
 		asked := time.Now()
 		<-over
 		for id := int64(3); id <= 5; id++ {
 			f.wantCause(id, perdure.ReasonSelectLoser)
-			if at, _ := f.cause(id); at.Sub(asked) > time.Second {
-				t.Errorf("#%d has seen it after %v, want the poll's second", id, at.Sub(asked))
+			if at, _ := f.cause(id); at.Sub(asked) > dispatch.DefaultCancelPollInterval {
+				t.Errorf("#%d has seen it after %v, want the poll's interval", id, at.Sub(asked))
 			}
 		}
 		f.wantSent(3)
@@ -621,9 +621,9 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		in := f.jobsOf("a", jobs...)
 		w := f.worker(nil)
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
-		time.Sleep(10*time.Second + 500*time.Millisecond)
-		if n := f.polls(); n != 2+10+1 {
-			t.Errorf("%d reads in ten seconds, want one for each batch, one a second for both, of which once each batch took its leases", n)
+		time.Sleep(10*time.Second + 400*time.Millisecond)
+		if n := f.polls(); n != 2+41+1 {
+			t.Errorf("%d reads in ten seconds, want one for each batch, four a second for both, of which once each batch took its leases", n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {
@@ -790,7 +790,7 @@ func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
-		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 7}))
+		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 25}))
 		defer die()
 		f.fault = dying
 		over := f.handled(ctx, f.worker(nil))
@@ -828,7 +828,7 @@ func TestRenewalStopsWhenActivityEnds(t *testing.T) {
 func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		f.jobsOf("a", job{Takes: 900 * time.Millisecond}, job{})
+		f.jobsOf("a", job{Takes: 200 * time.Millisecond}, job{})
 		made := len(f.made())
 		<-f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute)

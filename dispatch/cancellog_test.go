@@ -61,11 +61,11 @@ func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 9 * time.Second})
 		over := f.handled(ctx, f.worker(nil))
-		time.Sleep(time.Minute + 500*time.Millisecond)
+		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		time.Sleep(10 * time.Second)
 		whose := []string{"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1", "reason=select_loser"}
-		f.log.wantLine(t, lineTold, append(whose, "activityId=3", `message="too slow"`, "decidedFor=500ms", "ranFor=1m1s")...)
+		f.log.wantLine(t, lineTold, append(whose, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
 		f.log.wantLine(t, lineEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
 		f.cancel(in, 4)
 		<-over

@@ -118,8 +118,8 @@ func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
 	t.Logf("calls %v, write units %v", calls[2000], units)
 }
 
-// An orchestration that never cancels pays, for cancellation, one read of one unit for each activity, and one a poll interval while
-// it runs longer.
+// An orchestration that never cancels pays, for cancellation, one read of one unit for each activity, and while it runs longer one a second, and
+// half a unit each quarter between.
 func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -129,11 +129,11 @@ func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
 		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1 || c.Read > 1 {
 			t.Errorf("a short activity: %d reads of %v units, want one of at most one", reads, c.Read)
 		}
-		f.jobsOf("b", job{Takes: 10*time.Second + 500*time.Millisecond})
+		f.jobsOf("b", job{Takes: 10*time.Second + 400*time.Millisecond})
 		f.Cloud.ResetCounts()
 		<-f.handled(ctx, f.worker(nil))
-		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1+10 || c.Read > 1+10 {
-			t.Errorf("one of ten seconds: %d reads of %v units, want one before and one a second", reads, c.Read)
+		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1+10+31 || c.Read > 1+10+31./2 {
+			t.Errorf("one of ten seconds: %d reads of %v units, want one before, one a second, and three of half a unit between", reads, c.Read)
 		}
 	})
 }

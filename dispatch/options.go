@@ -82,8 +82,10 @@ type WorkerOptions struct {
 	// LockRenewalBuffer is how long before its end a lease is renewed. Default DefaultLockRenewalBuffer, or a third of LockTimeout if that
 	// is less, as where it is not less than LockTimeout; must not be negative.
 	LockRenewalBuffer time.Duration
-	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled. Default DefaultCancelPollInterval;
-	// must not be negative.
+	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled: one read for all of an execution. One look a second
+	// is strongly consistent, the others are eventually consistent, at half the price. Where looks fail, and where a process runs activities of more
+	// than 50 executions, it looks less often, but once a second unless this is longer. An activity may ask for another (perdure.CancelPollInterval).
+	// Default DefaultCancelPollInterval; must not be negative.
 	CancelPollInterval time.Duration
 	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default DefaultCancellationGracePeriod;
 	// negative: not at all.
@@ -141,7 +143,7 @@ const (
 	DefaultMaxAttempts             = intake.DefaultMaxAttempts      // 10
 	DefaultLockTimeout             = work.DefaultLockTimeout        // 30 s
 	DefaultLockRenewalBuffer       = work.DefaultLockRenewalBuffer  // 5 s
-	DefaultCancelPollInterval      = work.DefaultCancelPollInterval // 1 s
+	DefaultCancelPollInterval      = work.DefaultCancelPollInterval // 250 ms
 	DefaultCancellationGracePeriod = intake.DefaultGrace            // 10 s
 )
 

@@ -205,7 +205,7 @@ func troubles() []trouble {
 		{
 			name: "an activity of many invocations that die", orchestration: "marathon", input: 200, want: "200",
 			hub: func(o *simhub.Options) {
-				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.03, 40*time.Minute
+				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.012, 40*time.Minute // some 200 calls each
 			},
 		},
 		{

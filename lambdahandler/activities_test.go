@@ -18,10 +18,10 @@ func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
 		want  times
 		wrong string
 	}{
-		"nothing":                      {want: times{30 * s, 5 * s, s, 10 * s}},
-		"all":                          {set: map[string]string{lock: "60s", buffer: "10s", poll: "250ms", grace: "3s"}, want: times{60 * s, 10 * s, 250 * time.Millisecond, 3 * s}},
-		"a short lock alone":           {set: map[string]string{lock: "3s"}, want: times{3 * s, s, s, 10 * s}},
-		"no grace":                     {set: map[string]string{grace: "0s"}, want: times{30 * s, 5 * s, s, -1}},
+		"nothing":                      {want: times{30 * s, 5 * s, s / 4, 10 * s}},
+		"all":                          {set: map[string]string{lock: "60s", buffer: "10s", poll: "100ms", grace: "3s"}, want: times{60 * s, 10 * s, 100 * time.Millisecond, 3 * s}},
+		"a short lock alone":           {set: map[string]string{lock: "3s"}, want: times{3 * s, s, s / 4, 10 * s}},
+		"no grace":                     {set: map[string]string{grace: "0s"}, want: times{30 * s, 5 * s, s / 4, -1}},
 		"no lock":                      {set: map[string]string{lock: "0s"}, wrong: lock},
 		"no interval":                  {set: map[string]string{poll: "0s"}, wrong: poll},
 		"a negative grace":             {set: map[string]string{grace: "-1s"}, wrong: grace},

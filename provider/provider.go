@@ -162,6 +162,9 @@ type WorkItems interface {
 	// A caller that goes on from segment next misses nothing. next is right behind the last decision before which none
 	// is missing (Turn.CancelsAfter), since a decision may become visible later than one made after it.
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
+	// PollCancels is ReadCancels at half the price: it may miss what was decided lately. What it has not read is behind next, so that a later
+	// call finds it; nothing follows from what it does not return.
+	PollCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
 	// RenewWorkItemLocks extends the locks of a queue's work items to lock from now, as Polling.RenewRecords does. It
 	// returns for each item, in their order, until when it is locked or whether it is lost, and whether its activity is
 	// cancelled, strongly consistent. For a record alone, whose work item was not read yet, it returns the lock only.

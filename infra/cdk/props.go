@@ -63,7 +63,7 @@ type TaskHubProps struct {
 	LockTimeout awscdk.Duration
 	// LockRenewalBuffer is how long before its end a lock is renewed. Default: 5 s.
 	LockRenewalBuffer awscdk.Duration
-	// CancelPollInterval is how often a worker reads the cancel record. Default: 1 s.
+	// CancelPollInterval is how often a worker reads the cancel record. Default: 250 ms.
 	CancelPollInterval awscdk.Duration
 	// CancellationGracePeriod is how long a cancelled activity may take to return. Default: 10 s.
 	CancellationGracePeriod awscdk.Duration
@@ -147,7 +147,7 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds(&p.WorkTimeout, 900)
 	seconds(&p.LockTimeout, 30)
 	seconds(&p.LockRenewalBuffer, 5)
-	seconds(&p.CancelPollInterval, 1)
+	seconds(&p.CancelPollInterval, 0.25)
 	seconds(&p.CancellationGracePeriod, 10)
 	seconds(&p.TimerLongestDelay, 900)
 	seconds(&p.ScheduleLead, 120)

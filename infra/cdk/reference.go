@@ -55,7 +55,7 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		WorkTimeout:             p.seconds("WorkTimeout", 900, 1, 900),
 		LockTimeout:             p.seconds("LockTimeout", 30, 1, 43200),
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
-		CancelPollInterval:      p.seconds("CancelPollInterval", 1, 0.1, 3600),
+		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
 		MaxAttempts:             p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // beside three deliveries before
 		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "How often the renewer keeps watch"),

@@ -11,7 +11,7 @@ func TestParametersDefaultToWhatTheDesignSays(t *testing.T) {
 	for name, want := range map[string]any{
 		"Hub": "default", "Architecture": "arm64", "Timers": "schedules", "ApiKind": "http-api",
 		"InboxTimeout": 30.0, "InboxVisibility": 90.0, "WorkTimeout": 900.0, "WatchRate": "rate(2 minutes)",
-		"LockTimeout": 30.0, "LockRenewalBuffer": 5.0, "CancelPollInterval": 1.0, "CancellationGracePeriod": 10.0,
+		"LockTimeout": 30.0, "LockRenewalBuffer": 5.0, "CancelPollInterval": 0.25, "CancellationGracePeriod": 10.0,
 		"TimerLongestDelay": 900.0, "ScheduleLead": 120.0, "MaxAttempts": 10.0,
 	} {
 		if got := parsed.Parameters[name].Default; got != want {

@@ -92,6 +92,11 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	return cancels, from + 1, nil
 }
 
+// PollCancels implements provider.WorkItems.
+func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
+	return p.ReadCancels(ctx, executionID, from)
+}
+
 // BeatPending implements provider.WorkItems.
 func (p *Provider) BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
 	if err := p.begin(ctx); err != nil {

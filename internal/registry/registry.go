@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -25,6 +26,8 @@ type Registry struct {
 // Activity is a registered activity.
 type Activity struct {
 	Name, Queue string
+	// CancelPollInterval is how often its worker looks whether it is cancelled while it runs; 0: as often as the worker does.
+	CancelPollInterval time.Duration
 	// Out is the type of its result; nil where nobody says so.
 	Out reflect.Type
 	// Run decodes the input, runs the function and encodes its result. A panic is a failure of history.TypePanic whose

@@ -45,7 +45,7 @@ type decided struct {
 func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
 		var lacks bool
-		cancels, next, lacks, err = p.readCancels(ctx, executionID, max(from, 0))
+		cancels, next, lacks, err = p.readCancels(ctx, executionID, max(from, 0), provider.Strong)
 		_, torn := errors.AsType[*tornError](err)
 		switch {
 		case (torn || lacks) && try < strongTries:
@@ -57,9 +57,19 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	}
 }
 
+// PollCancels reads as ReadCancels does, eventually consistent, which takes half a read unit. Where it sees that something is missing, it reads
+// strongly consistent.
+func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
+	cancels, next, lacks, err := p.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
+	if _, torn := errors.AsType[*tornError](err); torn || lacks {
+		return p.ReadCancels(ctx, executionID, from)
+	}
+	return cancels, next, err
+}
+
 // readCancels is one try. lacks reports that a decision was made which is not visible yet.
-func (p *Provider) readCancels(ctx context.Context, executionID string, from int64) (_ provider.Cancels, next int64, lacks bool, err error) {
-	all, seal, whole, err := p.latestDecided(ctx, executionID, from)
+func (p *Provider) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
+	all, seal, whole, err := p.latestDecided(ctx, executionID, from, c)
 	if err == nil && !whole {
 		all, err = p.decidedBefore(ctx, executionID, from, all)
 	}
@@ -102,8 +112,9 @@ func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
 
 // latestDecided reads the decisions of the last turns that cancelled anything, and c. all reports that there are no
 // others from that segment on.
-func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64) (latest []decided, seal provider.Cancels, all bool, err error) {
+func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []decided, seal provider.Cancels, all bool, err error) {
 	in := p.between(executionID, decidedSK(from), skCancels)
+	in.ConsistentRead = aws.Bool(c == provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
 	in.Limit = aws.Int32(mostDecided)
 	items, err := p.queryPage(ctx, "", in)

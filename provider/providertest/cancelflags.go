@@ -27,6 +27,7 @@ func cancelFlags() group {
 		{name: "ALaterTurnAddsToTheRecord", run: laterTurnAdds},
 		{name: "TheRecordOfManyTurnsReadsTheSameFromAnySegment", run: manyCancellingTurns},
 		{name: "WhoReadsOnMissesNothing", run: readingOn},
+		{name: "APollThatIsBehindPassesOverNothing", run: pollingOn, needs: []Capability{StaleReads}},
 		{name: "AReadOfTheRecordIsNeverBehind", run: strongCancels, needs: []Capability{StaleReads}},
 		{name: "ATurnThatCancelsMoreThanAnItemHolds", run: severalItems},
 		{name: "ATurnThatCancelsMoreThanACommitHolds", run: tooManyCancels},
@@ -408,6 +409,38 @@ func readingOn(f *fixture) {
 
 // shortPass is a moment, in real time too.
 const shortPass = 10 * time.Millisecond
+
+// pollingOn: what polls return, one after the other, is what was decided, however far behind they are; the last is not behind.
+func pollingOn(f *fixture) {
+	e := f.start("a")
+	seen := map[int64]string{}
+	next := int64(0)
+	poll := func() {
+		f.t.Helper()
+		known, from, err := f.p.PollCancels(f.ctx(), e.head.ExecutionID, next)
+		f.must(err)
+		for id := int64(100); id < 200; id++ {
+			if reason := known.Of(id).Reason; reason != "" {
+				seen[id] = reason
+			}
+		}
+		next = from
+	}
+	want := map[int64]string{}
+	for n := range int64(provider.CancelBlockTurns + 10) {
+		f.Lag(int(n % 9)) // items: parts of transactions, too
+		id := 100 + n
+		want[id] = reasonOf(n)
+		e.ack(e.recordTurn(cancels(want[id], one(id))))
+		poll()
+		for id, reason := range seen {
+			f.wantEqual("what is seen is what was decided", reason, want[id])
+		}
+	}
+	f.Lag(0)
+	poll()
+	f.wantEqual("what was seen", seen, want)
+}
 
 func strongCancels(f *fixture) {
 	e := f.start("a")

@@ -23,10 +23,10 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of one second, and a moment.
+// From the turn that decides it to ctx.Done in an activity of another function: the poll interval, of 250 ms, and a moment.
 func TestACancelReachesRunningActivities(t *testing.T) {
 	shortrun.Skip(t)
-	const limit = 1200 * time.Millisecond
+	const limit = 700 * time.Millisecond // on a busy machine; polls every second take 1,000, and BenchmarkCancel has the figure
 	p50, p99, n := latencies(t)
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th percentile", n, p50, p99)
 	if p99 > limit {

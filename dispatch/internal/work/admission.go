@@ -240,6 +240,7 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		return nil, hindered
 	}
 
+	t.pollEvery = cmp.Or(activity.CancelPollInterval, a.options.CancelPollInterval)
 	return func(ctx context.Context) result {
 		value, failure := t.runWithin(ctx, a.intercepted(activity), input)
 		if failure != nil && failure.Type == registry.TypePending {

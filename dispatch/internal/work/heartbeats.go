@@ -19,7 +19,7 @@ type heartbeats struct {
 	// expire ends the attempt when it has gone without a heartbeat for too long; nil: it may.
 	expire context.CancelCauseFunc
 	// unwritten are the newest details, of the time at, if they are not in the activity's record. They are written at most once
-	// in CancelPollInterval.
+	// in Options.atMostEvery.
 	unwritten json.RawMessage
 	at        time.Time
 	// savedAt is when they were written last, or the beginning; saving: they are being written.
@@ -101,7 +101,7 @@ func (h heartbeater) Beat(details json.RawMessage, err error) {
 	}
 	t.beats.beat(m.options.Clock(), details)
 	if len(details) > 0 {
-		m.arm(t.beats.savedAt.Add(m.options.CancelPollInterval))
+		m.arm(t.beats.savedAt.Add(m.options.atMostEvery()))
 	}
 	dropped := err != nil && t.beats.mute()
 	m.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *beatWriter) expect(t *task, expire context.CancelCauseFunc) {
 func (w *beatWriter) due(t *task, now time.Time) (next time.Time) {
 	h := &t.beats
 	if h.unwritten != nil && !h.saving && t.mayWrite(now) {
-		if next = h.savedAt.Add(w.manager.options.CancelPollInterval); !next.After(now) {
+		if next = h.savedAt.Add(w.manager.options.atMostEvery()); !next.After(now) {
 			next, h.saving = time.Time{}, true
 			go w.save(t.batch.ctx, t)
 		}

@@ -107,7 +107,7 @@ func (l *leases) check(t *task, now time.Time) {
 		t.lease.looseSince = time.Time{}
 		return
 	}
-	if h.Ended() && !t.lease.ours && t.lease.isLoose(now, l.manager.options.CancelPollInterval/2) {
+	if h.Ended() && !t.lease.ours && t.lease.isLoose(now, l.manager.options.atMostEvery()/2) {
 		return
 	}
 	t.lose(now)

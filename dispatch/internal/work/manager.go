@@ -84,9 +84,7 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 	t.phase, t.began, t.cancel = phaseRunning, now, cancel
 	t.beats.begin(now)
 	t.lease.begin(m.leases.first(t))
-	m.polls.watch(t)
-
-	m.arm(earlier(now.Add(min(m.options.LockAfter, m.options.CancelPollInterval)), t.batch.stopAt))
+	m.arm(earlier(earlier(now.Add(m.options.LockAfter), m.polls.watch(t)), t.batch.stopAt))
 	if t.hasRun() {
 		m.arm(earlier(t.run.keepAt, m.runs.ends(t)))
 	}

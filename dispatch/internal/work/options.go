@@ -36,7 +36,7 @@ const (
 	DefaultLockAfter          = 3 * time.Second
 	DefaultLockTimeout        = 30 * time.Second
 	DefaultLockRenewalBuffer  = 5 * time.Second
-	DefaultCancelPollInterval = time.Second
+	DefaultCancelPollInterval = 250 * time.Millisecond
 )
 
 // NewWorker makes a worker. It calls nothing.
@@ -58,6 +58,9 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 
 // grace is for how long an activity is waited for whose context has ended.
 func (o *Options) grace() time.Duration { return max(o.CancellationGracePeriod, 0) }
+
+// atMostEvery is how often what costs a write, or misses nothing, is done for an activity that runs.
+func (o *Options) atMostEvery() time.Duration { return max(o.CancelPollInterval, strongEvery) }
 
 // setDefaults sets what is not set. Package dispatch has refused negative numbers where nothing can be switched off.
 func (o *Options) setDefaults() {

@@ -24,26 +24,25 @@ type polled struct {
 	running     int
 	from        int64           // the segment from which on one of the activities has not read the cancel record
 	ctx         context.Context //nolint:containedctx // of the batch that came last: polls are made with it
-	next        time.Time
+	pace        pace
 	polling     bool
-	failing     bool
 }
 
 // pollLimit is how long a poll may take.
 const pollLimit = 5 * time.Second
 
-// watch has the execution of a task polled that begins.
-func (p *cancelPolls) watch(t *task) {
+// watch has the execution of a task polled that begins, and returns when that is next.
+func (p *cancelPolls) watch(t *task) (next time.Time) {
 	x := p.executions[t.item.ExecutionID]
 	if x == nil {
-		x = &polled{
-			executionID: t.item.ExecutionID, instanceID: t.item.InstanceID, from: t.unread, next: t.began.Add(p.manager.options.CancelPollInterval),
-		}
+		x = &polled{executionID: t.item.ExecutionID, instanceID: t.item.InstanceID, from: t.unread, pace: newPace(t.began)}
 		p.executions[x.executionID] = x
 	}
 	x.running++
 	x.from = min(x.from, t.unread)
 	x.ctx = t.batch.ctx
+	x.pace.ask(t.pollEvery, t.began)
+	return x.pace.next
 }
 
 // unwatch ends that for a task.
@@ -56,25 +55,28 @@ func (p *cancelPolls) unwatch(t *task) {
 
 // due begins the polls that are due, or are so soon that they need no look of their own, and returns when the next are.
 func (p *cancelPolls) due(now time.Time) (next time.Time) {
-	interval := p.manager.options.CancelPollInterval
 	for _, x := range p.executions {
 		switch {
 		case x.polling:
-		case x.next.After(now.Add(interval / 10)):
-			next = earlier(next, x.next)
+		case !x.pace.isDue(now):
+			next = earlier(next, x.pace.next)
 		default:
-			x.polling, x.next = true, now.Add(interval)
-			go p.poll(x.ctx, x, x.from)
+			x.polling = true
+			go p.poll(x.ctx, x, x.from, x.pace.begin(now, len(p.executions)))
 		}
 	}
 	return next
 }
 
-func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64) {
+func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64, c provider.Consistency) {
 	p.reporter.atWork(ctx)
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), pollLimit)
 	defer stop()
-	cancels, next, err := p.provider.ReadCancels(limited, x.executionID, from)
+	read := p.provider.PollCancels
+	if c == provider.Strong {
+		read = p.provider.ReadCancels
+	}
+	cancels, next, err := read(limited, x.executionID, from)
 
 	m := p.manager
 	m.mu.Lock()
@@ -82,8 +84,7 @@ func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64) {
 		x.from = next
 	}
 	x.polling = false
-	firstFailure := err != nil && !x.failing
-	x.failing = err != nil
+	firstFailure := x.pace.end(err)
 	m.heedAll(x.executionID, cancels)
 	m.mu.Unlock()
 
@@ -99,13 +100,13 @@ func (p *cancelPolls) instead(t *task, now time.Time) (from int64) {
 	if x == nil {
 		return t.item.CancelsFrom
 	}
-	x.next = now.Add(p.manager.options.CancelPollInterval)
+	x.pace.instead(now, len(p.executions))
 	return x.from
 }
 
 // soon has the execution of a task polled at once, since a renewal has failed that was to answer the same.
 func (p *cancelPolls) soon(t *task, now time.Time) {
 	if x := p.executions[t.item.ExecutionID]; x != nil {
-		x.next = now
+		x.pace.soon(now)
 	}
 }

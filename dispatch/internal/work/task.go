@@ -25,6 +25,9 @@ type task struct {
 	looks   *look
 	unread  int64
 
+	// pollEvery is how often the cancel record is polled while it runs.
+	pollEvery time.Duration
+
 	suspicion suspicion
 	past      past
 	metered   time.Time // when its code began, where that is measured

@@ -1,0 +1,174 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+)
+
+// A cancel is seen within the interval of 250 ms, whenever it is decided.
+func TestACancelIsSeenWithinTheInterval(t *testing.T) {
+	t.Parallel()
+	for _, ms := range []int{10, 240, 260, 490, 510, 740, 760, 990, 1010} {
+		after := time.Duration(ms) * time.Millisecond
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", forever)
+				over := f.handled(ctx, f.worker(nil))
+				time.Sleep(time.Minute + after)
+				f.cancel(in, 3)
+				decided := time.Now()
+				<-over
+				if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval {
+					t.Errorf("it is seen %v after it was decided, want %v at the most", took, dispatch.DefaultCancelPollInterval)
+				}
+			})
+		})
+	}
+}
+
+// Eventually consistent reads may lag for as long as they like: one look a second misses nothing.
+func TestACancelIsSeenWithinASecondWhateverLags(t *testing.T) {
+	t.Parallel()
+	for _, ms := range []int{10, 260, 510, 760} {
+		after := time.Duration(ms) * time.Millisecond
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				in := f.jobsOf("a", forever)
+				over := f.handled(ctx, f.worker(nil))
+				f.Cloud.Table.Lag(1000)
+				time.Sleep(time.Minute + after)
+				f.cancel(in, 3)
+				decided := time.Now()
+				<-over
+				if took := f.seenAt().Sub(decided); took > time.Second || took <= 0 {
+					t.Errorf("it is seen %v after it was decided, want a second at the most", took)
+				}
+			})
+		})
+	}
+}
+
+// A look that lags is not taken for one that has seen all: the next goes on from where it was.
+func TestALookThatLagsPassesOverNothing(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, forever, forever)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(time.Minute + 10*time.Millisecond)
+		f.Cloud.Table.Lag(3) // the decisions of one turn at the most are missing
+		f.cancel(in, 3)
+		f.cancel(in, 4)
+		time.Sleep(300 * time.Millisecond)
+		f.cancel(in, 5)
+		<-over
+		for id := int64(3); id <= 5; id++ {
+			f.wantCause(id, perdure.ReasonSelectLoser)
+		}
+	})
+}
+
+// While looks fail there is one a second, as when that was the interval: more would be throttled, too. And behind an hour of it the first that succeeds
+// misses nothing.
+func TestLooksThatFailAreNotHasty(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }) // no renewal instead
+		over := f.handled(ctx, w)
+		time.Sleep(10*time.Second + 10*time.Millisecond)
+		on := f.failing("Query")
+		on.Store(true)
+		time.Sleep(time.Second)
+		looks := f.polls()
+		time.Sleep(time.Minute)
+		if n := f.polls() - looks; n != 60 {
+			t.Errorf("%d looks in a minute in which all fail, want 60", n)
+		}
+		f.Cloud.Table.Lag(1000)
+		on.Store(false)
+		mended := time.Now()
+		f.cancel(in, 3)
+		<-over
+		if took := f.seenAt().Sub(mended); took > time.Second {
+			t.Errorf("it is seen %v after the table answers again", took)
+		}
+	})
+}
+
+// A process that runs activities of ever more executions looks less often after each, and once a second at least.
+func TestACrowdIsLookedAfterOnceASecond(t *testing.T) {
+	t.Parallel()
+	for executions, looks := range map[int]int{25: 4, 100: 2, 400: 1} {
+		t.Run(fmt.Sprint(executions), func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				w := f.worker(nil)
+				for i := range executions {
+					f.jobsOf(fmt.Sprint("i", i), job{Takes: 4 * time.Minute})
+				}
+				for n := 0; n < executions; {
+					records := f.receive("sim://default")
+					n += len(records)
+					go w.HandleRecords(ctx, records)
+				}
+				time.Sleep(2*time.Minute + 100*time.Millisecond)
+				before := f.polls()
+				time.Sleep(time.Minute)
+				if n := f.polls() - before; n < 58*looks*executions || n > 62*looks*executions {
+					t.Errorf("%d looks in a minute, want %d a second for each execution", n, looks)
+				}
+			})
+		})
+	}
+}
+
+// An activity asks for its own interval; beside others of its execution the shortest counts.
+func TestAnActivitysOwnInterval(t *testing.T) {
+	t.Parallel()
+	looks := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
+		r := perdure.NewRegistry()
+		perdure.DefineActivity[job, string]("job", opts...).Register(r, f.do)
+		f.jobsOf("a", job{Takes: time.Minute}, job{Takes: time.Minute})
+		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		over := f.handled(ctx, w)
+		time.Sleep(20*time.Second + 10*time.Millisecond)
+		n := f.polls() - 1
+		<-over
+		return n
+	}
+	for name, c := range map[string]struct {
+		opts []perdure.ActivityOption
+		want int
+	}{
+		"the worker's":   {nil, 80},
+		"five seconds":   {[]perdure.ActivityOption{perdure.CancelPollInterval(5 * time.Second)}, 4},
+		"a tenth of one": {[]perdure.ActivityOption{perdure.CancelPollInterval(100 * time.Millisecond)}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				if n := looks(ctx, f, c.opts...); n < c.want-1 || n > c.want {
+					t.Errorf("%d looks in 20 s, want %d", n, c.want)
+				}
+				strong := 0
+				for _, made := range f.made() {
+					if in, ok := made.Input.(*dynamodb.QueryInput); ok && readsCancels(made) && *in.ConsistentRead {
+						strong++
+					}
+				}
+				if least, most := min(c.want, 20), 62; strong < least || strong > most {
+					t.Errorf("%d of them were strongly consistent, want one a second", strong)
+				}
+			})
+		})
+	}
+}
