@@ -366,7 +366,7 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		if n := f.polls(); n != 2 {
 			t.Errorf("%d reads for activities of two executions, want 2", n)
 		}
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1600 * time.Millisecond) // between two polls
 		before := f.polls()
 		in := f.jobsOf("c", job{})
 		f.cancel(in, 3)
