@@ -14,6 +14,7 @@ import (
 
 // AdoptWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
 func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
 		if err == nil {

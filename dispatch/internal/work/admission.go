@@ -47,7 +47,7 @@ func (a *admission) admit(ctx context.Context, t *task) (run func(context.Contex
 
 // prepare admits an activity, whatever its deliveries have come to.
 func (a *admission) prepare(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
-	it := &t.item
+	it := t.item
 	hop := false
 	if it.NotBefore != nil {
 		if hop = it.NotBefore.Sub(a.options.Clock()) > intake.WaitHere; !hop {
@@ -161,7 +161,7 @@ func (a *admission) copyOf(ctx context.Context, t *task) *result {
 
 // isCurrent reports whether a task is of the current attempt of its activity.
 func (a *admission) isCurrent(ctx context.Context, t *task) (current bool, hindered *result) {
-	it := &t.item
+	it := t.item
 	if it.Retry == nil {
 		return true, nil
 	}
@@ -208,7 +208,7 @@ func (a *admission) hop(ctx context.Context, t *task) *result {
 
 // tooLate is the outcome of an activity that may not begin any more.
 func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutcome {
-	it := &t.item
+	it := t.item
 	t.log().WarnContext(ctx, "activity is not run: its schedule-to-close time was over before it began", "closeBy", *it.CloseBy)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: closedError(it.Name)}
 	if it.WaitCancel {
@@ -219,7 +219,7 @@ func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutc
 
 // runnable finds an activity, if this build can run it.
 func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
-	it := &t.item
+	it := t.item
 	activity, ok := a.registry.Activity(it.Name)
 	if !ok {
 		t.log().ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
@@ -260,7 +260,7 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 // readPast reads what an earlier attempt or delivery may have left. Most are the first, and it costs them nothing. The result is that of
 // one whose earlier delivery has handed it over.
 func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
-	it := &t.item
+	it := t.item
 	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.Again {
 		return nil
 	}

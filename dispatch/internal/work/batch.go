@@ -38,10 +38,10 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 	b.line.busy = len(items)
 	for i := range items {
 		t := &b.tasks[i]
-		t.item, t.batch, t.index = items[i], b, i
+		t.item, t.batch, t.index = &items[i], b, i
 		t.cancels = items[i].Cancel
 		t.lease.ours = items[i].Record.Hold == nil
-		if mayBeOver(&t.item) {
+		if mayBeOver(t.item) {
 			t.looks = looksFor(ctx, b.tasks[:i], items[i].ExecutionID)
 		}
 	}

@@ -78,7 +78,7 @@ func (l *leases) takeAll(ctx context.Context, b *batch, tasks []*task) {
 	defer close(b.leased)
 	items := make([]provider.LockedWorkItem, len(tasks))
 	for i, t := range tasks {
-		items[i] = t.item
+		items[i] = *t.item
 	}
 	o := l.manager.options
 	limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
@@ -172,7 +172,7 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 
 // asking is a task's item for a renewal, which answers what its next poll would: whether the activity is cancelled.
 func (l *leases) asking(t *task, now time.Time) provider.LockedWorkItem {
-	it := t.item
+	it := *t.item
 	it.CancelsFrom = l.manager.polls.instead(t, now)
 	return it
 }

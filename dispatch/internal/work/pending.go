@@ -29,7 +29,7 @@ func (a *admission) sign(ctx context.Context, t *task) (hindered *result) {
 
 // pending is what becomes of a task whose code has returned perdure.ErrPending, still without its limits.
 func (t *task) pending() *provider.ActivityOutcome {
-	it := &t.item
+	it := t.item
 	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: &provider.PendingAttempt{
 		Name: it.Name, Segment: it.Segment, HeartbeatMs: it.HeartbeatMs, Retry: it.Retry, CloseBy: it.CloseBy, WaitCancel: it.WaitCancel,
 	}}
@@ -45,7 +45,7 @@ func (t *task) handsOver(r result) bool {
 // handOver hands a task over.
 func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 	w.manager.writer.flush(ctx, t)
-	p, it := r.outcome.Pending, &t.item
+	p, it := r.outcome.Pending, t.item
 	p.Since = w.options.Clock().UTC().Truncate(pendingUnit)
 	if it.StartToCloseMs > 0 {
 		at := t.began.Add(time.Duration(it.StartToCloseMs) * time.Millisecond).UTC().Truncate(pendingUnit)
@@ -64,7 +64,7 @@ func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 
 // handedOver is the result of a task whose attempt another delivery has handed over: it does the same.
 func (t *task) handedOver(ctx context.Context, left *provider.ActivityRecord) *result {
-	it := &t.item
+	it := t.item
 	if left.Pending == nil || left.PendingOf != it.Attempt {
 		return nil
 	}

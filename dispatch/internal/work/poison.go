@@ -69,7 +69,7 @@ func (a *admission) mark(ctx context.Context, t *task, together bool) *result {
 
 // poisoned is the result of an activity that is not run any more.
 func (a *admission) poisoned(ctx context.Context, t *task) *result {
-	it, queue, died := &t.item, a.options.Queue, t.suspicion.died
+	it, queue, died := t.item, a.options.Queue, t.suspicion.died
 	t.suspicion.poison = true
 	f := &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
 		"activity %q was begun and not ended in %d deliveries, all but one of them alone: it took its process down (out of memory, os.Exit, a fatal error). "+

@@ -41,7 +41,7 @@ func (w *beatWriter) forgetMarks(ctx context.Context, t *task) {
 // countRunOut notes how often in a row an attempt ran into the end of its invocation without progress, and fails it where that is
 // enough. It is for a task that goes back to its queue.
 func (w *beatWriter) countRunOut(ctx context.Context, t *task, returned bool) result {
-	it, n := &t.item, 0
+	it, n := t.item, 0
 	if !t.hasRunOut() || !t.mayWrite(w.manager.options.Clock()) {
 		return result{back: true}
 	}
@@ -63,7 +63,7 @@ func (w *beatWriter) countRunOut(ctx context.Context, t *task, returned bool) re
 
 // noProgress is the end of an attempt that has run into the end of its invocation n times in a row.
 func (t *task) noProgress(ctx context.Context, n int, returned bool) result {
-	it := &t.item
+	it := t.item
 	why := fmt.Sprintf("activity %q: it ran into the end of its invocation %d times in a row, each time without a new heartbeat: it needs a longer function timeout, smaller steps, "+
 		"or heartbeats to go on from", it.Name, n)
 	t.log().ErrorContext(ctx, "activity makes no progress: its attempt has failed", "runOuts", n)

@@ -16,7 +16,7 @@ const retryUnit = time.Millisecond
 // attempt, since it knows whether the activity is still open, and at which attempt (R14). What the next attempt goes on from is
 // written first.
 func (w *Worker) retried(ctx context.Context, t *task, r result) result {
-	it := &t.item
+	it := t.item
 	if r.outcome == nil || r.outcome.Error == nil || it.Retry == nil {
 		return r
 	}
@@ -35,7 +35,7 @@ func (w *Worker) retried(ctx context.Context, t *task, r result) result {
 // named gives the failure of an activity that has a retry policy its name. By that the orchestrator knows a failure that it was sent
 // before from one of another run of the same attempt.
 func named(t *task, o *provider.ActivityOutcome) *provider.ActivityOutcome {
-	it := &t.item
+	it := t.item
 	if o == nil || o.Error == nil || it.Retry == nil || o.Run != "" { // it was kept with its name
 		return o
 	}

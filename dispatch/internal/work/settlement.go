@@ -21,13 +21,13 @@ type settlement struct {
 // settle sends the outcomes of tasks and deletes their records, and gives back at once what did not come to that. It returns the records
 // whose locks stand.
 func (s *settlement) settle(ctx context.Context, ends []finished) (failed []string) {
-	var done []provider.CompletedWorkItem
+	done := make([]provider.CompletedWorkItem, 0, len(ends))
 	var back []*task
 	for _, e := range s.manager.records.keepPending(ctx, s.manager.runs.keepOutcomes(ctx, ends)) {
 		if e.back {
 			back = append(back, e.task)
 		} else {
-			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: named(e.task, e.outcome)})
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: *e.task.item, Outcome: named(e.task, e.outcome)})
 		}
 	}
 	if len(done) > 0 {
@@ -112,7 +112,7 @@ func (s *settlement) sendAnew(ctx context.Context, back []*task) (rest []*task) 
 			rest = append(rest, t)
 			continue
 		}
-		again := later(&t.item, now)
+		again := later(t.item, now)
 		again.PickedUp = again.PickedUp.Next(t.item.Record.ID) // there may be marks, though they were not asked for
 		replaced = append(replaced, t)
 		old = append(old, t.item.Record)

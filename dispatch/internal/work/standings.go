@@ -22,7 +22,7 @@ func mayBeOver(it *provider.LockedWorkItem) bool {
 
 // isOver reports whether an activity has ended, or its attempt is not the current one. Where history cannot be read it has not.
 func (a *admission) isOver(ctx context.Context, t *task) (over bool, err error) {
-	it := &t.item
+	it := t.item
 	if !mayBeOver(it) {
 		return false, nil
 	}

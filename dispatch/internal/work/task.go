@@ -15,7 +15,7 @@ import (
 // task is one delivery of a work item in the hands of a worker, and how far it has come. Each of its parts is changed by the functions
 // of one file.
 type task struct {
-	item  provider.LockedWorkItem
+	item  *provider.LockedWorkItem // the batch's
 	batch *batch
 	index int // in the batch
 
@@ -117,7 +117,7 @@ func (t *task) sentAt() time.Time {
 
 // log is the logger for what concerns one task.
 func (t *task) log() *slog.Logger {
-	it := &t.item
+	it := t.item
 	return t.batch.worker.options.Logger.With("activity", it.Name, "instance", it.InstanceID, "execution", it.ExecutionID,
 		"activityId", it.ActivityID, "attempt", it.Attempt)
 }

@@ -26,7 +26,7 @@ func closedError(name string) *history.Failure {
 // limited is the context of an attempt of an activity that has limits. The one that ends it first is a *perdure.TimeoutError as its
 // cause.
 func (t *task) limited(ctx context.Context) (limited context.Context, stop context.CancelFunc) {
-	it, w := &t.item, t.batch.worker
+	it, w := t.item, t.batch.worker
 	ctx, expire := context.WithCancelCause(ctx)
 	if it.HeartbeatMs > 0 {
 		w.manager.writer.expect(t, expire)
@@ -51,7 +51,7 @@ func (t *task) limited(ctx context.Context) (limited context.Context, stop conte
 // runWithin runs an activity within its limits. One that does not come back by then has failed, whatever its code does afterwards: it is
 // not waited for.
 func (t *task) runWithin(ctx context.Context, a registry.Activity, input json.RawMessage) (json.RawMessage, *history.Failure) {
-	it := &t.item
+	it := t.item
 	if it.StartToCloseMs <= 0 && it.HeartbeatMs <= 0 && it.CloseBy == nil {
 		return a.Run(ctx, input)
 	}

@@ -59,7 +59,7 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is to be run, and collects its result, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withInfo(ctx, &t.item)
+	ctx = withInfo(ctx, t.item)
 	run, hindered := w.admission.admit(ctx, t)
 	if hindered != nil {
 		if o := hindered.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
@@ -77,14 +77,14 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	r, returned := result{}, false
 	defer func() {
 		if !returned {
-			r.outcome = vanished(&t.item)
+			r.outcome = vanished(t.item)
 		}
 		w.meter.Since(intake.MetricActivityExecution, t.item.Name, t.metered)
 		w.finish(ctx, t, r)
 	}()
 	t.metered = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), t.metered)
-	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, &t.item), t.token), heartbeater{w.manager, t})
+	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, t.item), t.token), heartbeater{w.manager, t})
 	r, returned = run(activity), true //nolint:contextcheck // ctx's end does not end it: the manager does
 }
 
