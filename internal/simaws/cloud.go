@@ -54,6 +54,8 @@ type Call struct {
 	Input any
 	// Number counts the calls from 1 in order of arrival, over all services.
 	Number int64
+	// Queue is the URL of the queue whose mapping makes an operation of Lambda; empty of others.
+	Queue string
 }
 
 // Interceptor stands before every call. Calling next runs the call; returning an error without calling next is a
@@ -146,7 +148,7 @@ func (c *Cloud) through(ctx context.Context, op operation, number int64, in any,
 	result := errSkipped
 	service, name, _ := strings.Cut(op.String(), ".")
 
-	err := c.intercept(ctx, Call{Service: service, Operation: name, Input: in, Number: number}, func() error {
+	err := c.intercept(ctx, Call{Service: service, Operation: name, Input: in, Number: number, Queue: mappedQueue(ctx)}, func() error {
 		result = run()
 
 		return result

@@ -206,9 +206,23 @@ func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 	done = m.invoke(ctx, messages)
 }
 
+type mappedQueueKey struct{}
+
+// ofQueue is the context of a call that the mapping itself makes.
+func (m *mapping) ofQueue(ctx context.Context) context.Context {
+	return context.WithValue(ctx, mappedQueueKey{}, m.queue.url())
+}
+
+// mappedQueue is the queue of the mapping that makes a call; empty where none does.
+func mappedQueue(ctx context.Context) string {
+	url, _ := ctx.Value(mappedQueueKey{}).(string)
+
+	return url
+}
+
 // invoke returns false when the whole batch failed.
 func (m *mapping) invoke(ctx context.Context, messages []sqstypes.Message) bool {
-	failures, err := do(ctx, m.cloud, opInvoke, messages, func() (*[]string, error) {
+	failures, err := do(m.ofQueue(ctx), m.cloud, opInvoke, messages, func() (*[]string, error) {
 		ids, err := m.protected(ctx, messages)
 
 		return &ids, err
@@ -275,7 +289,7 @@ func (m *mapping) delete(messages []sqstypes.Message) {
 		}
 
 		// What could not be deleted is delivered again: nothing is lost by going on.
-		_, _ = do(context.Background(), m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
+		_, _ = do(m.ofQueue(context.Background()), m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
 			return m.cloud.Queues.deleteBatch(in)
 		})
 

@@ -45,6 +45,8 @@ type Options struct {
 	MaxAttempts, SendAnewAfter int
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
+	// Clients, if set, makes the clients that the hub's functions and its Provider call the cloud with, such as those of package simsdk.
+	Clients func(c *simaws.Cloud) dynamo.Clients
 	// Metrics is as in the options of package dispatch; the hub is called "test" in them.
 	Metrics dispatch.Metrics
 	// Interceptors are those of all functions.
@@ -142,6 +144,9 @@ func New(o Options) (*Hub, error) {
 	where := h.build(intercept)
 	var err error
 	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}
+	if o.Clients != nil {
+		clients = o.Clients(h.Cloud)
+	}
 	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger))
 	if err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)

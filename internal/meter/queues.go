@@ -1,0 +1,50 @@
+package meter
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/internal/pricing"
+)
+
+// Kinds of queues, which have prices of their own.
+const (
+	fifo     = "fifo"
+	standard = "standard"
+)
+
+// requestBytes is what one request of SQS pays for: 64 KB (its price list).
+const requestBytes = 64 << 10
+
+// Requests is how many requests SQS bills for a call that carries so many bytes of messages.
+func Requests(bytes int) float64 {
+	return float64(max(1, (bytes+requestBytes-1)/requestBytes))
+}
+
+// QueueOf is the kind of a queue, "fifo" or "standard", and the item that its requests are billed as.
+func QueueOf(url string) (kind string, billed pricing.Item) {
+	if strings.HasSuffix(url, ".fifo") {
+		return fifo, pricing.FIFORequests
+	}
+	return standard, pricing.StandardRequests
+}
+
+func queueCall(operation string, url *string, entries, bytes int, whose []owner) observed {
+	kind, billed := QueueOf(aws.ToString(url))
+	return observed{
+		kind:  Kind{Call: "SQS." + operation, Queue: kind},
+		count: Count{Entries: float64(entries), Usage: pricing.Usage{billed: Requests(bytes)}},
+		whose: whose,
+	}
+}
+
+// messageBytes is the size of a message as SQS counts it: its body and its attributes.
+func messageBytes(body *string, attributes map[string]sqstypes.MessageAttributeValue) int {
+	n := len(aws.ToString(body))
+	for name, a := range attributes {
+		n += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+	}
+	return n
+}

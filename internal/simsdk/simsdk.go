@@ -1,0 +1,86 @@
+// Package simsdk makes SDK clients whose requests a simaws.Cloud answers: what is added to a client's stack, such as a meter, sees the calls that it
+// would send to AWS, with what they carry on the wire. Nothing is sent.
+package simsdk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Config is for clients that nothing is known of but that a Cloud answers them.
+func Config() aws.Config {
+	return aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("simulated", "simulated", "")}
+}
+
+// Clients are clients of a configuration, which c answers.
+func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)
+	return dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg)}
+}
+
+// answerer answers in the place of the network.
+type answerer struct{ cloud *simaws.Cloud }
+
+func (a answerer) add(stack *middleware.Stack) error {
+	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("simsdk.Keep", keep), middleware.After); err != nil {
+		return err //nolint:wrapcheck // the SDK names the client and the call
+	}
+	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer), middleware.After) //nolint:wrapcheck // as above
+}
+
+type inputKey struct{}
+
+// keep keeps the input: where the request is sent, only its bytes are left.
+func keep(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in)
+}
+
+func (a answerer) answer(ctx context.Context, _ middleware.FinalizeInput, _ middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
+	out.Result, err = a.ask(ctx, middleware.GetStackValue(ctx, inputKey{}))
+	return out, m, err
+}
+
+// ask makes the call of the cloud that an input is for.
+func (a answerer) ask(ctx context.Context, input any) (any, error) {
+	switch in := input.(type) {
+	case *dynamodb.GetItemInput:
+		return a.cloud.Table.GetItem(ctx, in)
+	case *dynamodb.PutItemInput:
+		return a.cloud.Table.PutItem(ctx, in)
+	case *dynamodb.UpdateItemInput:
+		return a.cloud.Table.UpdateItem(ctx, in)
+	case *dynamodb.DeleteItemInput:
+		return a.cloud.Table.DeleteItem(ctx, in)
+	case *dynamodb.QueryInput:
+		return a.cloud.Table.Query(ctx, in)
+	case *dynamodb.TransactWriteItemsInput:
+		return a.cloud.Table.TransactWriteItems(ctx, in)
+	case *sqs.SendMessageBatchInput:
+		return a.cloud.Queues.SendMessageBatch(ctx, in)
+	case *sqs.ReceiveMessageInput:
+		return a.cloud.Queues.ReceiveMessage(ctx, in)
+	case *sqs.DeleteMessageBatchInput:
+		return a.cloud.Queues.DeleteMessageBatch(ctx, in)
+	case *sqs.ChangeMessageVisibilityBatchInput:
+		return a.cloud.Queues.ChangeMessageVisibilityBatch(ctx, in)
+	case *sqs.GetQueueAttributesInput:
+		return a.cloud.Queues.GetQueueAttributes(ctx, in)
+	case *scheduler.CreateScheduleInput:
+		return a.cloud.Schedules.CreateSchedule(ctx, in)
+	case *scheduler.DeleteScheduleInput:
+		return a.cloud.Schedules.DeleteSchedule(ctx, in)
+	default:
+		return nil, fmt.Errorf("simsdk: nothing answers %T", input)
+	}
+}

@@ -1,0 +1,64 @@
+package cost
+
+import (
+	"github.com/perdure/perdure/internal/pricing"
+)
+
+// Bill is what a million of what a shape is reckoned by cost, in dollars, by what they are paid for.
+type Bill struct {
+	Name  string  `json:"name"`
+	Of    string  `json:"of"`
+	Asked float64 `json:"asked,omitempty"` // what they are to cost
+	Total float64 `json:"total"`
+
+	Writes    float64 `json:"writes"`    // to the table
+	Reads     float64 `json:"reads"`     // of the table
+	Sends     float64 `json:"sends"`     // what the functions ask of SQS
+	Receives  float64 `json:"receives"`  // what the mappings receive
+	Deletes   float64 `json:"deletes"`   // what the mappings delete
+	Requests  float64 `json:"requests"`  // invocations
+	Durations float64 `json:"durations"` // GB-seconds
+	Schedules float64 `json:"schedules"`
+
+	// Each of it, of one.
+	WriteUnits  float64 `json:"writeUnits"`
+	ReadUnits   float64 `json:"readUnits"`
+	SQSRequests float64 `json:"sqsRequests"`
+	Invocations float64 `json:"invocations"`
+	GBSeconds   float64 `json:"gbSeconds"`
+}
+
+// Bill reckons what was measured by a price list.
+func (m *Measured) Bill(l *pricing.List) Bill {
+	own := m.Calls.Usage()
+	lambda := pricing.Usage{pricing.Invocations: own[pricing.Invocations]}
+	for name, f := range m.Functions {
+		lambda[pricing.Invocations] += float64(f.Invocations)
+		lambda[pricing.GBSeconds] += f.Duration.Seconds() * Memory[name]
+	}
+	fired := pricing.Usage{pricing.ScheduleInvocations: m.Fired, pricing.StandardRequests: m.Fired} // each sends a message
+	each := 1 / float64(m.Instances*m.Shape.Count)
+	dollars := func(u pricing.Usage, items ...pricing.Item) (sum float64) {
+		for _, i := range items {
+			sum += l.Of(i, u[i]) * each * million
+		}
+		return sum
+	}
+	queues := []pricing.Item{pricing.StandardRequests, pricing.FIFORequests}
+	b := Bill{
+		Name: m.Shape.Name, Of: m.Shape.Of, Asked: m.Shape.Asked,
+		Writes: dollars(own, pricing.WriteUnits), Reads: dollars(own, pricing.ReadUnits), Sends: dollars(own, queues...),
+		Receives: dollars(m.Received, queues...), Deletes: dollars(m.Deleted, queues...),
+		Requests: dollars(lambda, pricing.Invocations), Durations: dollars(lambda, pricing.GBSeconds),
+		Schedules:  dollars(fired, pricing.ScheduleInvocations, pricing.StandardRequests),
+		WriteUnits: own[pricing.WriteUnits] * each, ReadUnits: own[pricing.ReadUnits] * each,
+		Invocations: lambda[pricing.Invocations] * each, GBSeconds: lambda[pricing.GBSeconds] * each,
+	}
+	for _, u := range []pricing.Usage{own, m.Received, m.Deleted, fired} {
+		b.SQSRequests += (u[pricing.StandardRequests] + u[pricing.FIFORequests]) * each
+	}
+	b.Total = b.Writes + b.Reads + b.Sends + b.Receives + b.Deletes + b.Requests + b.Durations + b.Schedules
+	return b
+}
+
+const million = 1e6

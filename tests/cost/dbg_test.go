@@ -1,0 +1,1 @@
+package cost_test

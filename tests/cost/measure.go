@@ -1,0 +1,199 @@
+package cost
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/latency"
+	"github.com/perdure/perdure/internal/meter"
+	"github.com/perdure/perdure/internal/pricing"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/internal/simsdk"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Function is what was invoked.
+type Function struct {
+	Invocations int
+	// Duration is that of all invocations, each rounded up to a millisecond, as Lambda bills it.
+	Duration time.Duration
+}
+
+// Measured is what a shape has used, for all of its instances.
+type Measured struct {
+	Shape     Shape
+	Instances int
+	// Calls are those of the functions and of whoever started the instances.
+	Calls meter.Counts
+	// Received and Deleted are what the mappings themselves ask of SQS.
+	Received, Deleted pricing.Usage
+	// Functions are the orchestrator, the workers and the renewer, by the names of their queues' kinds.
+	Functions map[string]*Function
+	// Fired is how many schedules have fired.
+	Fired float64
+}
+
+// Names of functions.
+const (
+	Orchestrator = "orchestrator"
+	Worker       = "worker"
+	Renewer      = "renewer"
+)
+
+// Memory of the functions in GB, as the stack sets it.
+var Memory = map[string]float64{Orchestrator: 0.5, Worker: 0.25, Renewer: 0.25}
+
+// ownTime is the processor's share of an invocation, beside the calls that it waits for: see docs/cost.md.
+const ownTime = 2 * time.Millisecond
+
+// longest is after how much virtual time every shape is over, with all that it has left in queues.
+const longest = 27 * time.Hour
+
+// Measure runs a shape in the bubble that it is called in, and returns when nothing of it is left.
+func Measure(ctx context.Context, s *Shape) (*Measured, error) {
+	m := &Measured{
+		Shape: *s, Instances: max(1, s.AtOnce), Received: pricing.Usage{}, Deleted: pricing.Usage{},
+		Functions: map[string]*Function{Orchestrator: {}, Worker: {}, Renewer: {}},
+	}
+	counts := meter.New()
+	w := &watcher{measured: m, calls: latency.Current().Intercept(latency.Means())}
+	o := simhub.Options{
+		Registry: Registry(), Concurrency: s.Concurrency, Logger: slog.New(slog.DiscardHandler), Intercept: w.intercept,
+		Clients: func(c *simaws.Cloud) dynamo.Clients {
+			cfg := simsdk.Config()
+			counts.AddTo(&cfg)
+			return simsdk.Clients(c, cfg)
+		},
+	}
+	if s.Cold {
+		o.CacheBytes = -1
+	}
+	h, err := simhub.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
+	}
+	defer h.Close()
+	if err := begin(ctx, h, client.New(h.Provider)); err != nil {
+		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
+	}
+	counts.Reset()
+	w.reset()
+	if err := run(ctx, h, s, m.Instances); err != nil {
+		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
+	}
+	m.Calls = counts.Counts()
+	m.Fired = m.callsOf("Scheduler.CreateSchedule") - m.callsOf("Scheduler.DeleteSchedule")
+	return m, nil
+}
+
+// begin runs one instance before anything is counted: what a process reads once, such as the builds and the key of tokens, is none of an instance's
+// cost.
+func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
+	if _, err := c.Start(ctx, "Chain", 1, client.WithInstanceID("before")); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	h.ServeFor(ctx, time.Second)
+	return nil
+}
+
+// run starts the instances, and returns when all are over and have left nothing in the queues. Nobody reads meanwhile.
+func run(ctx context.Context, h *simhub.Hub, s *Shape, instances int) error {
+	c := client.New(h.Provider)
+	var started sync.WaitGroup
+	errs := make([]error, instances)
+	started.Go(func() { h.ServeFor(ctx, longest) })
+	for i := range instances {
+		started.Go(func() {
+			id := instanceID(i)
+			if _, errs[i] = c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); errs[i] == nil && s.Drive != nil {
+				errs[i] = s.Drive(ctx, c, id)
+			}
+		})
+	}
+	started.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("instance %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func instanceID(i int) string { return fmt.Sprintf("order-%05d", i) }
+
+func (m *Measured) callsOf(call string) (n float64) {
+	for k, c := range m.Calls {
+		if k.Call == call {
+			n += c.Calls
+		}
+	}
+	return n
+}
+
+// watcher sees what the mappings do, and how long invocations take.
+type watcher struct {
+	measured *Measured
+	calls    simaws.Interceptor
+
+	mu sync.Mutex
+}
+
+func (w *watcher) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.measured.Received)
+	clear(w.measured.Deleted)
+	for _, f := range w.measured.Functions {
+		*f = Function{}
+	}
+}
+
+func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+	if c.Service != "Lambda" {
+		return w.calls(ctx, c, next)
+	}
+	kind, billed := meter.QueueOf(c.Queue)
+	if c.Operation == "DeleteMessageBatch" {
+		w.mu.Lock()
+		w.measured.Deleted[billed]++
+		w.mu.Unlock()
+		return next()
+	}
+	began := time.Now()
+	err := next()
+	took := time.Since(began) + ownTime
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.measured.Received[billed] += meter.Requests(bytesOf(c.Input))
+	f := w.measured.Functions[functionOf(kind, c.Queue)]
+	f.Invocations++
+	f.Duration += time.Duration(math.Ceil(float64(took)/float64(time.Millisecond))) * time.Millisecond
+	return err
+}
+
+func functionOf(kind, queue string) string {
+	switch {
+	case kind == "fifo":
+		return Orchestrator
+	case len(queue) >= len(timers) && queue[len(queue)-len(timers):] == timers:
+		return Renewer
+	default:
+		return Worker
+	}
+}
+
+func bytesOf(batch any) (n int) {
+	ms, _ := batch.([]sqstypes.Message)
+	for i := range ms {
+		n += len(*ms[i].Body)
+	}
+	return n
+}
