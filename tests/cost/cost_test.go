@@ -1,6 +1,13 @@
 package cost_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -8,24 +15,145 @@ import (
 	"github.com/perdure/perdure/tests/cost"
 )
 
-func TestX(t *testing.T) {
-	for _, s := range cost.Shapes() {
-		t.Run(s.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, err := cost.Measure(t.Context(), &s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := m.Bill(pricing.Current())
-				t.Logf("%+v", b)
-				for k, c := range m.Calls.ByCall() {
-					t.Logf("%v: %v calls %v entries %v bytes %v", k, c.Calls, c.Entries, c.Bytes, c.Usage)
-				}
-				t.Log(m.Received, m.Deleted, m.Fired)
-				for k, f := range m.Functions {
-					t.Logf("%s %+v", k, *f)
-				}
+var (
+	update = flag.Bool("update", false, "write the figures into docs/cost.md")
+	show   = flag.String("show", "", "print the figures: table or json")
+)
+
+const page = "../../docs/cost.md"
+
+// A shape of orchestration may cost so much more or less than docs/cost.md says. How messages come together in batches is a matter of chance.
+const (
+	bound        = 0.02
+	batchesBound = 0.1
+)
+
+// What orchestrations cost is in docs/cost.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
+func TestCostOfShapes(t *testing.T) {
+	t.Parallel()
+	bills := billsOf(t)
+	if t.Failed() {
+		return
+	}
+	if *show != "" {
+		print(t, os.Stdout, bills)
+	}
+	if *update {
+		write(t, bills)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cost.ReadDollars(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes := cost.Shapes()
+	for i, b := range bills {
+		if b.Name == "" { // not measured
+			continue
+		}
+		within := bound
+		if shapes[i].AtOnce > 0 || shapes[i].Count >= 1000 {
+			within = batchesBound
+		}
+		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
+			t.Errorf("%s: %.2f dollars a million, docs/cost.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
+		}
+	}
+	for name := range said {
+		if !isShape(shapes, name) {
+			t.Errorf("docs/cost.md has %q, which is not measured", name)
+		}
+	}
+}
+
+func isShape(shapes []cost.Shape, name string) bool {
+	for i := range shapes {
+		if shapes[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// billsOf measures all shapes; with -short those that take long are left out.
+func billsOf(t *testing.T) []cost.Bill {
+	t.Helper()
+	shapes := cost.Shapes()
+	bills := make([]cost.Bill, len(shapes))
+	t.Run("measure", func(t *testing.T) {
+		for i := range shapes {
+			if testing.Short() && shapes[i].Long {
+				continue
+			}
+			t.Run(shapes[i].Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, err := cost.Measure(t.Context(), &shapes[i])
+					if err != nil {
+						t.Fatal(err)
+					}
+					bills[i] = m.Bill(pricing.Current())
+				})
 			})
-		})
+		}
+	})
+	return bills
+}
+
+func print(t *testing.T, w io.Writer, bills []cost.Bill) {
+	t.Helper()
+	l := pricing.Current()
+	if *show == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		if err := e.Encode(map[string]any{"region": l.Region, "asOf": l.AsOf, "shapes": bills, "beside": cost.AllBeside(l)}); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	_, _ = fmt.Fprintf(w, "Dollars at the list prices of %s of %s.\n\n", l.Region, l.AsOf)
+	_, _ = w.Write(tables(t, bills))
+}
+
+// tables are the three tables of the page.
+func tables(t *testing.T, bills []cost.Bill) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for _, err := range []error{
+		cost.WriteDollars(&b, bills), line(&b), cost.WriteAmounts(&b, bills), line(&b), cost.WriteBeside(&b, cost.AllBeside(pricing.Current())),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func line(w io.Writer) error {
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// Marks of what is written in the page.
+const (
+	begins = "<!-- measured: go test ./tests/cost -update -->\n"
+	ends   = "<!-- end of measured -->\n"
+)
+
+func write(t *testing.T, bills []cost.Bill) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begins)
+	_, after, ok2 := strings.Cut(rest, ends)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no marks of what is measured", page)
+	}
+	if err := os.WriteFile(page, []byte(before+begins+string(tables(t, bills))+ends+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/internal/simsdk"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -51,8 +53,8 @@ const (
 // Memory of the functions in GB, as the stack sets it.
 var Memory = map[string]float64{Orchestrator: 0.5, Worker: 0.25, Renewer: 0.25}
 
-// ownTime is the processor's share of an invocation, beside the calls that it waits for: see docs/cost.md.
-const ownTime = 2 * time.Millisecond
+// ownTime is the processor's time of an invocation, beside the calls that it waits for: docs/cost.md says how it was measured.
+var ownTime = map[string]time.Duration{Orchestrator: time.Millisecond, Worker: 2 * time.Millisecond, Renewer: 2 * time.Millisecond}
 
 // longest is after how much virtual time every shape is over, with all that it has left in queues.
 const longest = 27 * time.Hour
@@ -169,11 +171,12 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	}
 	began := time.Now()
 	err := next()
-	took := time.Since(began) + ownTime
+	name := functionOf(kind, c.Queue)
+	took := time.Since(began) + ownTime[name]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.measured.Received[billed] += meter.Requests(bytesOf(c.Input))
-	f := w.measured.Functions[functionOf(kind, c.Queue)]
+	f := w.measured.Functions[name]
 	f.Invocations++
 	f.Duration += time.Duration(math.Ceil(float64(took)/float64(time.Millisecond))) * time.Millisecond
 	return err
@@ -183,7 +186,7 @@ func functionOf(kind, queue string) string {
 	switch {
 	case kind == "fifo":
 		return Orchestrator
-	case len(queue) >= len(timers) && queue[len(queue)-len(timers):] == timers:
+	case strings.HasSuffix(queue, provider.QueueTimers):
 		return Renewer
 	default:
 		return Worker
