@@ -145,6 +145,10 @@ bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machi
 	$(GO) test -run '^$$' -bench BenchmarkCancel -benchtime 1x ./tests/e2e
 	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
+.PHONY: cost
+cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/cost.md, measured anew
+	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
+
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing the history decoder
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history

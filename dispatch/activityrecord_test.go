@@ -132,7 +132,8 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 		in := f.jobsOf("a", forever)
 		refused := f.failing("DeleteMessageBatch")
 		refused.Store(true)
-		over := f.handled(ctx, f.worker(nil))
+		records, over := f.receive("sim://default"), make(chan []string)
+		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }() // nor does its mapping
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		<-over

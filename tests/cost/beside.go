@@ -33,10 +33,17 @@ func AllBeside(l *pricing.List) []Beside {
 			Because: fmt.Sprintf("%d to %d empty receives a minute by its mapping", leastReceives, mostReceives),
 		}
 	}
+	looks := func(what string, every, eventual float64) Beside {
+		units := 1 + (1/every-1)*eventual // one a second is strongly consistent
+		hour := l.Of(pricing.ReadUnits, 3600*units)
+		return Beside{What: what, Per: "1,000 hours", Least: 1000 * hour, Most: 1000 * hour, Because: fmt.Sprintf("%.1f read units a second", units)}
+	}
 	logs := l.Of(pricing.LogBytes, platformLines*million)
 	start := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) + l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
+		looks("looks whether it is cancelled, while an activity of an instance runs in a process", 0.25, 0.5),
+		looks("the same, with a look a second", 1, 1),
 		{What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs, Because: "the stack switches them off (system log level WARN); at Lambda's default they are a KB an invocation"},
 		{What: "starts over HTTP", Per: "a million", Least: start, Most: start, Because: "a request of the HTTP API, and an invocation of 256 MB for 30 ms"},
 	}

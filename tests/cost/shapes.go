@@ -36,6 +36,9 @@ const (
 	children   = "sub-orchestrations"
 )
 
+// IsTimer reports whether a shape is a timer.
+func (s *Shape) IsTimer() bool { return s.Of == timers }
+
 // Shapes are what docs/cost.md has, in its order.
 func Shapes() []Shape {
 	return []Shape{
