@@ -25,7 +25,7 @@ type inputKey struct{}
 // ask has AWS say what a call consumes, and keeps the input for count. The caller's input stays as it is.
 func ask(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	in.Parameters = asking(in.Parameters)
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in)
+	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in) //nolint:wrapcheck // the client's own error
 }
 
 func (m *Meter) count(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

@@ -78,7 +78,10 @@ func (m *Meter) instances(whose []owner) []string {
 
 func (m *Meter) instance(o owner) string {
 	if o.message != nil {
-		var body struct{ InstanceID, ExecutionID string }
+		var body struct {
+			InstanceID  string `json:"instanceId"`
+			ExecutionID string `json:"executionId"`
+		}
 		if err := json.Unmarshal([]byte(*o.message), &body); err != nil {
 			return ""
 		}

@@ -43,7 +43,7 @@ type inputKey struct{}
 
 // keep keeps the input: where the request is sent, only its bytes are left.
 func keep(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in)
+	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in) //nolint:wrapcheck // the client's own error
 }
 
 func (a answerer) answer(ctx context.Context, _ middleware.FinalizeInput, _ middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {

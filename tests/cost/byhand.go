@@ -67,7 +67,7 @@ func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
 	c := client.New(p)
-	if err := b.run(ctx, c, turns, work, "before", &Shape{Orchestration: "Chain", Input: 1}); err != nil {
+	if err := b.run(ctx, c, turns, work, "before", &Shape{Orchestration: chainName, Input: 1}); err != nil {
 		return nil, err
 	}
 	b.Meter.Reset()
@@ -102,7 +102,7 @@ func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err e
 		QueueUrl: &url, MaxNumberOfMessages: 1, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
 	})
 	if err != nil || len(out.Messages) == 0 {
-		return 0, err //nolint:wrapcheck // the SDK names the call
+		return 0, err
 	}
 	failed := to.HandleRecords(ctx, simhub.Records(out.Messages))
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
@@ -115,5 +115,5 @@ func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err e
 		return len(out.Messages), nil
 	}
 	_, err = b.Queues.DeleteMessageBatch(ctx, in)
-	return len(out.Messages), err //nolint:wrapcheck // the SDK names the call
+	return len(out.Messages), err
 }

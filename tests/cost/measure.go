@@ -99,7 +99,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 // begin runs one instance before anything is counted: what a process reads once, such as the builds and the key of tokens, is none of an instance's
 // cost.
 func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
-	if _, err := c.Start(ctx, "Chain", 1, client.WithInstanceID("before")); err != nil {
+	if _, err := c.Start(ctx, chainName, 1, client.WithInstanceID("before")); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	h.ServeFor(ctx, time.Second)

@@ -39,17 +39,23 @@ const (
 // IsTimer reports whether a shape is a timer.
 func (s *Shape) IsTimer() bool { return s.Of == timers }
 
+// Orchestrations of which several shapes are.
+const (
+	chainName = "Chain"
+	fanName   = "Fan"
+)
+
 // Shapes are what docs/cost.md has, in its order.
 func Shapes() []Shape {
 	return []Shape{
-		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: activities, Count: 10, Asked: 4.9},
-		{Name: "chain of 10, worker, cold", Orchestration: "Chain", Input: 10, Of: activities, Count: 10, Cold: true},
-		{Name: "chain of 10, worker, 100 at once", Orchestration: "Chain", Input: 10, Of: activities, Count: 10, AtOnce: 100, Concurrency: 5},
-		{Name: "chain of 1,600, worker", Orchestration: "Chain", Input: 1600, Of: activities, Count: 1600},
-		{Name: "chain of 1,600, worker, cold", Orchestration: "Chain", Input: 1600, Of: activities, Count: 1600, Cold: true, Long: true},
-		{Name: "fan-out of 5", Orchestration: "Fan", Input: 5, Of: activities, Count: 5},
-		{Name: "fan-out of 1,000", Orchestration: "Fan", Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
-		{Name: "fan-out of 1,000, cold", Orchestration: "Fan", Input: 1000, Of: activities, Count: 1000, Cold: true},
+		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},
+		{Name: "chain of 10, worker, cold", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Cold: true},
+		{Name: "chain of 10, worker, 100 at once", Orchestration: chainName, Input: 10, Of: activities, Count: 10, AtOnce: 100, Concurrency: 5},
+		{Name: "chain of 1,600, worker", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600},
+		{Name: "chain of 1,600, worker, cold", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600, Cold: true, Long: true},
+		{Name: "fan-out of 5", Orchestration: fanName, Input: 5, Of: activities, Count: 5},
+		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
+		{Name: "fan-out of 1,000, cold", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Cold: true},
 		{Name: "race of an activity with a timeout", Orchestration: "Race", Input: time.Hour, Of: activities, Count: 1},
 		{Name: "timer of a day", Orchestration: "Sleep", Input: 24 * time.Hour, Of: timers, Count: 1},
 		{Name: "10 sub-orchestrations of an activity", Orchestration: "Family", Input: 10, Of: children, Count: 10},
@@ -62,8 +68,8 @@ func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "increment", increment)
 	perdure.AddActivity(r, "linger", linger)
-	perdure.AddOrchestration(r, "Chain", chain)
-	perdure.AddOrchestration(r, "Fan", fan)
+	perdure.AddOrchestration(r, chainName, chain)
+	perdure.AddOrchestration(r, fanName, fan)
 	perdure.AddOrchestration(r, "Race", race)
 	perdure.AddOrchestration(r, "Sleep", rest)
 	perdure.AddOrchestration(r, "Family", family)

@@ -36,7 +36,7 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			real, err := onMinistack(t).Counts(t.Context(), &s)
+			local, err := onMinistack(t).Counts(t.Context(), &s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(textOf(simulated, 0, s.Cold), textOf(real, 1, s.Cold)); diff != "" {
+			if diff := cmp.Diff(textOf(simulated, 0, s.Cold), textOf(local, 1, s.Cold)); diff != "" {
 				t.Errorf("calls (-in memory +on ministack):\n%s", diff)
 			}
 		})
