@@ -41,6 +41,9 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	b = appendNumber(b, "number", e.Number)
 	b = appendNumber(b, "attempt", int64(e.Attempt))
 	b = appendNumber(b, "parked", e.Parked)
+	if e.Inline {
+		b = append(appendName(b, "inline"), "true"...)
+	}
 	if e.StartAt != nil {
 		b = appendTime(appendName(b, "startAt"), *e.StartAt)
 	}

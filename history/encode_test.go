@@ -222,6 +222,8 @@ func TestEveryFieldIsWritten(t *testing.T) {
 			}
 		case reflect.Int, reflect.Int64:
 			f.SetInt(3)
+		case reflect.Bool:
+			f.SetBool(true)
 		case reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
 		case reflect.Map:

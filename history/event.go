@@ -37,8 +37,13 @@ type Event struct {
 	// Number counts the executions of an instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
-	// Parked is how many of the parked inputs a turn takes, the oldest first, where it does not take all; 0: all.
+	// Parked is how many of the inputs that wait a turn takes, where it does not take all: first the outcomes that have
+	// arrived, then what is parked, the oldest of each first; 0: all.
 	Parked int64 `json:"parked,omitempty"`
+	// Inline marks an activity that was to run in the function that decided it, and the outcome of one that did. The code
+	// has not seen such an outcome where it stands: it arrives behind the decisions of a turn, and the next turn begins
+	// with it (R20).
+	Inline bool `json:"inline,omitempty"`
 
 	StartAt        *time.Time `json:"startAt,omitempty"`
 	FireAt         *time.Time `json:"fireAt,omitempty"`
@@ -90,6 +95,11 @@ const (
 
 // Waits reports whether the event schedules something that is waited for when it is cancelled.
 func (e *Event) Waits() bool { return e.Cancel != nil && e.Cancel.Wait }
+
+// Arrives reports whether the event is the outcome of an activity that ran inline: the next turn begins with it (R20).
+func (e *Event) Arrives() bool {
+	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
+}
 
 // IsInput reports whether the event came from outside, rather than being a decision of the orchestration. A cancel
 // request is a decision when the body or the engine made it, and an input otherwise.

@@ -123,6 +123,18 @@ func grown() map[string]sample {
 				StartToCloseMs: 60_000, HeartbeatMs: 5000, ScheduleToCloseMs: 3_600_000, Retry: retry,
 			}, "name queue input startToCloseMs heartbeatMs scheduleToCloseMs retry",
 		},
+		"ActivityScheduled-inline": {
+			history.Event{ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "price", Queue: "default", Input: in, Inline: true, Attempt: 3, FireAt: &later, Retry: retry},
+			"name queue input inline attempt fireAt retry",
+		},
+		"ActivityCompleted-inline": {
+			history.Event{ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Result: out, Attempt: 1, Inline: true},
+			"sourceEventId result attempt inline",
+		},
+		"ActivityFailed-inline": {
+			history.Event{ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Error: failed, Attempt: 2, Inline: true},
+			"sourceEventId error attempt inline",
+		},
 		"ActivityScheduled-jitter": {
 			history.Event{
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,

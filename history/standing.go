@@ -23,7 +23,10 @@ type Standing struct {
 	// Parked is how many inputs are parked: they arrived while the code could not take them, and no turn has taken them
 	// since (R18).
 	Parked int
-	// InParts reports that the last turn took a part of the parked inputs, since all were too much for a commit. The
+	// Arrived is how many outcomes of activities that ran inline no turn has begun with yet (R20). A turn is due then,
+	// whatever arrives.
+	Arrived int
+	// InParts reports that the last turn took a part of the inputs that waited, since all were too much for a commit. The
 	// next turn takes more of them, whatever arrives.
 	InParts bool
 	// Blocked is what builds have reported whose code cannot go on.
@@ -120,8 +123,12 @@ func (s *Standing) apply(e *Event) {
 		s.CustomStatus = e.CustomStatus
 		s.CustomStatusID = e.ID
 	default:
+		if e.Arrives() {
+			s.Arrived++
+		}
 		if e.Kind.Terminal() {
 			s.Parked = 0
+			s.Arrived = 0
 			s.InParts = false
 			s.Blocked = Blocked{}
 			s.Paused = nil
@@ -129,7 +136,16 @@ func (s *Standing) apply(e *Event) {
 	}
 }
 
-// beginTurn takes parked inputs: all of them, or a part.
+// Waiting is how many inputs of history no turn has taken: outcomes that have arrived, and what is parked.
+func (s *Standing) Waiting() int { return s.Arrived + s.Parked }
+
+// IsDue reports whether a turn is due, whatever arrives: it takes what waits, or is the first after a pause. None is due
+// while the execution is paused, or blocked: what waits is then for a resume, or for a build.
+func (s *Standing) IsDue() bool {
+	return s.InParts || s.DueAfterPause() || s.Arrived > 0 && s.Paused == nil && !s.Blocked.Is
+}
+
+// beginTurn takes the inputs that wait: all of them, or a part.
 func (s *Standing) beginTurn(e *Event) {
 	if !s.Bound {
 		s.Bound = true
@@ -137,12 +153,14 @@ func (s *Standing) beginTurn(e *Event) {
 	}
 	s.Blocked = Blocked{}
 
-	left := 0
+	taken := s.Waiting()
 	if e.Parked > 0 {
-		left = max(s.Parked-int(e.Parked), 0)
+		taken = min(int(e.Parked), taken)
 	}
-	s.Parked = left
-	s.InParts = left > 0
+	arrived := min(taken, s.Arrived)
+	s.Arrived -= arrived
+	s.Parked -= taken - arrived
+	s.InParts = s.Waiting() > 0
 }
 
 // park adds inputs that wait, and the diagnosis of the build whose code could not take them, if that is why. The builds

@@ -33,7 +33,7 @@ func (c *scopes) cancelByCode(reason, message string, tasks ...*Task) {
 }
 
 // cancelTasks cancels tasks in the order given: they settle as cancelled, except those whose end is waited for. Tasks that are done or cancelled
-// already are left alone, except external events that the code has not observed. Only what others outside know of has an event in history.
+// already, or whose outcome has arrived, are left alone, except external events that the code has not observed. Only what others outside know of has an event in history.
 // Neighbours of one kind share one, so that the losers of a wide race do not make history long.
 func (c *scopes) cancelTasks(tasks []*Task, how cancel) error {
 	var group, events []*Task
@@ -46,7 +46,7 @@ func (c *scopes) cancelTasks(tasks []*Task, how cancel) error {
 			return err
 		}
 		events = events[:0]
-		if t.done || t.cancelled {
+		if t.done || t.cancelled || c.tasks.arrivals.has(t.id) {
 			continue
 		}
 

@@ -29,6 +29,8 @@ type ActivityCall struct {
 	FairnessKey string
 	// WaitCancel: when it is cancelled its task settles once it has really ended.
 	WaitCancel bool
+	// Inline: it is to run in the function that decides it.
+	Inline bool
 }
 
 // ScheduleActivity decides to run an activity. Like every call that makes a task it decides nothing when the scope is cancelled: the task is
@@ -49,6 +51,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		ev.HeartbeatMs = milliseconds(a.Heartbeat)
 		ev.ScheduleToCloseMs = milliseconds(a.ScheduleToClose)
 		recordWait(ev, a.WaitCancel)
+		ev.Inline = a.Inline
 	}
 	return c.newTask(ev)
 }
@@ -171,10 +174,8 @@ func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
 	c.x.scheduler.enter()
 	c.x.own(tasks...)
 
-	for i := range tasks {
-		if c.x.scheduler.await(c.scope, tasks[i:i+1]) < 0 {
-			return c.scope.cancelled
-		}
+	if !c.x.scheduler.awaitAll(c.scope, tasks) {
+		return c.scope.cancelled
 	}
 	for _, t := range tasks {
 		t.observe()

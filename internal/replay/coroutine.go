@@ -9,15 +9,16 @@ import (
 // coroutine is one thread of an orchestration's code. It runs on a goroutine of its own, but only while resume waits for it. The runtime
 // never collects one that is parked: each needs stop.
 type coroutine struct {
-	next   func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
-	number int32 // in the order of starts
-	queued bool  // it is in the ready queue
-	over   bool
-	awaits []*Task  // what it is parked for
-	told   *[]*Task // where it wants to read what of that has settled; nil where it looks itself
-	single [1]*Task // the backing array of awaits when that is one task
+	next     func() (struct{}, bool)
+	stop     func()
+	yield    func(struct{}) bool
+	number   int32 // in the order of starts
+	queued   bool  // it is in the ready queue
+	over     bool
+	awaits   []*Task  // what it is parked for
+	together []*Task  // what it needs all of, where it is parked for one after the other
+	told     *[]*Task // where it wants to read what of that has settled; nil where it looks itself
+	single   [1]*Task // the backing array of awaits when that is one task
 }
 
 // tell notes that a task has settled which the coroutine is parked for.

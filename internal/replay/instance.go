@@ -110,7 +110,7 @@ func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 		return false, false
 	}
 	cancelled, settled := i.x.parking.settles(id)
-	if settled {
+	if settled || i.x.tasks.arrivals.has(id) {
 		return false, false
 	}
 

@@ -37,16 +37,19 @@ func (p *parking) stop() *parking {
 	return p
 }
 
-// dropTaken drops the inputs that a turn of the past took: the first n, or all where n is 0.
-func (p *parking) dropTaken(n int) {
+// drop drops the first n inputs, which a turn of the past took.
+func (p *parking) drop(n int) {
 	if p == nil {
 		return
 	}
 	p.blocked = false
-	if n > 0 {
-		p.inputs = p.inputs[min(n, len(p.inputs)):]
-	} else {
-		p.inputs = nil
+	p.inputs = p.inputs[min(n, len(p.inputs)):]
+}
+
+// dropAll drops all inputs, since a turn of the past took them.
+func (p *parking) dropAll() {
+	if p != nil {
+		p.drop(len(p.inputs))
 	}
 }
 

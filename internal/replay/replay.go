@@ -48,8 +48,16 @@ func (x *execution) replayInput(ev *history.Event) error {
 		x.parking = x.parking.stop()
 		x.tasks.events().remember(ev.EventID)
 	case history.TurnStarted:
-		x.replayTurn(ev)
+		arrived := x.replayTurn(ev)
+		x.journal.cursor.pass() // decisions may follow
+		return x.seeArrived(arrived)
 	default:
+		if ev.Arrives() {
+			if err := x.arrive(ev); err != nil {
+				return err
+			}
+			break
+		}
 		t, applies := x.concerns(ev)
 		if !applies {
 			return x.journal.cursor.divergence("nothing that this could be the outcome of")
@@ -79,15 +87,16 @@ func (x *execution) replayStart(ev *history.Event) error {
 	return nil
 }
 
-// replayTurn begins a turn of the past.
-func (x *execution) replayTurn(ev *history.Event) {
+// replayTurn begins a turn of the past, and returns how many outcomes that had arrived it began with.
+func (x *execution) replayTurn(ev *history.Event) (arrived int) {
 	x.journal.draft.setTime(ev.Time)
 	x.journal.cursor.setBuild(ev.BuildID)
-	x.parking.dropTaken(int(ev.Parked))
+	arrived = x.dropTaken(int(ev.Parked))
 
 	turn := x.journal.cursor.remaining()
 	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))
 	if x.life.mayBegin(ev.Time) {
 		x.begin()
 	}
+	return arrived
 }

@@ -119,6 +119,19 @@ func (s *scheduler) await(in *scope, tasks []*Task) int {
 	return i
 }
 
+// awaitAll awaits tasks one after the other. It reports false when the scope is cancelled before all are done.
+func (s *scheduler) awaitAll(in *scope, tasks []*Task) bool {
+	c := s.current
+	c.together = tasks
+	defer func() { c.together = nil }()
+	for i := range tasks {
+		if s.await(in, tasks[i:i+1]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // awaitWanted parks the running coroutine until one of the tasks that are done is wanted, which it returns, or none is and all are done, or the
 // scope is cancelled. Each task is asked about once, however many come one after the other, and the code has observed it then.
 func (s *scheduler) awaitWanted(in *scope, tasks []*Task, wanted func(*Task) bool) *Task {

@@ -111,7 +111,7 @@ func parked() *history.Event {
 func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 	t.Parallel()
 	var p *parking
-	p.dropTaken(0)
+	p.dropAll()
 	if p.isBlocked() || !p.isEmpty() || p.inherited() != nil {
 		t.Error("none is not empty")
 	}
@@ -120,11 +120,11 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 	if !p.isBlocked() || p.isEmpty() {
 		t.Error("it is not blocked")
 	}
-	p.dropTaken(1)
+	p.drop(1)
 	if p.isBlocked() || len(p.inputs) != 2 {
 		t.Errorf("blocked %v, %d inputs", p.isBlocked(), len(p.inputs))
 	}
-	p.dropTaken(0)
+	p.dropAll()
 	if !p.isEmpty() {
 		t.Errorf("%d inputs", len(p.inputs))
 	}

@@ -12,6 +12,7 @@ type tasks struct {
 	scheduler *scheduler
 	documents *documents
 	open      map[int64]*Task // by the id of the event that scheduled it last
+	arrivals  arrivals        // outcomes that the code has not seen
 	mail      *mailbox        // nil until there is need of it
 	untaken   int             // bytes of results that wait for their Await
 

@@ -17,9 +17,9 @@ type Turn struct {
 	Version, BuildID string
 	// Inputs are the input events of each message, in order. Their ID and Time are assigned by the turn.
 	Inputs [][]history.Event
-	// MostParked bounds how many parked inputs the turn takes. A bounded turn takes none of Inputs while any were parked, and records in
-	// TurnStarted how many it took; the others are for the next turn. 0: all of them, and then Inputs, unless the documents of the parked
-	// inputs are too much for one turn.
+	// MostParked bounds how many the turn takes of the outcomes that have arrived, and of the parked inputs. A bounded turn takes none of Inputs
+	// while any of these waited, and records in TurnStarted how many it took; the others are for the next turn. 0: all of them, and then Inputs,
+	// unless the documents of the parked inputs are too much for one turn.
 	MostParked int
 	// Commits: the turn commits TurnStarted even where nothing applies.
 	Commits bool
@@ -60,13 +60,9 @@ func (x *execution) turn(t *Turn) {
 		return
 	}
 
-	alone := 0
-	if !x.parking.isEmpty() {
-		alone = x.parking.unpark(t)
-		x.journal.draft.startWithParked()
-	}
+	arrived, alone := x.unpark(t)
 	x.journal.draft.setTime(x.timeOf(t))
-	if alone > 0 || t.Commits {
+	if arrived > 0 || alone > 0 || t.Commits {
 		x.journal.startTurn(t.Version, t.BuildID)
 		x.journal.draft.recordParked(alone)
 	}
@@ -78,6 +74,7 @@ func (x *execution) turn(t *Turn) {
 		x.scheduler.run(&x.life)
 	}
 
+	x.scheduler.voidWith(x.seeArrived(arrived))
 	for _, message := range t.Inputs {
 		if x.scheduler.stuck() || x.life.hasEnded() {
 			return

@@ -68,7 +68,7 @@ func (x *execution) newTurn(instanceID string, events []history.Event) *provider
 func (x *execution) committed(t *provider.Turn, consumed bool) {
 	x.state.Apply(t.Events...)
 	x.head, x.verified, x.read = t.After(), true, nil
-	x.due = x.state.InParts || x.state.DueAfterPause()
+	x.due = x.state.IsDue()
 	x.addSegment(&t.Events[0])
 	x.cancels, _ = x.cancels.Add(t.Head.Segment+1, t.Cancels)
 	x.trail.apply(t.Events, consumed)
@@ -136,7 +136,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state}
-	x.due = read.Head.Segment == 0 || state.InParts || state.DueAfterPause()
+	x.due = read.Head.Segment == 0 || state.IsDue()
 	for i := range read.Segments {
 		x.addSegment(&read.Segments[i].Events[0])
 		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))

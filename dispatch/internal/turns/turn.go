@@ -122,11 +122,11 @@ func (t *turn) messages() int {
 // taken (R2): first of what was parked, and then of messages. What is too large by itself goes on to an end with the reason.
 func (t *turn) shrink() next {
 	s := t.s
-	switch parked := s.x.state.Parked; {
-	case parked > 0 && s.mostParked == 0:
-		s.mostParked = max(parked/2, 1)
-	case min(parked, s.mostParked) > 1:
-		s.mostParked = min(parked, s.mostParked) / 2
+	switch waiting := s.x.state.Waiting(); {
+	case waiting > 0 && s.mostParked == 0:
+		s.mostParked = max(waiting/2, 1)
+	case min(waiting, s.mostParked) > 1:
+		s.mostParked = min(waiting, s.mostParked) / 2
 	case s.backlog.takeFewer(t.consumed):
 	case s.x.read == nil:
 		return verify // what is outstanding stands in history alone
