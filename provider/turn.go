@@ -29,6 +29,9 @@ type Turn struct {
 	// CancelBlock is the block that this turn completes; nil for all but one turn in many. It adds no decision to those
 	// of the turns: a provider may store it, so that a reader that starts far back has less to read, or ignore it.
 	CancelBlock *CancelBlock
+	// Running are activities of these events that the committing process runs itself: nothing is sent for them now. Should
+	// the process not come to report an outcome, a repeated dispatch sends them (R20).
+	Running map[int64]bool
 	// Next is the execution that the turn continues as: created with the segment, in one transaction (R3).
 	Next *Successor
 	// Retention is how long the instance is kept after its end, and its past executions after theirs; 0 is for ever.

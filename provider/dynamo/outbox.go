@@ -17,7 +17,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 		return p.alongside(ctx, t, s, u, needless)
 	}
 
-	refused, err := p.sendSegment(ctx, t.Origin(), s)
+	refused, err := p.sendSegment(ctx, t, s)
 	if err == nil {
 		err = p.sendEnds(ctx, t.Origin(), s.Sequence, needless)
 	}
@@ -34,7 +34,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.Open) (refused []provider.OutputFailure, err error) {
 	err = together(
 		func() error { return p.publish(ctx, &u) },
-		func() (err error) { refused, err = p.sendSegment(ctx, t.Origin(), s); return err },
+		func() (err error) { refused, err = p.sendSegment(ctx, t, s); return err },
 	)
 	if err == nil {
 		err = p.sendEnds(ctx, t.Origin(), s.Sequence, needless)

@@ -36,9 +36,10 @@ type outbox struct {
 }
 
 // sendSegment sends what a segment caused that was just committed.
-func (p *Provider) sendSegment(ctx context.Context, x provider.Origin, s provider.Segment) ([]provider.OutputFailure, error) {
+func (p *Provider) sendSegment(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
+	x := t.Origin()
 	out := outbox{p: p, taken: takenOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
-	err := out.send(ctx, x, s, nil)
+	err := out.send(ctx, x, s, t.Unsent())
 	if err == nil {
 		_, err = out.flush(ctx)
 	}

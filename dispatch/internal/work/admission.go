@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
@@ -22,7 +23,7 @@ type admission struct {
 	standings *standings // of executions whose activities were delivered again
 	alone     *intake.Alone
 	// interceptors are nil where there are none.
-	interceptors *activityChain
+	interceptors *body.Chain
 }
 
 // admit admits an activity, beside the others of its batch or, where a mark stands, when its turn has come.
@@ -210,7 +211,7 @@ func (a *admission) hop(ctx context.Context, t *task) *result {
 func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutcome {
 	it := t.item
 	t.log().WarnContext(ctx, "activity is not run: its schedule-to-close time was over before it began", "closeBy", *it.CloseBy)
-	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: closedError(it.Name)}
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: body.Closed(it.Name)}
 	if it.WaitCancel {
 		o.Ended = t.endBefore()
 	}
@@ -242,7 +243,8 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 
 	t.pollEvery = cmp.Or(activity.CancelPollInterval, a.options.CancelPollInterval)
 	return func(ctx context.Context) result {
-		value, failure := t.runWithin(ctx, a.intercepted(activity), input)
+		activity.Run = body.Within(a.interceptors, activity.Run)
+		value, failure := t.runWithin(ctx, activity, input)
 		if failure != nil && failure.Type == registry.TypePending {
 			return result{outcome: t.pending()}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
@@ -50,7 +51,7 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 	w.manager = newManager(&w.base, &w.options, w.reporter)
 	w.admission = &admission{
 		base: &w.base, registry: r, options: &w.options, provider: p, manager: w.manager, standings: newStandings(), alone: intake.NewAlone(),
-		interceptors: interceptorsOf(&w.options),
+		interceptors: body.ChainOf(w.options.Logger, w.options.Interceptors),
 	}
 	w.settlement = &settlement{base: &w.base, options: &w.options, provider: p, manager: w.manager}
 	return w

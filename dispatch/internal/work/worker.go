@@ -3,8 +3,8 @@ package work
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
@@ -139,9 +139,7 @@ func (w *Worker) count(t *task, r result) {
 
 // vanished is the outcome of an activity that ended its goroutine.
 func vanished(it *provider.LockedWorkItem) *provider.ActivityOutcome {
-	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
-		Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", it.Name),
-	}}
+	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: body.Vanished(it.Name)}
 }
 
 // logEnd logs how an activity came to its end by itself, after its context had ended. A panic then is as much of a mistake as any other,

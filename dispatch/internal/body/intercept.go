@@ -1,0 +1,46 @@
+package body
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/intercept"
+	"github.com/perdure/perdure/internal/registry"
+)
+
+// Chain is the interceptors of activities. A nil Chain has none.
+type Chain = intercept.Chain[perdure.ActivityInfo, perdure.ActivityResult]
+
+// ChainOf makes a chain of the Activity functions of interceptors, and nil where there are none.
+func ChainOf(log *slog.Logger, interceptors []perdure.Interceptor) *Chain {
+	return intercept.New("an activity", log, interceptors, func(i perdure.Interceptor) intercept.Func[perdure.ActivityInfo, perdure.ActivityResult] {
+		return i.Activity
+	})
+}
+
+// Within is an activity's code within the interceptors that there are. The limits of the attempt are around them: an interceptor that hangs is out
+// of time as code is. They learn of a copy of the failure.
+func Within(c *Chain, code Run) Run {
+	if c == nil {
+		return code
+	}
+	return func(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure) {
+		info := perdure.ActivityInfoFrom(ctx)
+		info.Token = "" // it is for the code alone
+		c.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
+			value, failure = code(within, input)
+			if timeout := OutOfTime(ctx); failure != nil && timeout != nil {
+				return perdure.ActivityResult{Failure: intake.TimedOut(timeout.Message)}
+			}
+			if failure != nil && failure.Type == registry.TypePending {
+				return perdure.ActivityResult{Pending: true}
+			}
+			return perdure.ActivityResult{Failure: failure.Clone()}
+		})
+		return value, failure
+	}
+}
