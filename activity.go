@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/replay"
 )
 
 // DefaultQueue is the worker queue of activities registered without OnQueue.
@@ -105,21 +106,26 @@ func runActivity[In, Out any](ctx context.Context, name string, fn func(context.
 type ActivityRef[In, Out any] struct {
 	name, queue string
 	cancelPoll  time.Duration
+	inline      bool
 }
 
 // DefineActivity makes a reference to the activity of that name. Share it between the program that runs the activity and
 // those that call it. An empty name panics.
 func DefineActivity[In, Out any](name string, opts ...ActivityOption) ActivityRef[In, Out] {
 	a := newActivity(name, opts)
-	return ActivityRef[In, Out]{name: a.Name, queue: a.Queue, cancelPoll: a.CancelPollInterval}
+	return ActivityRef[In, Out]{name: a.Name, queue: a.Queue, cancelPoll: a.CancelPollInterval, inline: a.Inline}
 }
 
 // Register is AddActivity with the name and options of the reference.
 func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In) (Out, error)) {
-	AddActivity(r, a.name, fn, OnQueue(a.queue), cancelPollOption(a.cancelPoll))
+	opts := []ActivityOption{OnQueue(a.queue), cancelPollOption(a.cancelPoll)}
+	if a.inline {
+		opts = append(opts, Inline())
+	}
+	AddActivity(r, a.name, fn, opts...)
 }
 
 // Call is CallActivity with the name and options of the reference.
 func (a ActivityRef[In, Out]) Call(ctx *OrchestrationContext, in In, opts ...ActivityCallOption) *Future[Out] {
-	return callActivity[Out](ctx, a.name, a.queue, in, opts)
+	return callActivity[Out](ctx, replay.ActivityCall{Name: a.name, Queue: a.queue, Inline: a.inline}, in, opts)
 }

@@ -87,26 +87,26 @@ func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Contex
 	if why != "" {
 		ctx.replay.Refuse(why)
 	}
-	return callActivity[Out](ctx, a.Name, a.Queue, in, opts)
+	return callActivity[Out](ctx, replay.ActivityCall{Name: a.Name, Queue: a.Queue, Inline: a.Inline}, in, opts)
 }
 
 // CallActivityByName is CallActivity for an activity that this program need not know. It goes to the queue it is
 // registered with, or else to DefaultQueue.
 func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption) *Future[Out] {
 	mustName("activity", name)
-	queue := DefaultQueue
+	call := replay.ActivityCall{Name: name, Queue: DefaultQueue}
 	if a, ok := ctx.registry.Activity(name); ok {
-		queue = a.Queue
+		call.Queue, call.Inline = a.Queue, a.Inline
 	}
-	return callActivity[Out](ctx, name, queue, in, opts)
+	return callActivity[Out](ctx, call, in, opts)
 }
 
-func callActivity[Out any](ctx *OrchestrationContext, name, queue string, in any, opts []ActivityCallOption) *Future[Out] {
-	doc, err := encode(payload{input, activity, name}, in)
+func callActivity[Out any](ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption) *Future[Out] {
+	doc, err := encode(payload{input, activity, call.Name}, in)
 	if err != nil {
-		return failed[Out](ctx, name, err)
+		return failed[Out](ctx, call.Name, err)
 	}
-	call := replay.ActivityCall{Name: name, Queue: queue, Input: doc}
+	call.Input = doc
 	if len(opts) > 0 {
 		call = withOptions(call, opts)
 	}
@@ -118,6 +118,7 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
 	}
+	call.Inline = call.Inline && !call.WaitCancel && call.Heartbeat == 0
 	return call
 }
 

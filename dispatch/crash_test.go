@@ -24,6 +24,12 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"nothing", 7, "7", 1, nil},
+		{"inline-chain", 3, "3", 1, nil},
+		{"inline-fan", 5, "15", 1, nil},
+		{"inline-mixed", 2, "4", 1, nil},
+		{"inline-again", 2, `"done"`, 1, nil},
+		{"inline-race", []time.Duration{time.Second, 100 * time.Millisecond}, "1", 1, nil},
+		{"inline-race", []time.Duration{5 * time.Second, 4 * time.Second}, "1", 1, nil},
 		{"chain", 3, "3", 1, nil},
 		{"fan", 5, "15", 1, nil},
 		{"timer", time.Minute, "", 1, nil},

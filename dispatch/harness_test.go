@@ -58,6 +58,7 @@ func registry() *perdure.Registry {
 		return n, nil
 	})
 	addFamily(r)
+	addInline(r)
 	perdure.AddOrchestration(r, "pauses", pausesWhile)
 	perdure.AddActivity(r, "hand-over", func(context.Context, bool) (string, error) { return "", perdure.ErrPending })
 	perdure.AddOrchestration(r, "hands-over", handsOverAndWaits)

@@ -44,8 +44,12 @@ type OrchestratorOptions struct {
 	// Retention is how long instances are kept after their end whose code does not say otherwise (perdure.WithRetention). Default,
 	// and negative (perdure.KeepForEver): for ever.
 	Retention time.Duration
-	// Interceptors are called around each turn, the first of them outermost: their Turn functions. Default: none.
+	// Interceptors are called around each turn, the first of them outermost: their Turn functions; and their Activity functions around each
+	// run of an inline activity. Default: none.
 	Interceptors []perdure.Interceptor
+	// InlineTimeout is how long an inline activity (perdure.Inline) may take before it is stopped, and sent to its worker queue; a third of
+	// what the invocation has where that is less. Default DefaultInlineTimeout; negative: none runs inline.
+	InlineTimeout time.Duration
 }
 
 // WorkerOptions change how a Worker works. The zero value of each field is its default. A negative number switches off what the field
@@ -139,6 +143,7 @@ type PollOptions struct {
 // The defaults that a configuration may name.
 const (
 	DefaultBuildID                 = intake.DefaultBuildID          // "dev"
+	DefaultInlineTimeout           = turns.DefaultInlineTimeout     // 2 s
 	DefaultCacheBytes              = turns.DefaultCacheBytes        // 64 MiB
 	DefaultMaxAttempts             = intake.DefaultMaxAttempts      // 10
 	DefaultLockTimeout             = work.DefaultLockTimeout        // 30 s

@@ -28,6 +28,8 @@ type Activity struct {
 	Name, Queue string
 	// CancelPollInterval is how often its worker looks whether it is cancelled while it runs; 0: as often as the worker does.
 	CancelPollInterval time.Duration
+	// Inline: calls of it run in the function that decides them, where they can.
+	Inline bool
 	// Out is the type of its result; nil where nobody says so.
 	Out reflect.Type
 	// Run decodes the input, runs the function and encodes its result. A panic is a failure of history.TypePanic whose

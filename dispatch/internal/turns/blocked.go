@@ -26,6 +26,9 @@ func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
 	if !s.x.verified && !known {
 		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
 	}
+	if err := handStepsOver(ctx, s); err != nil {
+		return goOn, err
+	}
 	s.x.breakOff(err)
 	b := &blocking{s: s, err: err, why: why, known: known, taken: s.taken()}
 	return b.resolve(ctx)

@@ -22,7 +22,7 @@ func measure(s *session, t *provider.Turn) {
 	for i := range t.Events {
 		e := &t.Events[i]
 		if e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed {
-			m.Between(intake.MetricActivityEndToEnd, name, x.timeOf(e.SourceEventID), now)
+			m.Between(intake.MetricActivityEndToEnd, name, x.timeOf(e.SourceEventID), e.Time)
 		}
 	}
 	ended, over := map[history.Kind]string{

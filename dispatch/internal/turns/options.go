@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
@@ -24,6 +25,8 @@ type Options struct {
 	Metrics      intake.Metrics
 	Retention    time.Duration
 	Interceptors []perdure.Interceptor
+	// InlineTimeout is as of dispatch.OrchestratorOptions.
+	InlineTimeout time.Duration
 }
 
 // DefaultCacheBytes bounds the cache of a process that does not say otherwise.
@@ -31,16 +34,20 @@ const DefaultCacheBytes = 64 << 20
 
 const defaultTurnLimit = 10 * time.Second
 
+// DefaultInlineTimeout is how long an inline activity may take.
+const DefaultInlineTimeout = 2 * time.Second
+
 // NewOrchestrator makes an orchestrator. It calls nothing.
 func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *Orchestrator {
 	opts.BuildID = cmp.Or(opts.BuildID, intake.DefaultBuildID)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
 	opts.TurnLimit = cmp.Or(opts.TurnLimit, defaultTurnLimit)
+	opts.InlineTimeout = cmp.Or(opts.InlineTimeout, DefaultInlineTimeout)
 	opts.MaxAttempts = cmp.Or(opts.MaxAttempts, intake.DefaultMaxAttempts)
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
 	return &Orchestrator{
 		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(),
-		interceptors: interceptorsOf(&opts), meter: intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base),
+		interceptors: interceptorsOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base),
 	}
 }

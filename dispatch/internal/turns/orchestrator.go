@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/registry"
@@ -25,6 +27,8 @@ type Orchestrator struct {
 	asked    *askLimits
 	// interceptors are nil where there are none.
 	interceptors *turnChain
+	around       *body.Chain  // of inline activities; nil where there are none
+	leaks        atomic.Int64 // inline activities that were given up, and still run
 	meter        *intake.Meter
 	report       buildReport
 }

@@ -35,6 +35,9 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 		return passPause(ctx, s, m)
 	}
 
+	if err := handStepsOver(ctx, s); err != nil {
+		return goOn, err
+	}
 	events := s.x.numbered(s.o.options.Clock(), withRefused(s, order)...)
 	t := s.x.newTurn(s.item.InstanceID, events)
 	t.LockedUntil, t.Watermark = s.item.LockedUntil(), m.Position

@@ -35,6 +35,11 @@ type session struct {
 	attempts  attemptLedger
 	// turnBegan is when the turn under way has, where that is measured.
 	turnBegan time.Time
+	// steps are the inline activities that run, inline their limits; chained counts the turns that were due since some had ended.
+	steps   steps
+	inline  inlineLimits
+	began   time.Time
+	chained int
 	// about is the execution that was worked on last, for the log.
 	about string
 	// result is what has become of the turn under way, for interceptors.
@@ -77,6 +82,8 @@ func (s *session) run(ctx context.Context) error {
 	if s.x = s.o.cache.take(s.item.InstanceID); s.x != nil {
 		s.o.meter.Count(intake.MetricCacheHits, s.x.state.Name, 1)
 	}
+	s.inline, s.began = s.o.inlineLimits(ctx), s.o.options.Clock()
+	defer closeSteps(ctx, s)
 	defer s.keepWarm()
 
 	for conflicts := 0; s.unfinished(); {
@@ -112,9 +119,9 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// unfinished: there are messages to consume, outputs whose failure is to be recorded, or an execution that has had no turn.
+// unfinished: there are messages to consume, outputs whose failure is to be recorded, an execution that has had no turn, or inline activities that run.
 func (s *session) unfinished() bool {
-	return s.backlog.first() != nil || len(s.backlog.refused) > 0 || s.x != nil && s.x.due
+	return s.backlog.first() != nil || len(s.backlog.refused) > 0 || s.x != nil && s.x.due || s.steps.any()
 }
 
 // advance makes one step: a start, a look, a dispatch that is repeated, an answer, or a turn.
@@ -188,9 +195,10 @@ func (s *session) reload(ctx context.Context) error {
 	if s.x != nil && s.x.verified {
 		seen = s.x.head
 	}
+	unsent := s.steps.drop() // they are sent by a repeated dispatch
 	s.discard()
 	_, err := s.load(ctx, provider.Strong)
-	if err == nil && seen != (provider.Head{}) && s.x.head != seen {
+	if err == nil && (unsent || seen != (provider.Head{}) && s.x.head != seen) {
 		s.forget()
 	}
 	return err
@@ -229,10 +237,10 @@ func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err
 // taken are the messages of the next turn: up to one that is not for the code, or pauses it.
 func (s *session) taken() []provider.InboxMessage { return s.backlog.next(turnEnd(s.x)) }
 
-// consume passes over messages, and acknowledges all that are consumed, unless what they began has had no turn.
+// consume passes over messages, and acknowledges all that are consumed, unless what they began has had no turn, or runs: they lead back to it.
 func (s *session) consume(n int) {
 	s.backlog.consume(n)
-	if s.x == nil || !s.x.due {
+	if (s.x == nil || !s.x.due) && !s.steps.any() {
 		s.backlog.acknowledge()
 	}
 }
@@ -258,6 +266,7 @@ func (s *session) drop(ctx context.Context, why string) {
 
 // discard unwinds coroutines whose commit is not confirmed (R6).
 func (s *session) discard() {
+	s.steps.drop()
 	if s.x != nil {
 		s.about = s.x.head.ExecutionID
 		s.x.close()

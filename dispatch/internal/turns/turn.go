@@ -27,7 +27,7 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
 	out, err := s.x.instance.Turn(replay.Turn{
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
-		Commits: s.x.state.Blocked.Is || s.x.trail.alone, // its status goes on, or something leads back to what it has caused
+		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
 	})
 	switch {
 	case err != nil:
@@ -36,6 +36,9 @@ func (s *session) turn(ctx context.Context) (next, error) {
 		return s.passOver(ctx, taken)
 	default:
 		trace(ctx, out.Events)
+		if next, err := runSteps(ctx, s, out.Events); next != goOn || err != nil {
+			return next, err
+		}
 		t := turn{s: s, out: &out}
 		return t.commit(ctx)
 	}
@@ -75,16 +78,18 @@ type turn struct {
 func (t *turn) commit(ctx context.Context) (next, error) {
 	s := t.s
 	t.consumed = t.messages()
-	commit := s.x.newTurn(s.item.InstanceID, t.out.Events)
-	commit.LockedUntil = s.item.LockedUntil()
+	var next *provider.Successor
 	if t.out.Continued != nil {
-		commit.Next = t.successor()
+		next = t.successor()
 	}
-	if t.consumed > 0 {
-		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
-	}
+	arriving := s.steps.arriving(t.out.Events[len(t.out.Events)-1].ID, s.o.options.Clock())
+	commit := t.with(arriving, next)
 
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, commit)
+	if errors.Is(err, provider.ErrTooLarge) && len(arriving) > 0 {
+		commit = t.with(nil, next) // what has come is for a later commit
+		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
+	}
 	if errors.Is(err, provider.ErrTooLarge) {
 		if next := t.shrink(); next != goOn {
 			return next, nil
@@ -96,12 +101,30 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 		return goOn, err
 	}
 
-	s.committed(ctx, commit, refused, t.consumed)
+	unsent := s.committed(ctx, commit, refused, t.consumed)
+	if err := sendSteps(ctx, s, unsent); err != nil {
+		return goOn, err
+	}
 	if commit.Next != nil {
 		return s.beginSuccessor(ctx, commit)
 	}
 	s.consume(0)
-	return goOn, nil
+	return goOn, chainOn(ctx, s)
+}
+
+// with is the turn with outcomes of inline activities behind its decisions, and the execution that it continues as.
+func (t *turn) with(arriving []history.Event, next *provider.Successor) *provider.Turn {
+	s := t.s
+	if len(t.out.Events)+len(arriving) > heldEvents {
+		s.steps.unkept(arriving)
+	}
+	running := s.steps.leaving(t.out.Events)
+	commit := s.x.newTurn(s.item.InstanceID, slices.Concat(t.out.Events, arriving))
+	commit.LockedUntil, commit.Next, commit.Running = s.item.LockedUntil(), next, running
+	if t.consumed > 0 {
+		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
+	}
+	return commit
 }
 
 // messages is how many messages the turn consumes.
@@ -122,6 +145,7 @@ func (t *turn) messages() int {
 // taken (R2): first of what was parked, and then of messages. What is too large by itself goes on to an end with the reason.
 func (t *turn) shrink() next {
 	s := t.s
+	s.inline = inlineLimits{} // the turn is made again, and what has run inline does not run again here
 	switch waiting := s.x.state.Waiting(); {
 	case waiting > 0 && s.mostParked == 0:
 		s.mostParked = max(waiting/2, 1)
@@ -152,8 +176,8 @@ func (t *turn) endTooLarge(tooLarge *provider.Turn, why error) *provider.Turn {
 	return commit
 }
 
-// committed moves on: t is history, and its messages are consumed.
-func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int) {
+// committed moves on: t is history, and its messages are consumed. It returns the steps that nobody has sent to their queues.
+func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int) (unsent []*step) {
 	logCancels(ctx, s.o.options.Logger, t)
 	s.x.committed(t, consumed > 0)
 	noteResult(s, t)
@@ -167,6 +191,21 @@ func (s *session) committed(ctx context.Context, t *provider.Turn, refused []pro
 	s.backlog.consume(consumed)
 	if s.x.over() || t.Next != nil {
 		s.backlog.recorded()
+		s.steps.drop()
 		s.x.close()
+		return nil
 	}
+	if s.x.state.Arrived > 0 && s.x.instance != nil {
+		s.x.instance.Arrive(arrivedIn(t.Events))
+	}
+	return s.steps.committed(t)
+}
+
+// arrivedIn are the outcomes that the code has not seen, behind the decisions of a turn.
+func arrivedIn(events []history.Event) []history.Event {
+	n := len(events)
+	for n > 0 && events[n-1].Arrives() {
+		n--
+	}
+	return events[n:]
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
@@ -34,7 +35,7 @@ type batch struct {
 func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, since time.Time) *batch {
 	b := &batch{ctx: ctx, worker: w, since: since, ended: newCollector(len(items)), tasks: make([]task, len(items))}
 	b.stopAt, b.lastAt = w.lastMoments(ctx)
-	b.base = activityContext{context.WithoutCancel(ctx), b.stopAt}
+	b.base = body.Until(ctx, b.stopAt)
 	b.line.busy = len(items)
 	for i := range items {
 		t := &b.tasks[i]
@@ -82,12 +83,3 @@ func endOf(ctx context.Context) *perdure.CancelledError {
 	}
 	return &perdure.CancelledError{Reason: reason, Message: cause.Error()}
 }
-
-// activityContext is ended by the manager alone, and has the deadline at which that will happen.
-type activityContext struct {
-	context.Context //nolint:containedctx // it is one
-
-	deadline time.Time
-}
-
-func (c activityContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }

@@ -1,0 +1,224 @@
+package turns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/body"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
+)
+
+// step is an activity that runs in the invocation that has decided it (R20). Its fields are the session's, but for those that its own goroutine
+// needs, which do not change once it has begun.
+type step struct {
+	event    history.Event // that schedules it
+	activity registry.Activity
+	phase    stepPhase
+	// segment is the one that schedules it, once that is committed; 0 before.
+	segment int64
+	// until is when it has run for too long, giveUpAt when its code is waited for no longer.
+	until, giveUpAt time.Time
+	cancel          context.CancelCauseFunc
+	// came is what it has come to, once it is over.
+	came stepEnd
+	// at is the attempt that is made.
+	at atomic.Int32
+	// inside is how many of its attempts' code have not come back: of one that was out of time it may be several.
+	inside atomic.Int32
+	// leaked: its code was given up, and has not come back.
+	leaked atomic.Bool
+	view   *view
+	// poke has the session look.
+	poke func()
+}
+
+// stepPhase is how far a step has come.
+type stepPhase int
+
+const (
+	// stepWaits for room: its code has not begun.
+	stepWaits stepPhase = iota
+	stepRuns
+	// stepDone: it has an outcome, which is in no history yet.
+	stepDone
+	// stepLeaves: it is for its queue, from the attempt on that is next.
+	stepLeaves
+	// stepOver: it concerns nobody any more. Its code may still run.
+	stepOver
+)
+
+// stepEnd is what became of a step: an outcome, or the attempt that another process is to make.
+type stepEnd struct {
+	outcome *history.Event
+	// attempt is the last that was made or, without an outcome, the next one, which is due at dueAt.
+	attempt int
+	dueAt   time.Time
+}
+
+// retryHere is the longest wait between two attempts that an invocation makes itself.
+const retryHere = time.Second
+
+// run makes the attempts of a step, on a goroutine of its own, and tells what came of it.
+func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
+	goroutine.ReserveStack()
+	end := stepEnd{attempt: st.firstAttempt()}
+	returned := false
+	defer func() {
+		if !returned { // its code has ended the goroutine
+			end = st.next(st.outcome(end.attempt, nil, body.Vanished(st.event.Name)))
+		}
+		tell(st, end)
+	}()
+	var beats stepBeats
+	for !returned {
+		st.at.Store(int32(end.attempt)) //nolint:gosec // a policy of billions of attempts within seconds is none
+		end = st.next(st.attempt(ctx, end.attempt, &beats))
+		wait := end.dueAt.Sub(st.view.now())
+		if end.outcome != nil || wait > retryHere || !end.dueAt.Before(st.until) {
+			returned = true
+			return
+		}
+		returned = sleep.For(ctx, wait) != nil // it is stopped between two attempts
+		beats.next()
+	}
+}
+
+// next is what follows the outcome of an attempt: another attempt, if there is to be one.
+func (st *step) next(outcome *history.Event) stepEnd {
+	if at, again := st.retryAt(outcome); again {
+		return stepEnd{attempt: outcome.Attempt + 1, dueAt: at}
+	}
+	return stepEnd{attempt: outcome.Attempt, outcome: outcome}
+}
+
+func (st *step) firstAttempt() int { return max(st.event.Attempt, 1) }
+
+// view is what steps need of the session that they run in.
+type view struct {
+	o                       *Orchestrator
+	instanceID, executionID string
+	now                     func() time.Time
+}
+
+// log is the logger for what concerns a step.
+func (st *step) log() *slog.Logger {
+	return st.view.o.options.Logger.With("activity", st.event.Name, "instance", st.view.instanceID, "execution", st.view.executionID,
+		"activityId", st.event.ID, "attempt", int(st.at.Load()))
+}
+
+// attempt makes one attempt, and returns its outcome.
+func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *history.Event {
+	e, v := &st.event, st.view
+	input, ok := e.Input.Document()
+	if !ok {
+		return st.outcome(number, nil, &history.Failure{Type: history.TypeError, Message: "its input lies elsewhere"})
+	}
+	ctx = activityctx.WithInfo(ctx, activityctx.Info{
+		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, AttemptCount: 1, Queue: e.Queue,
+	})
+	ctx = activityctx.WithHeartbeats(ctx, beats)
+	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.now}
+	if by, limited := e.CloseBy(); limited {
+		a.CloseBy = &by
+	}
+
+	value, failure, _ := a.Run(ctx, input)
+	return st.outcome(number, value, failure)
+}
+
+// code is the step's code, of which it is known whether it has come back.
+func (st *step) code(run body.Run) body.Run {
+	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
+		st.inside.Add(1)
+		defer st.comeBack()
+		return run(ctx, input)
+	}
+}
+
+// comeBack notes that the code of an attempt has come back, or has ended its goroutine.
+func (st *step) comeBack() {
+	if st.inside.Add(-1) > 0 {
+		return
+	}
+	if st.leaked.CompareAndSwap(true, false) {
+		st.view.o.leaks.Add(-1)
+		st.log().Info("a leaked activity has returned, and is not heard", "inline", true)
+	}
+	st.poke()
+}
+
+// leak gives the code of a step up that is over, and reports whether it had not come back.
+func (st *step) leak() bool {
+	st.view.o.leaks.Add(1)
+	st.leaked.Store(true)
+	if st.inside.Load() == 0 && st.leaked.CompareAndSwap(true, false) {
+		st.view.o.leaks.Add(-1)
+		return false
+	}
+	return true
+}
+
+// outcome is the outcome of an attempt.
+func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Failure) *history.Event {
+	e := &history.Event{Kind: history.ActivityCompleted, SourceEventID: st.event.ID, Attempt: attempt, Inline: true}
+	switch {
+	case failure == nil:
+		e.Result = history.Inline(value)
+	case failure.Type == registry.TypePending:
+		e.Kind, e.Error = history.ActivityFailed, &history.Failure{Type: history.TypeError, NonRetryable: true, Message: fmt.Sprintf(
+			"activity %q returned perdure.ErrPending: what is completed from outside does not run inline, call it without perdure.Inline", st.event.Name)}
+	default:
+		e.Kind, e.Error = history.ActivityFailed, failure
+	}
+	return e
+}
+
+// retryAt is when the attempt is due that follows an outcome, if one does.
+func (st *step) retryAt(outcome *history.Event) (at time.Time, again bool) {
+	v := st.view
+	delay, again := replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.Attempt, outcome.Error)
+	at = v.now().Add(delay + retryUnit - 1).UTC().Truncate(retryUnit)
+	if by, limited := st.event.CloseBy(); limited && !at.Before(by) {
+		return at, false
+	}
+	return at, again
+}
+
+// retryUnit is what the time of a retry is rounded up to: as exact as it is stored.
+const retryUnit = time.Millisecond
+
+// outputs are what sends a step, whose schedule is committed, to its queue.
+func (st *step) outputs() provider.Outputs {
+	e, v := st.event, st.view
+	st.leave(&e)
+	out := provider.OutputsOf(provider.Origin{InstanceID: v.instanceID, ExecutionID: v.executionID}, provider.Segment{Sequence: st.segment, Events: []history.Event{e}}, nil)
+	for i := range out.WorkItems {
+		out.WorkItems[i].Again = true // its code may still run, or have run
+	}
+	return out
+}
+
+// leave notes in the event that schedules a step with which attempt it goes on in its queue.
+func (st *step) leave(e *history.Event) {
+	e.Attempt, e.FireAt = 0, nil
+	if st.came.attempt > 1 {
+		e.Attempt = st.came.attempt
+	}
+	if at := st.came.dueAt; !at.IsZero() {
+		e.FireAt = &at
+	}
+}
+
+// errStopped is why a step is stopped that has run for too long, or for whose end there is no time.
+var errStopped = &perdure.CancelledError{Reason: perdure.ReasonDeadline, Message: "its time inline is over: it goes on in its worker queue"}
