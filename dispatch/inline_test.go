@@ -43,12 +43,10 @@ func addInline(r *perdure.Registry) {
 		for _, d := range ds {
 			racers = append(racers, perdure.CallActivityByName[time.Duration](ctx, "sleepy", d))
 		}
-		winner, err := perdure.Select(ctx, racers...)
-		if err != nil {
+		if _, err := perdure.Select(ctx, racers...); err != nil {
 			return 0, err
 		}
-		_, err = perdure.CallActivity(ctx, inc, 0).Await(ctx) // a turn behind, by a queue
-		return winner, err
+		return perdure.CallActivity(ctx, inc, len(ds)-1).Await(ctx) // a turn behind, by a queue
 	})
 	perdure.AddOrchestration(r, "inline-mixed", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {

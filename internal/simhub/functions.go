@@ -20,10 +20,14 @@ type recordHandler interface {
 
 func (h *Hub) mapFunctions(where dynamo.Hub) error {
 	o := &h.options
+	r := o.Registry
+	if h.Scheduler != nil {
+		r = inlineStepped(r, o.BeginsInline)
+	}
 	for range o.Environments {
-		made, err := dispatch.NewOrchestrator(o.Registry, h.Provider, &dispatch.OrchestratorOptions{
+		made, err := dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
 			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnLimit: o.TurnLimit, ExactRetries: !o.Jitter, MaxAttempts: o.MaxAttempts,
-			Retention: o.Retention, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics,
+			Retention: o.Retention, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
 		})
 		if err != nil {
 			return err

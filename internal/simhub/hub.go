@@ -53,6 +53,10 @@ type Options struct {
 	Interceptors []perdure.Interceptor
 	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
 	Begins func(ctx context.Context)
+	// BeginsInline is the same for each inline activity that an orchestrator runs.
+	BeginsInline func(ctx context.Context)
+	// InlineTimeout is as in the options of package dispatch.
+	InlineTimeout time.Duration
 	// Schedule, if there is one, decides on the order of all that happens.
 	Schedule *Schedule
 	// Ordered is that what happens side by side is put in order by Hub.Order, for a hub without a schedule.

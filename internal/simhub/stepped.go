@@ -31,6 +31,23 @@ func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registr
 	return s
 }
 
+// inlineStepped is r with activities that park in the same way where an orchestrator runs them.
+func inlineStepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
+	return (*perdure.Registry)((*registry.Registry)(r).WithActivities(func(a registry.Activity) registry.Activity {
+		run := a.Run
+		a.Run = func(ctx context.Context, in json.RawMessage) (json.RawMessage, *history.Failure) {
+			if begins != nil {
+				begins(ctx)
+			}
+			stepAt(ctx, "begins inline")
+			out, f := run(ctx, in)
+			stepAt(ctx, "ends inline")
+			return out, f
+		}
+		return a
+	}))
+}
+
 // errorOf is the error that travels as the failure f.
 func errorOf(f *history.Failure) error {
 	switch {
