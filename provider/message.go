@@ -275,6 +275,19 @@ type Timer struct {
 // IsRefresh reports whether a message only asks for its instance's status to be written, and for no turn.
 func (m *Message) IsRefresh() bool { return m.Kind == MessageWake && m.Refresh > 0 }
 
+// Interrupts reports whether the message asks from outside that something of its instance comes to an end: by then it should not wait for inline
+// activities (R20). A parent's cancel waits.
+func (m *Message) Interrupts() bool {
+	switch m.Kind {
+	case MessageCancel, MessageTerminate:
+		return m.Parent == nil
+	case MessageCancelActivity, MessageExecutionSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
 // missing is the Problem of a field that is not there.
 const missing = "is missing"
 

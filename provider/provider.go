@@ -34,7 +34,8 @@ type Instances interface {
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message
 	// may arrive twice (the repeat possibly behind later messages), but is never lost. When only some were accepted,
-	// the error says so, and repeating all is harmless.
+	// the error says so, and repeating all is harmless. Of those that interrupt (Message.Interrupts) it notes before, with
+	// best effort, that they are on their way, for ReadInterruption.
 	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
 	// ReadInstance reads what is known of an instance, strongly consistent. It returns ErrNotFound when there is none.
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
@@ -116,6 +117,10 @@ type Orchestrations interface {
 	// timers and children are not known. It is for ErrCorrupt alone, and harmless when repeated. It returns ErrConflict
 	// when a turn was committed meanwhile.
 	TerminateDamaged(ctx context.Context, m *InboxMessage) error
+	// ReadInterruption reads, strongly consistent, when a message that interrupts (Message.Interrupts) was last sent to an
+	// instance by EnqueueForOrchestrator; zero where none was, or not lately. It is for an invocation that holds the
+	// instance's messages, and runs inline activities, and says no more than that it may be time to make way (R20).
+	ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error)
 	// RefreshStatus writes the instance's status from history, for a wake that asks for it (Message.Refresh) or carries
 	// nothing else: that makes up for whatever an earlier turn could not write. It never reverts what a later turn has
 	// written, and leaves alone how an instance ended: that is for its last turn (R9). Where it fails it has requested

@@ -22,6 +22,7 @@ func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Me
 		}
 		entries = append(entries, e)
 	}
+	p.noteInterruptions(ctx, ms)
 	return p.sendInOrder(ctx, p.hub.InboxURL, entries)
 }
 

@@ -69,6 +69,7 @@ func (f *fixture) actions() map[string]action {
 		}},
 		"RefuseEvents":      {Read, func(ctx context.Context) error { return f.p.RefuseEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
 		"RefusedEvents":     {Read, func(ctx context.Context) error { return second(f.p.RefusedEvents(ctx, "c")) }},
+		"ReadInterruption":  {Read, func(ctx context.Context) error { return second(f.p.ReadInterruption(ctx, "c")) }},
 		"ReadOrchestration": {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
 			return second(f.p.AckOrchestrationItem(ctx, fresh.turn(turnStarted())))

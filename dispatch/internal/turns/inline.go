@@ -101,7 +101,7 @@ func mayRunSteps(s *session) bool {
 	messages := s.backlog.unacknowledged()
 	again := func(m provider.InboxMessage) bool { return m.Record.ReceiveCount > 1 || m.PickedUp != nil }
 	return len(messages) > 0 && !slices.ContainsFunc(messages, again) && !s.poison.alone &&
-		s.o.leaks.Load() < leaksAllowed && s.inlineUntil(s.o.options.Clock()).After(s.o.options.Clock())
+		!s.asked.is && s.o.leaks.Load() < leaksAllowed && s.inlineUntil(s.o.options.Clock()).After(s.o.options.Clock())
 }
 
 // inlineUntil is when a step is to be over that begins now.
@@ -133,6 +133,7 @@ func isHead(ctx context.Context, s *session) (bool, error) {
 // awaitSteps runs the steps until the code would go on, or all have ended, or the commit is due.
 func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 	clock, within := s.o.options.Clock, stepContext(ctx, events)
+	s.asked.begin(clock())
 	commitBy := later(s.inlineUntil(clock()), s.steps.last())
 	var lingers time.Time // until when the code's going on waits for what is about to come
 	for {
@@ -141,6 +142,10 @@ func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 		if until := s.inlineUntil(now); now.Before(commitBy) && now.Before(until) {
 			s.steps.begin(within, until)
 		}
+		if s.asked.looks(ctx, s, now) {
+			s.steps.stopRest(now, every)
+			s.steps.holdBack(now.Add(interruptionLeads))
+		}
 		if lingers.IsZero() && s.x.instance.Wakes(s.steps.isDone) {
 			lingers = now.Add(stepLinger)
 		}
@@ -148,7 +153,7 @@ func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 		if !s.steps.isBusy(now) || !now.Before(due) || ctx.Err() != nil {
 			break
 		}
-		s.steps.await(ctx, now, earlier(due, s.steps.next()))
+		s.steps.await(ctx, now, earlier(earlier(due, s.steps.next()), s.asked.at()))
 	}
 	s.steps.stopRest(clock(), func(st *step) bool {
 		return st.phase == stepWaits || len(events) > heldEvents || ctx.Err() != nil
@@ -196,7 +201,7 @@ func chainOn(ctx context.Context, s *session) error {
 	if s.x.state.Arrived == 0 || !s.x.due || s.steps.any() {
 		return nil
 	}
-	if s.chained++; s.chained < chainTurns && s.o.options.Clock().Sub(s.began) < chainTime {
+	if s.chained++; !s.asked.is && s.chained < chainTurns && s.o.options.Clock().Sub(s.began) < chainTime {
 		return nil
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: s.item.InstanceID, ExecutionID: s.x.head.ExecutionID}

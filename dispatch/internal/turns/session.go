@@ -40,6 +40,7 @@ type session struct {
 	inline  inlineLimits
 	began   time.Time
 	chained int
+	asked   asked
 	// about is the execution that was worked on last, for the log.
 	about string
 	// result is what has become of the turn under way, for interceptors.

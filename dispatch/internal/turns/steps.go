@@ -141,6 +141,15 @@ func (s *steps) stopRest(now time.Time, which func(*step) bool) {
 	}
 }
 
+// holdBack has the steps that go on in their queues do so no earlier than at a time.
+func (s *steps) holdBack(until time.Time) {
+	for _, st := range s.all {
+		if st.phase == stepLeaves {
+			st.came.dueAt = later(st.came.dueAt, until.UTC().Truncate(retryUnit))
+		}
+	}
+}
+
 // every is all steps.
 func every(*step) bool { return true }
 
