@@ -15,9 +15,10 @@ import (
 // addInline adds orchestrations that use inline activities, in the shapes that the protocol must carry.
 func addInline(r *perdure.Registry) {
 	perdure.AddActivity(r, "step", func(_ context.Context, n int) (int, error) { return n + 1, nil }, perdure.Inline())
+	perdure.AddActivity(r, "link", func(_ context.Context, n int) (int, error) { return n + 1, nil }, perdure.Inline()) // its input is what another has returned
 	perdure.AddOrchestration(r, "inline-chain", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
-			if v, err = perdure.CallActivityByName[int](ctx, "step", v).Await(ctx); err != nil {
+			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -50,7 +51,7 @@ func addInline(r *perdure.Registry) {
 	})
 	perdure.AddOrchestration(r, "inline-mixed", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
-			if v, err = perdure.CallActivityByName[int](ctx, "step", v).Await(ctx); err != nil {
+			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
 				return 0, err
 			}
 			if v, err = perdure.CallActivity(ctx, inc, v).Await(ctx); err != nil {
@@ -155,4 +156,3 @@ func TestAnInlineActivityThatOverrunsIsSentToItsQueue(t *testing.T) {
 		h.checkRest()
 	})
 }
-

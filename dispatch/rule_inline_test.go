@@ -163,7 +163,9 @@ func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
 // A step that runs on through a commit whose process then dies is sent by the redispatch.
 func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Duration(n)*time.Millisecond) }}
+	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		return n, sleepFor(ctx, time.Duration(n)*time.Millisecond)
+	}}
 	both := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		first, second := callWork(ctx, 1), callWork(ctx, 1000)
 		if _, err := first.Await(ctx); err != nil {

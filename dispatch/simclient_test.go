@@ -26,6 +26,7 @@ type intervention struct {
 func interventions() []intervention {
 	return []intervention{
 		{"cancel", "tree", 3, (*meddler).cancel, (*meddler).checkCancelled},
+		{"cancel-inline", "dawdles", 4, (*meddler).cancel, (*meddler).checkCancelled},
 		{"cancel-activity", "picky", 3, (*meddler).cancelActivity, (*meddler).checkPicky},
 		{"purge-running", "life", 1, (*meddler).purgeAndStartAgain, (*meddler).checkNextLife},
 		{"purge-over", "parent", 2, (*meddler).purgeOver, (*meddler).checkNone},
@@ -75,6 +76,17 @@ func meddled(w *witness) *perdure.Registry {
 			ends = append(ends, end)
 		}
 		return ends, nil
+	})
+	perdure.AddOrchestration(r, "dawdles", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+		for range n {
+			if _, err := perdure.CallActivityByName[time.Duration](ctx, "sleepy", 1200*time.Millisecond).Await(ctx); err != nil {
+				return 0, err
+			}
+			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return v, nil
 	})
 	// The first life of "life" is a tree, the second one is short.
 	perdure.AddOrchestration(r, "life", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

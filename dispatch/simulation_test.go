@@ -123,7 +123,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	t.Helper()
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
-	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept, Begins: w.deliveries.begins}
+	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept, Begins: w.deliveries.begins, BeginsInline: w.inline.begins}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
 	}

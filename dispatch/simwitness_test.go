@@ -29,6 +29,7 @@ type witness struct {
 	h          *hub
 	limit      int // MaxAttempts
 	deliveries *deliveries
+	inline     *inlineWitness
 
 	mu sync.Mutex
 	// instances are whose each execution is, by its key.
@@ -68,12 +69,14 @@ func (w *witness) limited(maxAttempts int) {
 }
 
 func newWitness() *witness {
-	return &witness{
+	w := &witness{
 		limit:      defaultLimit,
 		deliveries: newDeliveries(),
 		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{}, marks: map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
+	w.inline = newInlineWitness(w)
+	return w
 }
 
 func (w *witness) wrongf(format string, args ...any) {
@@ -90,6 +93,7 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 	for _, it := range itemsPut(c) {
 		w.put(it)
 	}
+	w.inline.see(ctx, c)
 	if readsCancels(c) {
 		in, _ := c.Input.(*dynamodb.QueryInput)
 		w.read(ctx, text(in.ExpressionAttributeValues, ":pk"))

@@ -53,8 +53,8 @@ type Options struct {
 	Interceptors []perdure.Interceptor
 	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
 	Begins func(ctx context.Context)
-	// BeginsInline is the same for each inline activity that an orchestrator runs.
-	BeginsInline func(ctx context.Context)
+	// BeginsInline is the same for each inline activity that an orchestrator runs, with its input.
+	BeginsInline func(ctx context.Context, input json.RawMessage)
 	// InlineTimeout is as in the options of package dispatch.
 	InlineTimeout time.Duration
 	// Schedule, if there is one, decides on the order of all that happens.

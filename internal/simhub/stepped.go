@@ -32,14 +32,14 @@ func stepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registr
 }
 
 // inlineStepped is r with activities that park in the same way where an orchestrator runs them.
-func inlineStepped(r *perdure.Registry, begins func(context.Context)) *perdure.Registry {
+func inlineStepped(r *perdure.Registry, begins func(context.Context, json.RawMessage)) *perdure.Registry {
 	return (*perdure.Registry)((*registry.Registry)(r).WithActivities(func(a registry.Activity) registry.Activity {
 		run := a.Run
 		a.Run = func(ctx context.Context, in json.RawMessage) (json.RawMessage, *history.Failure) {
-			if begins != nil {
-				begins(ctx)
-			}
 			stepAt(ctx, "begins inline")
+			if begins != nil {
+				begins(ctx, in)
+			}
 			out, f := run(ctx, in)
 			stepAt(ctx, "ends inline")
 			return out, f

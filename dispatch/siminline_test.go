@@ -1,0 +1,206 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// inlineWitness holds inline activities to R20: none begins from a view that its invocation has not looked at or committed, none goes by what is not
+// committed, none that began is cancelled by the turn that has scheduled it, and what is sent to a queue has no outcome of the invocation that sent it.
+type inlineWitness struct {
+	w *witness
+
+	mu sync.Mutex
+	// known are the last events that an invocation knows to be history, by its name and the execution; begun the steps that it has begun since.
+	known map[[2]string]known
+	begun map[[2]string]map[int64]string // with their inputs
+	// sent are the steps that it has sent to a queue, settled those whose outcomes it has committed.
+	sent, settled map[[2]string]map[int64]bool
+	began         int
+}
+
+type known struct {
+	last int64
+	over bool
+}
+
+func newInlineWitness(w *witness) *inlineWitness {
+	return &inlineWitness{
+		w: w, known: map[[2]string]known{}, begun: map[[2]string]map[int64]string{}, sent: map[[2]string]map[int64]bool{}, settled: map[[2]string]map[int64]bool{},
+	}
+}
+
+// history is what is committed of an execution by now.
+func (i *inlineWitness) history(id string) (events []history.Event) {
+	i.w.mu.Lock()
+	instance := i.w.instances["x#"+id]
+	i.w.mu.Unlock()
+	for e, err := range i.w.h.Provider.ReadHistory(context.Background(), instance, id, 0) {
+		if err != nil {
+			return events
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// begins is called when the code of a step is about to begin.
+func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
+	name, died := simhub.Process(ctx)
+	if died {
+		return // nothing that it does is seen
+	}
+	a := perdure.ActivityInfoFrom(ctx)
+	by := [2]string{name, a.ExecutionID}
+	committed := i.history(a.ExecutionID)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.began++
+	switch k, looked := i.known[by]; {
+	case a.Attempt > 1:
+		return
+	case !looked:
+		i.w.wrongf("R20: step #%d of %s began without a look at the head", a.ActivityID, a.ExecutionID)
+	case k.over:
+		i.w.wrongf("R20: step #%d of %s began, and its invocation had seen the end", a.ActivityID, a.ExecutionID)
+	case a.ActivityID <= k.last:
+		i.w.wrongf("R20: step #%d of %s began in a view that is behind #%d, which its invocation had seen", a.ActivityID, a.ExecutionID, k.last)
+	}
+	for id, before := range i.begun[by] {
+		if a.Name == "link" && next(before) == string(input) && !hasResult(committed, string(input)) {
+			i.w.wrongf("R20: step #%d of %s began with %s, which #%d has returned, and which is not committed", a.ActivityID, a.ExecutionID, input, id)
+		}
+	}
+	if i.begun[by] == nil {
+		i.begun[by] = map[int64]string{}
+	}
+	i.begun[by][a.ActivityID] = string(input)
+}
+
+// next is what a link returns.
+func next(input string) string {
+	n, _ := strconv.Atoi(input)
+	return strconv.Itoa(n + 1)
+}
+
+func add(to map[[2]string]map[int64]bool, by [2]string, id int64) {
+	if to[by] == nil {
+		to[by] = map[int64]bool{}
+	}
+	to[by][id] = true
+}
+
+func hasResult(events []history.Event, want string) bool {
+	for i := range events {
+		if e := &events[i]; e.Kind == history.ActivityCompleted && string(e.Result) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// see looks at a call that has been done.
+func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
+	name, died := simhub.Process(ctx)
+	if name == "" || died {
+		return
+	}
+	switch in := c.Input.(type) {
+	case *dynamodb.QueryInput:
+		if id, ok := strings.CutPrefix(text(in.ExpressionAttributeValues, ":pk"), "x#"); ok && in.ConsistentRead != nil && *in.ConsistentRead && readsSegments(in) {
+			i.knows([2]string{name, id})
+		}
+	case *dynamodb.PutItemInput:
+		i.commits(name, in.Item)
+	case *dynamodb.TransactWriteItemsInput:
+		for n := range in.TransactItems {
+			if put := in.TransactItems[n].Put; put != nil {
+				i.commits(name, put.Item)
+			}
+		}
+	case *sqs.SendMessageBatchInput:
+		for n := range in.Entries {
+			if item, err := provider.DecodeWorkItem(*in.Entries[n].MessageBody); err == nil && item.ActivityID > 0 && !strings.Contains(*in.QueueUrl, "dead") {
+				i.sends([2]string{name, item.ExecutionID}, item.ActivityID)
+			}
+		}
+	default:
+	}
+}
+
+func readsSegments(in *dynamodb.QueryInput) bool {
+	for name := range in.ExpressionAttributeValues {
+		if strings.HasPrefix(text(in.ExpressionAttributeValues, name), "h#") {
+			return true
+		}
+	}
+	return false
+}
+
+// knows notes what an invocation has read.
+func (i *inlineWitness) knows(by [2]string) {
+	events := i.history(by[1])
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.known[by] = knownOf(events)
+}
+
+func knownOf(events []history.Event) (k known) {
+	if n := len(events); n > 0 {
+		k = known{events[n-1].ID, events[n-1].Kind.Terminal()}
+	}
+	return k
+}
+
+// commits looks at the segment that an invocation has committed.
+func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeValue) {
+	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
+	if !ofExecution || !strings.HasPrefix(text(it, "sk"), "h#") {
+		return
+	}
+	by := [2]string{name, id}
+	events := i.history(id)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.known[by]
+	i.known[by] = knownOf(events)
+	for n := range events {
+		e := &events[n]
+		switch {
+		case e.ID <= before.last:
+		case e.Arrives():
+			if add(i.settled, by, e.SourceEventID); i.sent[by][e.SourceEventID] {
+				i.w.wrongf("R20: step #%d of %s is completed by the invocation that has sent it", e.SourceEventID, id)
+			}
+		case e.Kind == history.ActivityCancelRequested:
+			for _, of := range e.Sources() {
+				if _, ran := i.begun[by][of]; ran && of > before.last {
+					i.w.wrongf("R20: step #%d of %s ran, and the turn that scheduled it had cancelled it", of, id)
+				}
+			}
+		}
+	}
+	delete(i.begun, by)
+}
+
+// sends looks at a work item that an invocation has sent.
+func (i *inlineWitness) sends(by [2]string, id int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if add(i.sent, by, id); i.settled[by][id] {
+		i.w.wrongf("R20: step #%d of %s is sent by the invocation that has its outcome", id, by[1])
+	}
+}
