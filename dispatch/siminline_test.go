@@ -60,8 +60,8 @@ func (i *inlineWitness) history(id string) (events []history.Event) {
 // begins is called when the code of a step is about to begin.
 func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	name, died := simhub.Process(ctx)
-	if died {
-		return // nothing that it does is seen
+	if died || ctx.Err() != nil {
+		return // nothing that it does is seen, or it has heard its end before
 	}
 	a := perdure.ActivityInfoFrom(ctx)
 	by := [2]string{name, a.ExecutionID}

@@ -40,6 +40,14 @@ func servingWith(b *testing.B, o simhub.Options) *simhub.Hub {
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "fan", fan)
 	perdure.AddOrchestration(r, "chain", chain)
+	perdure.AddOrchestration(r, "inline-chain", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+		for range n {
+			if v, err = perdure.CallActivity(ctx, inc, v, perdure.Inline()).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return v, nil
+	})
 	o.Registry, o.Concurrency = r, 16
 	h, err := simhub.New(o)
 	if err != nil {
@@ -114,6 +122,9 @@ func processorTime(b *testing.B) time.Duration {
 
 // One orchestration of 1,600 activities in a row.
 func BenchmarkChainOf1600(b *testing.B) { single(b, "chain", 1600) }
+
+// The same of inline activities: of which an invocation makes a thousand.
+func BenchmarkInlineChain(b *testing.B) { single(b, "inline-chain", 1600) }
 
 // One orchestration of 1,000 activities at once.
 func BenchmarkFanOf1000(b *testing.B) { single(b, "fan", 1000) }

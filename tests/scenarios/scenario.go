@@ -69,7 +69,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 // back after a minute or two, a work item after 15. On a real clock a tick must be several times what a turn takes.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
-		basics(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
+		basics(), inlined(tick), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
 		detached(tick), continuing(tick), events(tick), talking(tick), asking(), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }

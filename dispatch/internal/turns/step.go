@@ -82,6 +82,10 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 	}()
 	var beats stepBeats
 	for !returned {
+		if ctx.Err() != nil { // it was stopped before it has begun
+			returned = true
+			return
+		}
 		st.at.Store(int32(end.attempt)) //nolint:gosec // a policy of billions of attempts within seconds is none
 		end = st.next(st.attempt(ctx, end.attempt, &beats))
 		wait := end.dueAt.Sub(st.view.now())
