@@ -10,7 +10,8 @@ import (
 var (
 	bookCarrier = perdure.DefineActivity[Parcel, Booking]("book-carrier")
 	printLabel  = perdure.DefineActivity[Booking, Label]("print-label")
-	trackParcel = perdure.DefineActivity[Label, Position]("track-parcel")
+	// Where a parcel is, is a short question that does no harm when it is asked twice: it is asked in the turn, without a queue.
+	trackParcel = perdure.DefineActivity[Label, Position]("track-parcel", perdure.Inline())
 )
 
 // Once a carrier is booked there is no way back, so what follows is tried until it succeeds.

@@ -1,0 +1,49 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// basket is what somebody wants to buy.
+type basket struct {
+	SKU      string
+	Quantity int
+}
+
+// price looks a price up: that is short, and may be repeated.
+func price(_ context.Context, sku string) (int, error) {
+	return map[string]int{"grinder": 5900, "jug": 1200}[sku], nil
+}
+
+// rate looks a discount up.
+func rate(_ context.Context, quantity int) (int, error) { return min(quantity, 10), nil }
+
+// offer asks for both at once: it costs two writes, and no queue message.
+func offer(ctx *perdure.OrchestrationContext, b basket) (string, error) {
+	each := perdure.CallActivity(ctx, price, b.SKU)
+	discount := perdure.CallActivity(ctx, rate, b.Quantity, perdure.Inline())
+	if err := perdure.WhenAll(ctx, each, discount); err != nil {
+		return "", err
+	}
+	cents, _ := each.Await(ctx)
+	percent, _ := discount.Await(ctx)
+	return fmt.Sprintf("%d cents, %d %% off", cents*b.Quantity, percent), nil
+}
+
+func ExampleInline() {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "price", price, perdure.Inline()) // every call of it
+	perdure.AddActivity(r, "rate", rate)                     // those that say so
+	perdure.AddOrchestration(r, "offer", offer)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "offer", basket{"grinder", 3}))
+	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
+	// Output: 17700 cents, 3 % off
+}
