@@ -210,17 +210,10 @@ func TestR20WhatIsCancelledAtOnceDoesNotRun(t *testing.T) {
 // A commit that its decisions fill takes no outcomes beside them: they come with the next.
 func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 	t.Parallel()
-	noise := func(seed, bytes int) string {
-		rng, b := rand.New(rand.NewPCG(uint64(seed), 1)), make([]byte, bytes)
-		for i := range b {
-			b[i] = 'a' + byte(rng.IntN(26))
-		}
-		return string(b)
-	}
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
 	perdure.AddActivity(r, "large", func(_ context.Context, n int) (string, error) {
 		ran.Add(1)
-		return noise(n, 190_000), nil
+		return letters(n), nil
 	}, perdure.Inline())
 	perdure.AddActivity(r, "length", func(_ context.Context, s string) (int, error) { return len(s), nil })
 	perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, n int) (total int, err error) {
@@ -228,8 +221,8 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 		var lengths []*perdure.Future[int]
 		for i := range n {
 			larges = append(larges, perdure.CallActivityByName[string](ctx, "large", i))
-			if i < 14 {
-				lengths = append(lengths, perdure.CallActivityByName[int](ctx, "length", noise(i, 190_000)))
+			if i < 16 {
+				lengths = append(lengths, perdure.CallActivityByName[int](ctx, "length", letters(i)))
 			}
 		}
 		for _, f := range larges {
@@ -243,7 +236,7 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 		return total + more, err
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-		if end := h.finish(h.start("works", 40)); string(end.Output) != fmt.Sprint(54*190_000) || ran.Load() != 40 {
+		if end := h.finish(h.start("works", 40)); string(end.Output) != fmt.Sprint(56*190_000) || ran.Load() != 40 {
 			t.Errorf("ended with %s %s %v, %d runs", end.String(), end.Output, end.Error, ran.Load())
 		}
 		h.checkRest()
@@ -349,5 +342,51 @@ func TestR20AQueryRunsNoStep(t *testing.T) {
 		}
 		w.wantRuns(t, 4, 0)
 		h.finish(in)
+	})
+}
+
+// letters are 190 KB that do not compress well.
+func letters(seed int) string {
+	rng, b := rand.New(rand.NewPCG(uint64(seed), 1)), make([]byte, 190_000)
+	for i := range b {
+		b[i] = 'a' + byte(rng.IntN(26))
+	}
+	return string(b)
+}
+
+// A turn that is too large takes fewer outcomes, and is made again: a step that runs meanwhile is sent by a repeated dispatch, and is not lost.
+func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
+	t.Parallel()
+	w, _ := napping()
+	o := simhub.Options{Registry: w.registry(func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		long := callWork(ctx, n)
+		var parts []*perdure.Future[int]
+		for i := range 8 {
+			parts = append(parts, perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
+				if _, err := callWork(ctx, 1).Await(ctx); err != nil {
+					return 0, err
+				}
+				var fs []*perdure.Future[int]
+				for j := range 3 {
+					fs = append(fs, perdure.CallActivityByName[int](ctx, "length", letters(10*i+j)))
+				}
+				return sumOf(ctx, fs)
+			}))
+		}
+		if _, err := sumOf(ctx, parts); err != nil {
+			return 0, err
+		}
+		return long.Await(ctx)
+	})}
+	perdure.AddActivity(o.Registry, "length", func(_ context.Context, s string) (int, error) { return len(s), nil })
+	inBubble(t, o, func(_ context.Context, h *hub) {
+		in := h.start("works", 1900)
+		h.serveFor(24 * time.Hour)
+		if now := h.read(in); now.Status != provider.StatusCompleted {
+			t.Errorf("it is %s", now.Status)
+		}
+		if _, outside := w.ran(); outside == 0 {
+			t.Error("no step was sent: the turn was not too large")
+		}
 	})
 }

@@ -161,3 +161,31 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 		})
 	}
 }
+
+// Inline activities run as in a hub, and a stub stands in for them in the turn; one that takes too long goes to its worker.
+func TestAStubStandsInForAnInlineActivity(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "quote", func(context.Context, int) (int, error) { return 0, errors.New("it has no stub") }, perdure.Inline())
+	perdure.AddOrchestration(r, "offer", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
+		v, err := perdure.CallActivityByName[int](ctx, "quote", n).Await(ctx)
+		return fmt.Sprint(v), err
+	})
+	for _, c := range []struct {
+		takes time.Duration
+		calls int
+	}{{0, 1}, {time.Second, 1}, {5 * time.Second, 2}} {
+		env := perduretest.New(t, r)
+		env.Stub("quote").Takes(c.takes).Returns(10)
+		id, err := env.Client().Start(t.Context(), "offer", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result(t, env, id); got != "10" || len(env.Calls("quote")) != c.calls {
+			t.Errorf("it takes %v: got %s, after %+v", c.takes, got, env.Calls("quote"))
+		}
+		if e := env.History(id)[2]; !e.Inline {
+			t.Errorf("%s is not marked", e.String())
+		}
+	}
+}

@@ -46,6 +46,23 @@ func TestHistoryOfARunningInstance(t *testing.T) {
 	h.wantGolden("history-running.golden")
 }
 
+// What is to run in the turn is marked, and so is the outcome of what has.
+func TestAnInlineActivityIsMarked(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "fulfil", "--id", "order-7", "--input", `{}`)
+	h.Append("order-7",
+		at(0, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b"}),
+		at(0, history.Event{Kind: history.ActivityScheduled, Name: "price", Queue: "default", Inline: true}),
+		at(time.Millisecond, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Inline: true, Result: history.Payload("9")}),
+	)
+	h.mustRun("history", "order-7")
+	lines := slices.DeleteFunc(strings.Split(h.out.String(), "\n"), func(line string) bool { return !strings.Contains(line, "inline") })
+	if len(lines) != 2 || !strings.Contains(lines[0], "ActivityScheduled") || !strings.Contains(lines[1], "of #3 inline") {
+		t.Errorf("marked are %q", lines)
+	}
+}
+
 // A version of a change is shown with the change.
 func TestHistoryOfAChange(t *testing.T) {
 	t.Parallel()

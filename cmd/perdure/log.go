@@ -93,6 +93,9 @@ func originOf(e *history.Event) (parts []string) {
 	if e.BuildID != "" {
 		add("build %s", e.BuildID)
 	}
+	if e.Inline {
+		add("inline")
+	}
 	if e.Attempt > 1 {
 		add("attempt %d", e.Attempt)
 	}

@@ -236,6 +236,7 @@ function instanceView(address) {
       fact('Ended', row.end ? when(row.end) : '');
       fact('Took', span((row.end || Date.now()) - row.start));
       fact('Queue', e?.queue);
+      fact('Inline', e?.inline ? (row.endEvent?.inline ? 'yes: it ran in the turn' : row.endEvent ? 'it was to run in the turn, and ran in its worker' : 'yes: it runs in the turn, or in its worker') : '');
       fact('Instance', row.child ? link(row.child) : '');
       fact('Due', row.due ? when(row.due) : '');
       fact('Waits for', p ? standing(p) : '');
@@ -428,6 +429,7 @@ function eventSummary(e) {
   if (e.instanceId) parts.push(e.instanceId);
   if (e.sourceEventId) parts.push(`of #${e.sourceEventId}`);
   if (e.sourceEventIds) parts.push(`of ${e.sourceEventIds.map(([a, b]) => (a === b ? `#${a}` : `#${a}–#${b}`)).slice(0, 8).join(' ')}`);
+  if (e.inline) parts.push('inline');
   if (e.attempt > 1) parts.push(`attempt ${e.attempt}`);
   if (e.reason) parts.push(e.reason);
   if (e.requestedBy) parts.push(`by ${shortName(e.requestedBy)}`);
