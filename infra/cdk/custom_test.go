@@ -113,8 +113,8 @@ func TestGrants(t *testing.T) {
 		},
 		{
 			"TellDirect", (*cdk.TaskHub).GrantTellDirect,
-			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage"},
-			[]string{"dynamodb:PutItem"},
+			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage", "dynamodb:PutItem", "n#*"},
+			[]string{"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
 		},
 		{
 			"QueryDirect", (*cdk.TaskHub).GrantQueryDirect,

@@ -87,9 +87,11 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 
 // GrantTellDirect lets grantee send to instances with package client: Cancel, CancelActivity,
 // Terminate and Raise. It is full control of the hub, as every right to send to the inbox is: IAM
-// cannot tell messages apart.
+// cannot tell messages apart. Of the table it may write the notes alone that such a message is on its way (R20).
 func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
-	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send)))
+	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
+	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
+	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send), note))
 }
 
 // GrantQueryDirect lets grantee ask instances with package client: Query. It invokes the orchestrator function, and is full control of the

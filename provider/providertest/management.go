@@ -26,6 +26,7 @@ func management() group {
 		{name: "LimitsAreBounded", run: limits},
 		{name: "NewInstancesDoNotMoveThePages", run: startsWhilePaging},
 		{name: "PendingInstances", run: pendingInstances},
+		{name: "ARequestFromOutsideIsNoted", run: interruptionsNoted},
 		{name: "WhatNeedsAttentionIsCounted", run: attentionCounted, needs: []Capability{LongTime, Faults}},
 	}}
 }

@@ -24,6 +24,8 @@ func redispatch() group {
 		{name: "AnEndThatWasNotWrittenIsWritten", run: endRepaired, needs: []Capability{Faults}},
 		{name: "UnsentOutputsAreSentAndTheEndIsWritten", run: unsentSent, needs: []Capability{Faults}},
 		{name: "AStaleViewDoesNotReviveWhatIsOver", run: noRevival},
+		{name: "WhatRanInlineIsNotSent", run: whatRanInlineIsNotSent},
+		{name: "AttemptsOfAnInlineActivityGoOnInItsQueue", run: attemptsGoOn},
 	}}
 }
 
