@@ -113,7 +113,7 @@ func TestGrants(t *testing.T) {
 		},
 		{
 			"TellDirect", (*cdk.TaskHub).GrantTellDirect,
-			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage", "dynamodb:PutItem", "n#*"},
+			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage", "dynamodb:PutItem"},
 			[]string{"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
 		},
 		{
@@ -225,4 +225,19 @@ func panics(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()
 	return false
+}
+
+// Who tells instances may write the notes of that, and no other item.
+func TestWhoTellsMayWriteNotesAlone(t *testing.T) {
+	t.Parallel()
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
+		func(stack awscdk.Stack, hub *cdk.TaskHub) {
+			hub.GrantTellDirect(awsiam.NewRole(stack, jsii.String("TellDirect"), &awsiam.RoleProps{
+				AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+			}))
+		})
+	policy, err := json.Marshal(got.find(t, "AWS::IAM::Policy", "TellDirect").get("PolicyDocument"))
+	if want := `"Action":"dynamodb:PutItem","Condition":{"ForAllValues:StringLike":{"dynamodb:LeadingKeys":["n#*"]}}`; err != nil || !strings.Contains(string(policy), want) {
+		t.Errorf("%s, %v: want %s", policy, err, want)
+	}
 }
