@@ -261,7 +261,7 @@ func TestR20ALargeTurnKeepsNoStep(t *testing.T) {
 		}
 		return long.Await(ctx)
 	}
-	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return writesCursor(c) })
+	crash, crashed := crashOnce(true, writesCursor)
 	inWorkshop(t, w, simhub.Options{Intercept: crash}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 1500)
 		h.serveFor(24 * time.Hour)

@@ -31,8 +31,8 @@ type inlineWitness struct {
 	// sent are the steps that it has sent to a queue, settled those whose outcomes it has committed.
 	sent, settled map[[2]string]map[int64]bool
 	began         int
-	// contexts are those of the steps that have begun.
-	contexts map[[2]string]map[int64]context.Context
+	// stopped says of the steps that have begun whether their contexts have ended.
+	stopped map[[2]string]map[int64]func() error
 }
 
 type known struct {
@@ -43,7 +43,7 @@ type known struct {
 func newInlineWitness(w *witness) *inlineWitness {
 	return &inlineWitness{
 		w: w, known: map[[2]string]known{}, begun: map[[2]string]map[int64]string{}, sent: map[[2]string]map[int64]bool{}, settled: map[[2]string]map[int64]bool{},
-		contexts: map[[2]string]map[int64]context.Context{},
+		stopped: map[[2]string]map[int64]func() error{},
 	}
 }
 
@@ -92,10 +92,10 @@ func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 		i.begun[by] = map[int64]string{}
 	}
 	i.begun[by][a.ActivityID] = string(input)
-	if i.contexts[by] == nil {
-		i.contexts[by] = map[int64]context.Context{}
+	if i.stopped[by] == nil {
+		i.stopped[by] = map[int64]func() error{}
 	}
-	i.contexts[by][a.ActivityID] = ctx
+	i.stopped[by][a.ActivityID] = ctx.Err
 }
 
 // next is what a link returns.
@@ -210,7 +210,7 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 				if _, ran := i.begun[by][of]; ran && of > before.last {
 					i.w.wrongf("R20: step #%d of %s ran, and the turn that scheduled it had cancelled it", of, id)
 				}
-				if ctx := i.contexts[by][of]; ctx != nil && ctx.Err() == nil {
+				if stopped := i.stopped[by][of]; stopped != nil && stopped() == nil {
 					i.w.wrongf("R20: step #%d of %s runs on, and its invocation has cancelled it", of, id)
 				}
 			}

@@ -53,7 +53,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	}
 }
 
-// replays replays the history cold, whole and cut behind each event.
+// replays has the history replayed cold, whole and cut behind each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
 	if _, err := history.Log(s.log); err != nil {

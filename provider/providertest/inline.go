@@ -11,12 +11,15 @@ import (
 // interruptionsNoted: what asks an instance from outside to end, or to pause, is noted, for whoever holds its messages (R20).
 func interruptionsNoted(f *fixture) {
 	none := []provider.Message{
-		{Kind: provider.MessageWake}, {Kind: provider.MessageEventRaised, Name: "e", EventID: "e1"},
+		{Kind: provider.MessageWake},
+		{Kind: provider.MessageEventRaised, Name: "e", EventID: "e1"},
 		{Kind: provider.MessageCancel, StartID: "s", Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 3}},
 		{Kind: provider.MessageExecutionResumed, EventID: history.PauseIDPrefix + "1"},
 	}
 	noted := []provider.Message{
-		{Kind: provider.MessageCancel, Reason: "requested"}, {Kind: provider.MessageTerminate}, {Kind: provider.MessageCancelActivity, ExecutionID: "x", ActivityID: 3},
+		{Kind: provider.MessageCancel, Reason: "requested"},
+		{Kind: provider.MessageTerminate},
+		{Kind: provider.MessageCancelActivity, ExecutionID: "x", ActivityID: 3},
 		{Kind: provider.MessageExecutionSuspended, EventID: history.PauseIDPrefix + "2"},
 	}
 	for i, m := range append(none, noted...) {

@@ -36,7 +36,7 @@ func (a *asked) begin(now time.Time) {
 	}
 }
 
-// looks looks for the note, if it is time to, and reports whether the invocation has to make way. What fails is looked for a second later.
+// looks reads the note, if it is time to, and reports whether the invocation has to make way. What fails is looked for a second later.
 func (a *asked) looks(ctx context.Context, s *session, now time.Time) bool {
 	if a.is || now.Before(a.next) {
 		return a.is

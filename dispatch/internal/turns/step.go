@@ -86,7 +86,7 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 			returned = true
 			return
 		}
-		st.at.Store(int32(end.attempt)) //nolint:gosec // a policy of billions of attempts within seconds is none
+		st.at.Store(int32(end.attempt))
 		end = st.next(st.attempt(ctx, end.attempt, &beats))
 		wait := end.dueAt.Sub(st.view.now())
 		if end.outcome != nil || wait > retryHere || !end.dueAt.Before(st.until) {

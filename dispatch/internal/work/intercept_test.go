@@ -8,13 +8,14 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/provider"
 )
 
 // Where there are no interceptors, an activity runs as if there were no such thing.
 func TestNoInterceptorsAllocateNothingForAnActivity(t *testing.T) {
 	input := json.RawMessage("1")
 	plain := registry.Activity{Name: "plain", Run: func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure) { return input, nil }}
-	of, ctx := &task{}, t.Context()
+	of, ctx := &task{item: &provider.LockedWorkItem{}}, t.Context()
 	plain.Run = body.Within(body.ChainOf(nil, nil), plain.Run)
 	allocations := testing.AllocsPerRun(100, func() {
 		if _, failed := of.runWithin(ctx, plain, input); failed != nil {
