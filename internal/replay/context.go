@@ -174,7 +174,7 @@ func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
 	c.x.scheduler.enter()
 	c.x.own(tasks...)
 
-	if !c.x.scheduler.awaitAll(c.scope, tasks) {
+	if !awaitAll(&c.x.scheduler, c.scope, tasks) {
 		return c.scope.cancelled
 	}
 	for _, t := range tasks {

@@ -120,7 +120,7 @@ func (s *scheduler) await(in *scope, tasks []*Task) int {
 }
 
 // awaitAll awaits tasks one after the other. It reports false when the scope is cancelled before all are done.
-func (s *scheduler) awaitAll(in *scope, tasks []*Task) bool {
+func awaitAll(s *scheduler, in *scope, tasks []*Task) bool {
 	c := s.current
 	c.together = tasks
 	defer func() { c.together = nil }()

@@ -15,8 +15,8 @@ func inlined(tick time.Duration) []Scenario {
 		{Name: "InlineFan", Register: body(inlineFan), Input: 12, Check: gives(78)},
 		{Name: "InlineBetweenOthers", Register: body(inlineMixed), Input: 4, Check: gives(4)},
 		{
-			Name: "InlineCompensated", Register: body(inlineTrip), Input: []string{"train", "tent", soldOut},
-			Check: gives([]string{"reserved train", "reserved tent", "sold out", "gave back tent", "gave back train"}),
+			Name: "InlineCompensated", Register: body(inlineTrip), Input: []string{"train", "umbrella", soldOut},
+			Check: gives([]string{"reserved train", "reserved umbrella", "sold out", "gave back umbrella", "gave back train"}),
 		},
 		{Name: "InlineRetried", Register: body(inlineTries), Input: 3, Check: gives(3)},
 		{Name: "InlineFails", Register: body(inlineExplodes), Input: 0, Check: gives("panic")},

@@ -41,8 +41,8 @@ const (
 	chainTime  = 10 * time.Second
 )
 
-// inlineLimits are those of an invocation whose context is ctx.
-func (o *Orchestrator) inlineLimits(ctx context.Context) inlineLimits {
+// limitsOf are those of an invocation whose context is ctx.
+func limitsOf(ctx context.Context, o *Orchestrator) inlineLimits {
 	l := inlineLimits{each: max(o.options.InlineTimeout, 0)}
 	if end, ok := ctx.Deadline(); ok {
 		left := end.Sub(o.options.Clock())
@@ -101,11 +101,11 @@ func mayRunSteps(s *session) bool {
 	messages := s.backlog.unacknowledged()
 	again := func(m provider.InboxMessage) bool { return m.Record.ReceiveCount > 1 || m.PickedUp != nil }
 	return len(messages) > 0 && !slices.ContainsFunc(messages, again) && !s.poison.alone &&
-		!s.asked.is && s.o.leaks.Load() < leaksAllowed && s.inlineUntil(s.o.options.Clock()).After(s.o.options.Clock())
+		!s.asked.is && s.o.leaks.Load() < leaksAllowed && inlineUntil(s, s.o.options.Clock()).After(s.o.options.Clock())
 }
 
 // inlineUntil is when a step is to be over that begins now.
-func (s *session) inlineUntil(now time.Time) time.Time {
+func inlineUntil(s *session, now time.Time) time.Time {
 	until := earlier(now.Add(s.inline.each), s.inline.end)
 	if lock := s.item.LockedUntil(); !lock.IsZero() {
 		until = earlier(until, lock.Add(-commitReserve))
@@ -134,12 +134,12 @@ func isHead(ctx context.Context, s *session) (bool, error) {
 func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 	clock, within := s.o.options.Clock, stepContext(ctx, events)
 	s.asked.begin(clock())
-	commitBy := later(s.inlineUntil(clock()), s.steps.last())
+	commitBy := later(inlineUntil(s, clock()), lastOf(s.steps.all))
 	var lingers time.Time // until when the code's going on waits for what is about to come
 	for {
 		now := clock()
 		s.steps.look(now)
-		if until := s.inlineUntil(now); now.Before(commitBy) && now.Before(until) {
+		if until := inlineUntil(s, now); now.Before(commitBy) && now.Before(until) {
 			s.steps.begin(within, until)
 		}
 		if s.asked.looks(ctx, s, now) {
@@ -153,7 +153,7 @@ func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 		if !s.steps.isBusy(now) || !now.Before(due) || ctx.Err() != nil {
 			break
 		}
-		s.steps.await(ctx, now, earlier(earlier(due, s.steps.next()), s.asked.at()))
+		s.steps.await(ctx, now, earlier(earlier(due, nextOf(s.steps.all)), s.asked.at()))
 	}
 	s.steps.stopRest(clock(), func(st *step) bool {
 		return st.phase == stepWaits || len(events) > heldEvents || ctx.Err() != nil

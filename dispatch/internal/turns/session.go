@@ -83,7 +83,7 @@ func (s *session) run(ctx context.Context) error {
 	if s.x = s.o.cache.take(s.item.InstanceID); s.x != nil {
 		s.o.meter.Count(intake.MetricCacheHits, s.x.state.Name, 1)
 	}
-	s.inline, s.began = s.o.inlineLimits(ctx), s.o.options.Clock()
+	s.inline, s.began = limitsOf(ctx, s.o), s.o.options.Clock()
 	defer closeSteps(ctx, s)
 	defer s.keepWarm()
 

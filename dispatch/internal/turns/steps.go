@@ -50,7 +50,7 @@ func (s *steps) begin(ctx context.Context, until time.Time) {
 	if s.changed == nil {
 		s.changed = make(chan struct{}, 1)
 	}
-	room := stepsAtOnce - s.count(stepRuns)
+	room := stepsAtOnce - countOf(s.all, stepRuns)
 	for _, st := range s.all {
 		if room == 0 {
 			return
@@ -153,9 +153,9 @@ func (s *steps) holdBack(until time.Time) {
 // every is all steps.
 func every(*step) bool { return true }
 
-// next is when something is to be done if nothing comes: a step has run for too long, or its code is waited for no longer. Zero: never.
-func (s *steps) next() (at time.Time) {
-	for _, st := range s.all {
+// nextOf is when something is to be done if nothing comes: a step has run for too long, or its code is waited for no longer. Zero: never.
+func nextOf(all []*step) (at time.Time) {
+	for _, st := range all {
 		switch {
 		case st.phase == stepRuns:
 			at = earlier(at, st.until)
@@ -166,9 +166,9 @@ func (s *steps) next() (at time.Time) {
 	return at
 }
 
-// last is when the last of the steps that run is to be over.
-func (s *steps) last() (at time.Time) {
-	for _, st := range s.all {
+// lastOf is when the last of the steps that run is to be over.
+func lastOf(all []*step) (at time.Time) {
+	for _, st := range all {
 		if st.phase == stepRuns {
 			at = later(at, st.until)
 		}
@@ -198,8 +198,8 @@ func (s *steps) isBusy(now time.Time) bool {
 	})
 }
 
-func (s *steps) count(phase stepPhase) (n int) {
-	for _, st := range s.all {
+func countOf(all []*step, phase stepPhase) (n int) {
+	for _, st := range all {
 		if st.phase == phase {
 			n++
 		}
