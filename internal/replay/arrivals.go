@@ -33,7 +33,7 @@ func (a *arrivals) count() int { return len(a.waiting) }
 func (a *arrivals) has(id int64) bool { return a.of[id] }
 
 // arrive takes the outcome of an activity that ran inline, which history has next. The code learns of it in the next turn.
-func (x *execution) arrive(ev *history.Event) error {
+func arrive(x *execution, ev *history.Event) error {
 	t, applies := x.concerns(ev)
 	if !applies || x.tasks.arrivals.has(t.id) {
 		return x.journal.cursor.divergence("nothing that this could be the outcome of")
@@ -43,7 +43,7 @@ func (x *execution) arrive(ev *history.Event) error {
 }
 
 // seeArrived has the code go on after each of the first n outcomes that have arrived.
-func (x *execution) seeArrived(n int) error {
+func seeArrived(x *execution, n int) error {
 	for range n {
 		if x.life.hasEnded() || x.scheduler.stuck() {
 			return nil
@@ -61,7 +61,7 @@ func (x *execution) seeArrived(n int) error {
 
 // unpark has a turn take what waits for it: outcomes that have arrived, of which it returns how many, and then parked inputs, which it puts before
 // the messages. In a turn that takes only some of all these they replace the messages; then alone is how many they are, else 0.
-func (x *execution) unpark(t *Turn) (arrived, alone int) {
+func unpark(x *execution, t *Turn) (arrived, alone int) {
 	arrived = x.tasks.arrivals.count()
 	if t.MostParked > 0 && arrived > 0 && (arrived >= t.MostParked || x.parking.isEmpty()) {
 		arrived = min(arrived, t.MostParked)
@@ -85,7 +85,7 @@ func (x *execution) unpark(t *Turn) (arrived, alone int) {
 
 // dropTaken drops the inputs that a turn of the past took: the first n of those that waited, or all where n is 0. It returns how many of them are
 // outcomes that have arrived, which the code is still to see.
-func (x *execution) dropTaken(n int) (arrived int) {
+func dropTaken(x *execution, n int) (arrived int) {
 	arrived = x.tasks.arrivals.count()
 	if n == 0 {
 		x.parking.dropAll()

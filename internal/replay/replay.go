@@ -50,10 +50,10 @@ func (x *execution) replayInput(ev *history.Event) error {
 	case history.TurnStarted:
 		arrived := x.replayTurn(ev)
 		x.journal.cursor.pass() // decisions may follow
-		return x.seeArrived(arrived)
+		return seeArrived(x, arrived)
 	default:
 		if ev.Arrives() {
-			if err := x.arrive(ev); err != nil {
+			if err := arrive(x, ev); err != nil {
 				return err
 			}
 			break
@@ -91,7 +91,7 @@ func (x *execution) replayStart(ev *history.Event) error {
 func (x *execution) replayTurn(ev *history.Event) (arrived int) {
 	x.journal.draft.setTime(ev.Time)
 	x.journal.cursor.setBuild(ev.BuildID)
-	arrived = x.dropTaken(int(ev.Parked))
+	arrived = dropTaken(x, int(ev.Parked))
 
 	turn := x.journal.cursor.remaining()
 	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))

@@ -60,7 +60,7 @@ func (x *execution) turn(t *Turn) {
 		return
 	}
 
-	arrived, alone := x.unpark(t)
+	arrived, alone := unpark(x, t)
 	x.journal.draft.setTime(x.timeOf(t))
 	if arrived > 0 || alone > 0 || t.Commits {
 		x.journal.startTurn(t.Version, t.BuildID)
@@ -74,7 +74,7 @@ func (x *execution) turn(t *Turn) {
 		x.scheduler.run(&x.life)
 	}
 
-	x.scheduler.voidWith(x.seeArrived(arrived))
+	x.scheduler.voidWith(seeArrived(x, arrived))
 	for _, message := range t.Inputs {
 		if x.scheduler.stuck() || x.life.hasEnded() {
 			return
