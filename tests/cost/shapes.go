@@ -43,6 +43,8 @@ func (s *Shape) IsTimer() bool { return s.Of == timers }
 const (
 	chainName = "Chain"
 	fanName   = "Fan"
+	// inlineName is a chain whose activities run in the turn.
+	inlineName = "InlineChain"
 )
 
 // Shapes are what docs/cost.md has, in its order.
@@ -53,6 +55,8 @@ func Shapes() []Shape {
 		{Name: "chain of 10, worker, 100 at once", Orchestration: chainName, Input: 10, Of: activities, Count: 10, AtOnce: 100, Concurrency: 5},
 		{Name: "chain of 1,600, worker", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600},
 		{Name: "chain of 1,600, worker, cold", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600, Cold: true, Long: true},
+		{Name: "chain of 10, inline", Orchestration: inlineName, Input: 10, Of: activities, Count: 10, Asked: 1.2},
+		{Name: "chain of 1,600, inline", Orchestration: inlineName, Input: 1600, Of: activities, Count: 1600},
 		{Name: "fan-out of 5", Orchestration: fanName, Input: 5, Of: activities, Count: 5},
 		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
 		{Name: "fan-out of 1,000, cold", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Cold: true},
@@ -69,6 +73,7 @@ func Registry() *perdure.Registry {
 	perdure.AddActivity(r, "increment", increment)
 	perdure.AddActivity(r, "linger", linger)
 	perdure.AddOrchestration(r, chainName, chain)
+	perdure.AddOrchestration(r, inlineName, inlineChain)
 	perdure.AddOrchestration(r, fanName, fan)
 	perdure.AddOrchestration(r, "Race", race)
 	perdure.AddOrchestration(r, "Sleep", rest)
@@ -85,9 +90,15 @@ func linger(ctx context.Context, _ int) (int, error) {
 	return 0, context.Cause(ctx)
 }
 
-func chain(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+func chain(ctx *perdure.OrchestrationContext, n int) (int, error) { return inARow(ctx, n) }
+
+func inlineChain(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	return inARow(ctx, n, perdure.Inline())
+}
+
+func inARow(ctx *perdure.OrchestrationContext, n int, options ...perdure.ActivityCallOption) (v int, err error) {
 	for range n {
-		if v, err = perdure.CallActivity(ctx, increment, v).Await(ctx); err != nil {
+		if v, err = perdure.CallActivity(ctx, increment, v, options...).Await(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -119,7 +119,11 @@ func (t *turn) with(arriving []history.Event, next *provider.Successor) *provide
 		s.steps.unkept(arriving)
 	}
 	running := s.steps.leaving(t.out.Events)
-	commit := s.x.newTurn(s.item.InstanceID, slices.Concat(t.out.Events, arriving))
+	events := t.out.Events
+	if len(arriving) > 0 {
+		events = slices.Concat(events, arriving)
+	}
+	commit := s.x.newTurn(s.item.InstanceID, events)
 	commit.LockedUntil, commit.Next, commit.Running = s.item.LockedUntil(), next, running
 	if t.consumed > 0 {
 		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
