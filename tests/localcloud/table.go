@@ -11,6 +11,13 @@ import (
 // CreateTable makes the stack's table, without the stack, under another name.
 func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 	tb.Helper()
+	if _, err := client.CreateTable(tb.Context(), TableInput(name)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TableInput describes that table.
+func TableInput(name string) *dynamodb.CreateTableInput {
 	key := func(name string, k types.KeyType) types.KeySchemaElement {
 		return types.KeySchemaElement{AttributeName: &name, KeyType: k}
 	}
@@ -36,7 +43,5 @@ func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 			AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS,
 		})
 	}
-	if _, err := client.CreateTable(tb.Context(), in); err != nil {
-		tb.Fatal(err)
-	}
+	return in
 }

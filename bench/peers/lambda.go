@@ -1,0 +1,110 @@
+package peers
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"github.com/perdure/perdure/bench/servers"
+	"github.com/perdure/perdure/bench/workload"
+)
+
+func lambda() Peer {
+	return Peer{
+		Name: "lambda-local", Version: "durable-execution-sdk-js 2.4.0, -testing 1.1.4",
+		Where: "AWS's local test runner in Node.js, checkpoints in its memory: not the service. The SDK for Go cannot be fetched from a registry, so the code is JavaScript",
+		Cannot: map[workload.Kind]string{
+			workload.Race: "its test runner skips time",
+			workload.Hold: "its test runner cannot cancel an execution",
+		},
+		Open: func(ctx context.Context, folder string) (*Opened, error) {
+			s, err := servers.StartLambda(ctx, filepath.Join(folder, "node"))
+			if err != nil {
+				return nil, err
+			}
+			e := &lambdaEngine{in: json.NewEncoder(s.In), waiting: map[string]chan lambdaAnswer{}}
+			go e.read(bufio.NewScanner(s.Out))
+			o := &Opened{Engine: e}
+			o.needs(s)
+			return o, nil
+		},
+	}
+}
+
+type lambdaAnswer struct {
+	ID     string `json:"id"`
+	Result int    `json:"result"`
+	Error  string `json:"error"`
+	Ran    int    `json:"ran"` // activities since the answer before
+}
+
+// lambdaEngine asks the runner's process, and hands its answers to who asked.
+type lambdaEngine struct {
+	mu      sync.Mutex
+	in      *json.Encoder
+	waiting map[string]chan lambdaAnswer
+	over    bool
+}
+
+var errRunnerEnded = errors.New("the runner has ended")
+
+func (e *lambdaEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
+	answer := make(chan lambdaAnswer, 1)
+	if err := e.ask(kind, in, answer); err != nil {
+		return 0, err
+	}
+	select {
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case a, ok := <-answer:
+		if !ok {
+			return 0, errRunnerEnded
+		}
+		if a.Error != "" {
+			return 0, errors.New(a.Error)
+		}
+		return a.Result, nil
+	}
+}
+
+func (e *lambdaEngine) ask(kind workload.Kind, in workload.Input, answer chan lambdaAnswer) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		return errRunnerEnded
+	}
+	e.waiting[in.ID] = answer
+	return e.in.Encode(map[string]any{"id": in.ID, "kind": kind, "n": in.N})
+}
+
+// read hands out the answers until there are no more.
+func (e *lambdaEngine) read(lines *bufio.Scanner) {
+	for lines.Scan() {
+		var a lambdaAnswer
+		if json.Unmarshal(lines.Bytes(), &a) != nil {
+			continue // not an answer: the runner's packages have said something
+		}
+		workload.Ran(a.Ran)
+		e.mu.Lock()
+		if to, ok := e.waiting[a.ID]; ok {
+			to <- a
+			delete(e.waiting, a.ID)
+		}
+		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+	for _, to := range e.waiting {
+		close(to)
+	}
+}
+
+func (e *lambdaEngine) Cancel(context.Context, string) error {
+	return errors.New("the runner cannot cancel an execution")
+}
+
+func (e *lambdaEngine) Close() error { return nil }

@@ -1,0 +1,38 @@
+package servers
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+//go:embed lambda.mjs
+var runner []byte
+
+// Lambda is AWS's local test runner of Lambda durable functions, in Node.js. It takes and answers lines of JSON.
+type Lambda struct {
+	*Process
+
+	In  io.Writer
+	Out io.Reader
+}
+
+// StartLambda starts it with the folder of packages of npm.
+func StartLambda(_ context.Context, node string) (*Lambda, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	script := filepath.Join(dir, "lambda.mjs")
+	if err := os.WriteFile(script, runner, 0o600); err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
+	p, err := start(dir, options{stderr: io.Discard}, "node", script, node)
+	if err != nil {
+		return nil, err
+	}
+	return &Lambda{Process: p, In: p.stdin, Out: p.stdout}, nil
+}

