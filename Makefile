@@ -40,7 +40,7 @@ test: needs-go needs-python ## every tier that needs Go and Python alone, but fo
 	$(GO) test -short -count=1 ./tests/e2e/...
 
 .PHONY: test-all
-test-all: test-unit test-otel test-ministack test-e2e ## the same tiers, whole: thousands of seeds, turns of 100,000 activities, the race detector
+test-all: test-unit test-otel test-bench test-ministack test-e2e ## the same tiers, whole: thousands of seeds, turns of 100,000 activities, the race detector
 
 .PHONY: test-unit
 test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
@@ -149,6 +149,27 @@ bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machi
 cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/cost.md, measured anew
 	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
 
+PEERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perdure/peers
+
+.PHONY: bench-peers
+bench-peers: needs-go needs-python ## the same workloads on other engines, side by side (Linux on x86-64, Node.js; some ten minutes; BENCH="-peers perdure,dbos -workloads fan5")
+	-@$(MAKE) --no-print-directory -k $(PEERS)/node/.installed $(PEERS)/temporal # what cannot be had is said in the table
+	$(GO) build -C bench -o $(PEERS)/bench .
+	$(PEERS)/bench -servers $(PEERS) $(BENCH)
+
+$(PEERS)/node/.installed: bench/servers/node/package-lock.json | needs-node
+	mkdir -p $(@D)
+	cp bench/servers/node/package.json bench/servers/node/package-lock.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
+$(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum | needs-go
+	$(GO) build -C bench/servers/temporal -o $@ .
+
+.PHONY: test-bench
+test-bench: needs-go ## the peers' benchmark: its arithmetic, and that the engines without a server do what is measured
+	cd bench && $(GO) test ./...
+
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing the history decoder
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history
@@ -161,6 +182,7 @@ lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on
 	$(GO) run ./cmd/perdure vet ./examples/... ./tests/scenarios # what authors copy
 	cd infra/cdk && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
 	cd telemetry/perdureotel && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
+	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run -c ../.golangci.yml ./...
 	cd examples/own-app && $(GO) mod tidy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
 	cd tools && $(GO) tool golangci-lint run -c ../.golangci.yml ./...
 	$(GO) test -C tools ./...

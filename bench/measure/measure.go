@@ -16,9 +16,12 @@ import (
 // Usage is what has been used so far.
 type Usage struct {
 	// Self is the processor time of this process, Servers that of the servers and their children, Machine that of everybody.
-	Self, Servers, Machine time.Duration
+	Self    time.Duration `json:"self"`
+	Servers time.Duration `json:"servers"`
+	Machine time.Duration `json:"machine"`
 	// Allocs and Bytes are what this process has allocated.
-	Allocs, Bytes uint64
+	Allocs uint64 `json:"allocs"`
+	Bytes  uint64 `json:"bytes"`
 }
 
 // Read reads it. servers are process ids.

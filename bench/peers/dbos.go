@@ -43,7 +43,7 @@ func openDBOS(ctx context.Context, folder string) (*Opened, error) {
 		return o.failed(err)
 	}
 	o.Engine = e
-	e.c, err = dbos.NewDBOSContext(context.WithoutCancel(ctx), dbos.Config{AppName: "bench", SystemDBPool: e.pool, Logger: discard()})
+	e.c, err = dbos.NewDBOSContext(context.WithoutCancel(ctx), dbos.Config{AppName: benchName, SystemDBPool: e.pool, Logger: discard()})
 	if err != nil {
 		return o.failed(err)
 	}

@@ -50,7 +50,7 @@ func openMinistack(ctx context.Context, _ string) (*Opened, error) {
 	config.APIOptions = append(config.APIOptions, e.count)
 	e.queues = sqs.NewFromConfig(config)
 	tables := dynamodb.NewFromConfig(config)
-	if _, err := tables.CreateTable(ctx, localcloud.TableInput("bench")); err != nil {
+	if _, err := tables.CreateTable(ctx, localcloud.TableInput(benchName)); err != nil {
 		return o.failed(err)
 	}
 	where, err := e.createQueues(ctx)
@@ -93,7 +93,7 @@ func (e *ministackEngine) count(stack *middleware.Stack) error {
 }
 
 func (e *ministackEngine) createQueues(ctx context.Context) (dynamo.Hub, error) {
-	where := dynamo.Hub{Name: "bench", Table: "bench", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where := dynamo.Hub{Name: benchName, Table: benchName, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
 	var errs []error
 	create := func(name, suffix string, visibility time.Duration) string {
 		in := &sqs.CreateQueueInput{
@@ -129,11 +129,11 @@ const takers = 8
 
 func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.Hub) error {
 	r := registry()
-	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: "bench", Logger: discard(), HubName: where.Name})
+	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: benchName, Logger: discard(), HubName: where.Name})
 	if err != nil {
 		return err
 	}
-	worker, err := dispatch.NewWorker(r, p, &dispatch.WorkerOptions{BuildID: "bench", Queue: perdure.DefaultQueue, Logger: discard(), HubName: where.Name})
+	worker, err := dispatch.NewWorker(r, p, &dispatch.WorkerOptions{BuildID: benchName, Queue: perdure.DefaultQueue, Logger: discard(), HubName: where.Name})
 	if err != nil {
 		return err
 	}

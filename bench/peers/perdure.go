@@ -152,6 +152,9 @@ func (m *memory) Close() error {
 	return nil
 }
 
+// benchName is what hubs, queues and applications are called.
+const benchName = "bench"
+
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func wrap(what string, err error) error {

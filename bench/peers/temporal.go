@@ -24,7 +24,6 @@ func temporal() Peer {
 }
 
 const (
-	temporalQueue   = "bench"
 	temporalPollers = 8
 	// temporalBeat is how long the SDK keeps heartbeats back: it hears of a cancel in their answers.
 	temporalBeat = 100 * time.Millisecond
@@ -43,7 +42,7 @@ func openTemporal(ctx context.Context, folder string) (*Opened, error) {
 	if err != nil {
 		return o.failed(err)
 	}
-	w := worker.New(c, temporalQueue, worker.Options{
+	w := worker.New(c, benchName, worker.Options{
 		MaxConcurrentActivityTaskPollers: temporalPollers, MaxConcurrentWorkflowTaskPollers: temporalPollers,
 		MaxHeartbeatThrottleInterval: temporalBeat, DefaultHeartbeatThrottleInterval: temporalBeat,
 	})
@@ -65,7 +64,7 @@ type temporalEngine struct {
 }
 
 func (e *temporalEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (out int, err error) {
-	r, err := e.c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: in.ID, TaskQueue: temporalQueue}, string(kind), in)
+	r, err := e.c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: in.ID, TaskQueue: benchName}, string(kind), in)
 	if err != nil {
 		return 0, err
 	}

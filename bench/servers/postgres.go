@@ -72,7 +72,10 @@ func install(pkg, dir string) (*syscall.Credential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	var links []struct{ Source, Target string }
+	var links []struct {
+		Source string `json:"source"`
+		Target string `json:"target"`
+	}
 	if err := json.Unmarshal(b, &links); err != nil {
 		return nil, fmt.Errorf("servers: pg-symlinks.json: %w", err)
 	}
@@ -85,7 +88,10 @@ func install(pkg, dir string) (*syscall.Credential, error) {
 		return nil, nil //nolint:nilnil // ourselves
 	}
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, nobody, nobody))
+		return errors.Join(err, os.Lchown(path, nobody, nobody)) //nolint:gosec // in a folder that we have just made
 	})
-	return &syscall.Credential{Uid: nobody, Gid: nobody}, err
+	if err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
+	return &syscall.Credential{Uid: nobody, Gid: nobody}, nil
 }

@@ -59,9 +59,9 @@ type Engine interface {
 
 // Store is what an engine has asked of its store so far.
 type Store struct {
-	Calls int64
+	Calls int64 `json:"calls"`
 	// Time is that of all calls together, less the waiting for work.
-	Time time.Duration
+	Time time.Duration `json:"time"`
 }
 
 // Counted is an Engine whose calls to its store can be seen.
