@@ -2,6 +2,8 @@ package peers_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -69,6 +71,21 @@ func TestAStopIsMeasured(t *testing.T) {
 		got, err := workload.Run(t.Context(), o, name, size)
 		if err != nil || got.Never || got.Seen <= 0 {
 			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// A peer whose server is not there says so, and the others go on.
+func TestAMissingServerIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, p := range peers.All() {
+		switch p.Name {
+		case "temporal", "restate", "dbos":
+		default:
+			continue
+		}
+		if o, err := p.Open(t.Context(), t.TempDir()); !errors.Is(err, fs.ErrNotExist) || o != nil {
+			t.Errorf("%s: %v, %v", p.Name, o, err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type options struct {
 	stderr io.Writer
 }
 
-// start starts a program. dir is its own folder, removed when it is stopped.
+// start starts a program. dir is its own folder, removed when it is stopped or does not start.
 func start(dir string, o options, program string, args ...string) (*Process, error) {
 	p := &Process{dir: dir, stop: o.stop, ended: make(chan struct{})}
 	p.cmd = exec.Command(program, args...) //nolint:noctx,gosec // it is stopped by Stop, which lets it clean up
@@ -52,7 +52,7 @@ func start(dir string, o options, program string, args ...string) (*Process, err
 	err = p.cmd.Start()
 	_ = in.Close() // the server has its own
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("servers: %w", err), out.Close())
+		return nil, errors.Join(fmt.Errorf("servers: make bench-peers installs what it runs: %w", err), out.Close(), os.RemoveAll(dir))
 	}
 	go func() {
 		_ = p.cmd.Wait() // how it ends says nothing: it is stopped
