@@ -170,6 +170,10 @@ $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum 
 test-bench: needs-go ## the peers' benchmark: its arithmetic, and that the engines without a server do what is measured
 	cd bench && $(GO) test ./...
 
+.PHONY: latency
+latency: needs-go ## how long steps of orchestrations take by the list of AWS latencies: docs/scale.md (UPDATE=-update writes the page)
+	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
+
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing the history decoder
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history

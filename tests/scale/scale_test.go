@@ -1,0 +1,85 @@
+package scale_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/tests/scale"
+)
+
+var (
+	update = flag.Bool("update", false, "write the figures into docs/scale.md")
+	all    = flag.Bool("all", false, "with 10,000 instances in flight too, which takes minutes")
+)
+
+// mostActivities is how many activities at once are simulated: 10,000 fan-outs of 1,000 are not.
+const mostActivities = 100_000
+
+const page = "../../docs/scale.md"
+
+// mostOfAStep is the most that the median of a step through the worker may take by the list of latencies. Who adds a call to its way notices it here. It
+// is virtual time: a busy machine changes nothing in it but which draw falls to which call.
+const mostOfAStep = 75 * time.Millisecond
+
+func TestStepsOfTheLatencyModel(t *testing.T) {
+	t.Parallel()
+	var rows []*scale.Measured
+	for _, s := range scale.Shapes() {
+		for _, n := range []int{1, 100, 10_000} {
+			if n > 100 && !*all || n*s.Input > mostActivities || testing.Short() && n*s.Input > 1000 {
+				continue
+			}
+			m := measure(t, &s, n)
+			rows = append(rows, m)
+			if s.Orchestration == "Chain" && n <= 100 && m.P50 > mostOfAStep {
+				t.Errorf("%s, %d in flight: p50 %v, want at most %v", s.Name, n, m.P50, mostOfAStep)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := scale.WriteTable(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", b.String())
+	if *update {
+		write(t, b.String())
+	}
+}
+
+func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if m, err = scale.Measure(t.Context(), s, inFlight); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return m
+}
+
+// Marks of what is written in the page.
+const (
+	begins = "<!-- measured: make latency UPDATE=-update -->\n"
+	ends   = "<!-- end of measured -->\n"
+)
+
+func write(t *testing.T, rows string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begins)
+	_, after, ok2 := strings.Cut(rest, ends)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no marks of what is measured", page)
+	}
+	if err := os.WriteFile(page, []byte(before+begins+rows+ends+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

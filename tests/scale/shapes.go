@@ -1,0 +1,77 @@
+package scale
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// Shapes are what docs/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
+func Shapes() []Shape {
+	return []Shape{
+		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "a step: from an activity's begin to the next one's"},
+		{Name: "fan-out of 5", Orchestration: "Fan", Input: 5, Of: "all of it: from the call of the first activity to the last result"},
+		{Name: "fan-out of 1,000", Orchestration: "Fan", Input: 1000, Of: "all of it: from the call of the first activity to the last result"},
+		{Name: "cancel of 5 that run", Orchestration: "Crowd", Input: 5, Of: "from the raise of the event that calls them off to an activity's end of context", Drive: callOff},
+	}
+}
+
+// The activities of the shapes: their code is another one in each run, so that they are called by what names them.
+var (
+	step   = perdure.DefineActivity[int, int]("step")
+	quick  = perdure.DefineActivity[int, int]("quick")
+	linger = perdure.DefineActivity[int, int]("linger")
+)
+
+// registry is the code of the shapes. Its activities take no time.
+func registry(w *Watch) *perdure.Registry {
+	r := perdure.NewRegistry()
+	step.Register(r, func(ctx context.Context, n int) (int, error) {
+		w.step(activityOf(ctx))
+		return n + 1, nil
+	})
+	quick.Register(r, func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	linger.Register(r, func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		w.end(activityOf(ctx))
+		return 0, context.Cause(ctx)
+	})
+	perdure.AddOrchestration(r, "Chain", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+		for range n {
+			if v, err = step.Call(ctx, v).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return v, nil
+	})
+	perdure.AddOrchestration(r, "Fan", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		w.begin(ctx.InstanceID())
+		all := make([]perdure.Awaitable, n)
+		for i := range all {
+			all[i] = quick.Call(ctx, i)
+		}
+		err := perdure.WhenAll(ctx, all...)
+		w.end(ctx.InstanceID())
+		return n, err
+	})
+	perdure.AddOrchestration(r, "Crowd", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		all := []perdure.Awaitable{perdure.WaitForExternalEvent[bool](ctx, "enough")}
+		for i := range n {
+			all = append(all, linger.Call(ctx, i))
+		}
+		return perdure.Select(ctx, all...)
+	})
+	return r
+}
+
+// The activities of a crowd are given so long to run, and up to a second more, so that no phase of the looks at cancels is favoured.
+const settles = 5 * time.Second
+
+func callOff(ctx context.Context, c *client.Client, id string, w *Watch) error {
+	time.Sleep(settles + rand.N(time.Second))
+	w.begin(id)
+	return c.Raise(ctx, id, "enough", true)
+}

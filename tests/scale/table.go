@@ -1,0 +1,28 @@
+package scale
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// WriteTable writes what was measured, in Markdown.
+func WriteTable(w io.Writer, all []*Measured) error {
+	if _, err := fmt.Fprint(w, "| what | instances in flight | timed | samples | p50 | p99 | longest |\n| --- | --: | --- | --: | --: | --: | --: |\n"); err != nil {
+		return fmt.Errorf("scale: %w", err)
+	}
+	for _, m := range all {
+		if _, err := fmt.Fprintf(w, "| %s | %d | %s | %d | %s | %s | %s |\n", m.Shape.Name, m.InFlight, m.Shape.Of, m.Samples, text(m.P50), text(m.P99), text(m.Longest)); err != nil {
+			return fmt.Errorf("scale: %w", err)
+		}
+	}
+	return nil
+}
+
+// text is a time in what it is read in: milliseconds below a second.
+func text(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
