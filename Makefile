@@ -35,7 +35,7 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 
 .PHONY: test
 test: needs-go needs-python ## every tier that needs Go and Python alone, but for what takes long (-short): a few minutes
-	$(GO) test -short $(UNIT) ./tests/engine
+	$(GO) test -short $(UNIT) ./tests/engine ./tests/cost ./tests/scale
 	$(GO) test -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 	$(GO) test -short -count=1 ./tests/e2e/...
 
@@ -46,7 +46,7 @@ test-all: test-unit test-otel test-bench test-ministack test-e2e ## the same tie
 test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
 	$(GO) test -race -timeout 30m $(filter-out %/dispatch,$(UNIT))
 	$(GO) test -race -short -timeout 30m ./dispatch -schedules=200 -troubled=2 # what it is too slow for comes next
-	$(GO) test -timeout 30m ./dispatch ./tests/engine # thousands of crashes and seeds: the race detector has seen the same code above
+	$(GO) test -timeout 30m ./dispatch ./tests/engine ./tests/cost ./tests/scale # thousands of crashes and seeds: the race detector has seen the same code above
 
 .PHONY: test-otel
 test-otel: needs-go ## spans of OpenTelemetry: the module telemetry/perdureotel, with the race detector
