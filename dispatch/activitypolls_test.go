@@ -83,9 +83,9 @@ func TestLooksThatFailAreNotHasty(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }) // no renewal instead
+		on := f.failing("Query")
 		over := f.handled(ctx, w)
 		time.Sleep(10*time.Second + 10*time.Millisecond)
-		on := f.failing("Query")
 		on.Store(true)
 		time.Sleep(time.Second)
 		looks := f.polls()

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,8 @@ const (
 	attrAskedAt        = "askedAt" // in milliseconds
 	// interruptionLife is how long a note is kept. It is of no use as soon as its message was received.
 	interruptionLife = time.Hour
+	// noteLimit is how long notes may take, all those of a call together: the message itself matters more.
+	noteLimit = time.Second
 )
 
 func interruptionKey(instanceID string) item {
@@ -26,11 +29,16 @@ func interruptionKey(instanceID string) item {
 }
 
 // noteInterruptions notes what the messages interrupt, once for each instance. What fails is no error: the message is sent all the same, and is received
-// when the steps of the invocation that holds its group are over.
+// when the steps of the invocation that holds its group are over. Nor may it hold that up.
 func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message) {
+	if !slices.ContainsFunc(ms, func(m provider.Message) bool { return m.Interrupts() }) {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, noteLimit)
+	defer stop()
 	noted := map[string]bool{}
 	for i := range ms {
-		if id := ms[i].InstanceID; ms[i].Interrupts() && !noted[id] {
+		if id := ms[i].InstanceID; ms[i].Interrupts() && !noted[id] && ctx.Err() == nil {
 			noted[id] = true
 			now := p.now()
 			it := interruptionKey(id)
