@@ -36,8 +36,8 @@ const (
 	children   = "sub-orchestrations"
 )
 
-// IsTimer reports whether a shape is a timer.
-func (s *Shape) IsTimer() bool { return s.Of == timers }
+// OfActivities reports whether a shape is reckoned by its activities.
+func (s *Shape) OfActivities() bool { return s.Of == activities }
 
 // Orchestrations of which several shapes are.
 const (
