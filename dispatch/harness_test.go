@@ -304,9 +304,7 @@ func (h *hub) made() []simaws.Call {
 func (h *hub) operations(from int) []string {
 	var ops []string
 	for _, c := range h.made()[from:] {
-		if c.Operation != "DeleteMessage" { // deleteAsMapping's
-			ops = append(ops, c.Operation)
-		}
+		ops = append(ops, c.Operation)
 	}
 	return ops
 }

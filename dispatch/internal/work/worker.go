@@ -49,7 +49,7 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 		go w.run(ctx, &b.tasks[i])
 	}
 	for ends := range b.ended.all() {
-		failed = append(failed, w.settlement.settle(ctx, ends, b.ended.over())...)
+		failed = append(failed, w.settlement.settle(ctx, ends)...)
 		w.manager.release(ends)
 		w.admission.sent(b, ends)
 	}
