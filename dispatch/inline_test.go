@@ -83,15 +83,7 @@ func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
 			"DynamoDB.GetItem":    1,  // the test's own, of the instance
 			"DynamoDB.Query":      3,  // the cold read of the first turn; the look before the first step; and the test's own, of the end
 		}
-		got := h.Cloud.Counts()
-		for op := range got {
-			if op == "Lambda.Invoke" || op == "Lambda.DeleteMessageBatch" {
-				delete(got, op) // the mappings' own
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
+		h.wantCalls(want)
 	})
 }
 

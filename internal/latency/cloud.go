@@ -3,13 +3,14 @@ package latency
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/perdure/perdure/internal/meter"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/sleep"
 )
 
 // Source says how long the next call of a kind takes.
@@ -50,11 +51,11 @@ func (l *List) Intercept(take Source) simaws.Interceptor {
 			return next()
 		}
 		whole := take(&d)
-		if err := sleep(ctx, whole/2); err != nil { //nolint:mnd // a half
+		if err := sleep.For(ctx, whole/2); err != nil { //nolint:mnd // a half
 			return err
 		}
 		err := next()
-		if late := sleep(ctx, whole-whole/2); err == nil { //nolint:mnd // the other half
+		if late := sleep.For(ctx, whole-whole/2); err == nil { //nolint:mnd // the other half
 			err = late
 		}
 		return err
@@ -68,26 +69,8 @@ func nameOf(c *simaws.Call) string {
 	}
 	name := c.Service + "." + c.Operation
 	if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
-		return name + " " + queueKind(*in.QueueUrl)
+		kind, _ := meter.QueueOf(*in.QueueUrl)
+		return name + " " + kind
 	}
 	return name
-}
-
-func queueKind(url string) string {
-	if strings.HasSuffix(url, ".fifo") {
-		return "fifo"
-	}
-	return "standard"
-}
-
-// sleep passes the time of the bubble.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the SDK wraps it
-	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/perdure/perdure/internal/meter"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/sleep"
 )
 
 // Hops is an interceptor of what event source mappings do: a batch takes the way of its queue's hop before its function is called, less what its send
@@ -14,15 +16,15 @@ func (l *List) Hops(take Source) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if c.Operation != "Invoke" {
 			d := l.Calls["SQS.DeleteMessageBatch"]
-			if err := sleep(ctx, take(&d)/2); err != nil { //nolint:mnd // when it is done, before the mapping knows it
+			if err := sleep.For(ctx, take(&d)/2); err != nil { //nolint:mnd // when it is done, before the mapping knows it
 				return err
 			}
 			return next()
 		}
-		kind := queueKind(c.Queue)
+		kind, _ := meter.QueueOf(c.Queue)
 		hop, send := l.Calls["Lambda.Hop "+kind], l.Calls["SQS.SendMessageBatch "+kind]
 		way := take(&hop) - send.At(0)/2 //nolint:mnd // a half
-		if err := sleep(ctx, max(way, time.Millisecond)); err != nil {
+		if err := sleep.For(ctx, max(way, time.Millisecond)); err != nil {
 			return err
 		}
 		return next()

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/perdure/perdure/internal/docpage"
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/tests/cost"
 )
@@ -20,7 +20,7 @@ var (
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-const page = "../../docs/cost.md"
+const page, section = "../../docs/cost.md", "measured"
 
 // A shape of orchestration may cost so much more or less than docs/cost.md says. How messages come together in batches is a matter of chance, and so
 // is how long before its time a timer's last message comes, and which outcomes of children a turn takes together.
@@ -41,7 +41,9 @@ func TestCostOfShapes(t *testing.T) {
 		printTo(t, os.Stdout, bills)
 	}
 	if *update {
-		write(t, bills)
+		if err := docpage.Write(page, section, string(tables(t, bills))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -139,26 +141,4 @@ func tables(t *testing.T, bills []cost.Bill) []byte {
 func line(w io.Writer) error {
 	_, err := fmt.Fprintln(w)
 	return err
-}
-
-// Marks of what is written in the page.
-const (
-	begins = "<!-- measured: go test ./tests/cost -update -->\n"
-	ends   = "<!-- end of measured -->\n"
-)
-
-func write(t *testing.T, bills []cost.Bill) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begins)
-	_, after, ok2 := strings.Cut(rest, ends)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no marks of what is measured", page)
-	}
-	if err := os.WriteFile(page, []byte(before+begins+string(tables(t, bills))+ends+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

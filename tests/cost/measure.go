@@ -163,7 +163,7 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	if c.Service != "Lambda" {
 		return w.calls(ctx, c, next)
 	}
-	kind, billed := meter.QueueOf(c.Queue)
+	_, billed := meter.QueueOf(c.Queue)
 	if c.Operation == "DeleteMessageBatch" {
 		w.mu.Lock()
 		w.measured.Deleted[billed]++
@@ -172,7 +172,7 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	}
 	began := time.Now()
 	err := next()
-	name := functionOf(kind, c.Queue)
+	name := FunctionOf(c.Queue)
 	took := time.Since(began) + OwnTime[name]
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,8 +183,9 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	return err
 }
 
-func functionOf(kind, queue string) string {
-	switch {
+// FunctionOf is the function that a queue's mapping calls.
+func FunctionOf(queue string) string {
+	switch kind, _ := meter.QueueOf(queue); {
 	case kind == "fifo":
 		return Orchestrator
 	case strings.HasSuffix(queue, provider.QueueTimers):

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -138,11 +137,7 @@ func work(c simaws.Call, next func() error) error {
 	if c.Operation != "Invoke" {
 		return next()
 	}
-	function := cost.Worker
-	if strings.HasSuffix(c.Queue, ".fifo") {
-		function = cost.Orchestrator
-	}
-	time.Sleep(cost.OwnTime[function])
+	time.Sleep(cost.OwnTime[cost.FunctionOf(c.Queue)])
 	return next()
 }
 

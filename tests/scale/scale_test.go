@@ -3,12 +3,11 @@ package scale_test
 import (
 	"bytes"
 	"flag"
-	"os"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/internal/docpage"
 	"github.com/perdure/perdure/tests/scale"
 )
 
@@ -19,8 +18,6 @@ var (
 
 // mostActivities is how many activities at once are simulated: 10,000 fan-outs of 1,000 are not.
 const mostActivities = 100_000
-
-const page = "../../docs/scale.md"
 
 // mostOfAStep is the most that the median of a step through the worker may take by the list of latencies. Who adds a call to its way notices it here. It
 // is virtual time: a busy machine changes nothing in it but which draw falls to which call.
@@ -47,7 +44,9 @@ func TestStepsOfTheLatencyModel(t *testing.T) {
 	}
 	t.Logf("\n%s", b.String())
 	if *update {
-		write(t, b.String())
+		if err := docpage.Write("../../docs/scale.md", "measured", b.String()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -60,26 +59,4 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 		}
 	})
 	return m
-}
-
-// Marks of what is written in the page.
-const (
-	begins = "<!-- measured: make latency UPDATE=-update -->\n"
-	ends   = "<!-- end of measured -->\n"
-)
-
-func write(t *testing.T, rows string) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begins)
-	_, after, ok2 := strings.Cut(rest, ends)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no marks of what is measured", page)
-	}
-	if err := os.WriteFile(page, []byte(before+begins+rows+ends+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -72,16 +73,20 @@ func runSteps(ctx context.Context, s *session, events []history.Event) (next, er
 
 // stepsOf are the activities that a turn has scheduled, and that are to run in this invocation.
 func stepsOf(s *session, events []history.Event) (fresh []*step) {
-	cancelled, of := map[int64]bool{}, &view{s.o, s.item.InstanceID, s.x.head.ExecutionID, s.o.options.Clock}
+	var of *view
+	var cancelled map[int64]bool
 	for i := range events {
 		switch e := &events[i]; {
-		case e.Kind == history.ActivityCancelRequested:
-			for _, id := range e.Sources() {
-				cancelled[id] = true
-			}
 		case e.Kind == history.ActivityScheduled && e.Inline:
+			if of == nil { // most turns schedule nothing inline
+				of, cancelled = &view{s.o, s.item.InstanceID, s.x.head.ExecutionID}, map[int64]bool{}
+			}
 			if activity, ok := s.o.registry.Activity(e.Name); ok {
 				fresh = append(fresh, &step{event: *e, activity: activity, view: of})
+			}
+		case e.Kind == history.ActivityCancelRequested && of != nil: // what is cancelled was scheduled before
+			for _, id := range e.Sources() {
+				cancelled[id] = true
 			}
 		case e.Kind.Terminal():
 			return nil
@@ -106,9 +111,9 @@ func mayRunSteps(s *session) bool {
 
 // inlineUntil is when a step is to be over that begins now.
 func inlineUntil(s *session, now time.Time) time.Time {
-	until := earlier(now.Add(s.inline.each), s.inline.end)
+	until := intake.Earlier(now.Add(s.inline.each), s.inline.end)
 	if lock := s.item.LockedUntil(); !lock.IsZero() {
-		until = earlier(until, lock.Add(-commitReserve))
+		until = intake.Earlier(until, lock.Add(-commitReserve))
 	}
 	return until
 }
@@ -149,11 +154,11 @@ func awaitSteps(ctx context.Context, s *session, events []history.Event) {
 		if lingers.IsZero() && s.x.instance.Wakes(s.steps.isDone) {
 			lingers = now.Add(stepLinger)
 		}
-		due := earlier(commitBy.Add(stepGrace), lingers)
+		due := intake.Earlier(commitBy.Add(stepGrace), lingers)
 		if !s.steps.isBusy(now) || !now.Before(due) || ctx.Err() != nil {
 			break
 		}
-		s.steps.await(ctx, now, earlier(earlier(due, nextOf(s.steps.all)), s.asked.at()))
+		s.steps.await(ctx, now, intake.Earlier(intake.Earlier(due, nextOf(s.steps.all)), s.asked.at()))
 	}
 	s.steps.stopRest(clock(), func(st *step) bool {
 		return st.phase == stepWaits || len(events) > heldEvents || ctx.Err() != nil

@@ -199,7 +199,7 @@ func (k *timekeeping) end(ctx context.Context, l *look, was *provider.ActivityRe
 // nextTry is when the policy of an activity tries it again; nil where it does not.
 func (k *timekeeping) nextTry(p *provider.PendingAttempt, o *provider.ActivityOutcome) *time.Time {
 	delay, again := replay.NextRetry(p.Retry, k.s.x.head.ExecutionID, o.ActivityID, o.Attempt, o.Error)
-	at := k.s.o.options.Clock().Add(delay + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
+	at := intake.RetryAt(k.s.o.options.Clock(), delay)
 	if !again || p.CloseBy != nil && !at.Before(*p.CloseBy) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/body"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
@@ -88,7 +89,7 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 		}
 		st.at.Store(int32(end.attempt))
 		end = st.next(st.attempt(ctx, end.attempt, &beats))
-		wait := end.dueAt.Sub(st.view.now())
+		wait := end.dueAt.Sub(st.view.o.options.Clock())
 		if end.outcome != nil || wait > retryHere || !end.dueAt.Before(st.until) {
 			returned = true
 			return
@@ -112,7 +113,6 @@ func (st *step) firstAttempt() int { return max(st.event.Attempt, 1) }
 type view struct {
 	o                       *Orchestrator
 	instanceID, executionID string
-	now                     func() time.Time
 }
 
 // log is the logger for what concerns a step.
@@ -132,7 +132,7 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *hist
 		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, AttemptCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
-	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.now}
+	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.o.options.Clock}
 	if by, limited := e.CloseBy(); limited {
 		a.CloseBy = &by
 	}
@@ -192,15 +192,12 @@ func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Fai
 func (st *step) retryAt(outcome *history.Event) (at time.Time, again bool) {
 	v := st.view
 	delay, again := replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.Attempt, outcome.Error)
-	at = v.now().Add(delay + retryUnit - 1).UTC().Truncate(retryUnit)
+	at = intake.RetryAt(v.o.options.Clock(), delay)
 	if by, limited := st.event.CloseBy(); limited && !at.Before(by) {
 		return at, false
 	}
 	return at, again
 }
-
-// retryUnit is what the time of a retry is rounded up to: as exact as it is stored.
-const retryUnit = time.Millisecond
 
 // outputs are what sends a step, whose schedule is committed, to its queue.
 func (st *step) outputs() provider.Outputs {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/body"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -145,7 +146,7 @@ func (s *steps) stopRest(now time.Time, which func(*step) bool) {
 func (s *steps) holdBack(until time.Time) {
 	for _, st := range s.all {
 		if st.phase == stepLeaves {
-			st.came.dueAt = later(st.came.dueAt, until.UTC().Truncate(retryUnit))
+			st.came.dueAt = later(st.came.dueAt, until.UTC().Truncate(intake.RetryUnit))
 		}
 	}
 }
@@ -158,9 +159,9 @@ func nextOf(all []*step) (at time.Time) {
 	for _, st := range all {
 		switch {
 		case st.phase == stepRuns:
-			at = earlier(at, st.until)
+			at = intake.Earlier(at, st.until)
 		case st.phase == stepLeaves && !st.giveUpAt.IsZero():
-			at = earlier(at, st.giveUpAt)
+			at = intake.Earlier(at, st.giveUpAt)
 		}
 	}
 	return at
@@ -178,14 +179,6 @@ func lastOf(all []*step) (at time.Time) {
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// earlier is the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

@@ -141,7 +141,7 @@ func (w *beatWriter) due(t *task, now time.Time) (next time.Time) {
 
 	limit := time.Duration(t.item.HeartbeatMs) * time.Millisecond
 	if due := h.last.Add(limit); now.Before(due) {
-		return earlier(next, due)
+		return intake.Earlier(next, due)
 	}
 	h.expire(&perdure.TimeoutError{Message: fmt.Sprintf("activity %q: its heartbeat timeout of %v is over", t.item.Name, limit)})
 	h.expire = nil

@@ -123,7 +123,7 @@ func (l *leases) due(b *batch, now time.Time) (next time.Time) {
 			continue
 		}
 		if t.lease.renewAt.After(now.Add(togetherWithin)) {
-			next = earlier(next, t.lease.renewAt)
+			next = intake.Earlier(next, t.lease.renewAt)
 			continue
 		}
 		together = append(together, t)
@@ -135,7 +135,7 @@ func (l *leases) due(b *batch, now time.Time) (next time.Time) {
 		return next
 	}
 	for _, t := range together {
-		next = earlier(next, t.lease.renewAt)
+		next = intake.Earlier(next, t.lease.renewAt)
 	}
 	return next
 }

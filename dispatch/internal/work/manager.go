@@ -84,9 +84,9 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 	t.phase, t.began, t.cancel = phaseRunning, now, cancel
 	t.beats.begin(now)
 	t.lease.begin(m.leases.first(t))
-	m.arm(earlier(earlier(now.Add(m.options.LockAfter), m.polls.watch(t)), t.batch.stopAt))
+	m.arm(intake.Earlier(intake.Earlier(now.Add(m.options.LockAfter), m.polls.watch(t)), t.batch.stopAt))
 	if t.hasRun() {
-		m.arm(earlier(t.run.keepAt, m.runs.ends(t)))
+		m.arm(intake.Earlier(t.run.keepAt, m.runs.ends(t)))
 	}
 	return ctx, true
 }
@@ -201,10 +201,10 @@ func (m *manager) look() {
 	var leaks []leak
 	for b := range m.batches {
 		at, more := m.lookAfter(b, now)
-		next = earlier(next, at)
+		next = intake.Earlier(next, at)
 		leaks = append(leaks, more...)
 	}
-	next = earlier(next, m.polls.due(now))
+	next = intake.Earlier(next, m.polls.due(now))
 	m.arm(next)
 	told := m.news
 	m.news = news{}
@@ -236,19 +236,19 @@ func (m *manager) lookAfter(b *batch, now time.Time) (next time.Time, leaks []le
 		if b.stopped != nil {
 			t.beginStop(b.stopped, now)
 		}
-		next = earlier(next, m.writer.due(t, now))
-		next = earlier(next, m.runs.due(t, now))
+		next = intake.Earlier(next, m.writer.due(t, now))
+		next = intake.Earlier(next, m.runs.due(t, now))
 
 		switch {
 		case t.stop.why == nil:
 		case now.Before(t.stop.giveUpAt):
-			next = earlier(next, t.stop.giveUpAt)
+			next = intake.Earlier(next, t.stop.giveUpAt)
 		default:
 			leaks = append(leaks, leak{task: t, ignored: now.Sub(t.stop.at), ran: now.Sub(t.began)})
 			m.leave(t)
 		}
 	}
-	return earlier(next, m.leases.due(b, now)), leaks
+	return intake.Earlier(next, m.leases.due(b, now)), leaks
 }
 
 // leak is an activity that has ignored the end of its context for its grace.

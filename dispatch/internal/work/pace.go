@@ -3,6 +3,7 @@ package work
 import (
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -31,7 +32,7 @@ func newPace(now time.Time) pace { return pace{strong: now.Add(strongEvery)} }
 func (p *pace) ask(every time.Duration, now time.Time) {
 	if p.every == 0 || every < p.every {
 		p.every = every
-		p.next = earlier(p.next, now.Add(every))
+		p.next = intake.Earlier(p.next, now.Add(every))
 	}
 }
 

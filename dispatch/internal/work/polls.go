@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -59,7 +60,7 @@ func (p *cancelPolls) due(now time.Time) (next time.Time) {
 		switch {
 		case x.polling:
 		case !x.pace.isDue(now):
-			next = earlier(next, x.pace.next)
+			next = intake.Earlier(next, x.pace.next)
 		default:
 			x.polling = true
 			go p.poll(x.ctx, x, x.from, x.pace.begin(now, len(p.executions)))

@@ -3,14 +3,11 @@ package work
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
 )
-
-// retryUnit is what the time of a retry is rounded up to: as exact as it is stored.
-const retryUnit = time.Millisecond
 
 // retried sets when an activity is tried again that has failed, if its policy has it so. It is the orchestrator that sends the next
 // attempt, since it knows whether the activity is still open, and at which attempt (R14). What the next attempt goes on from is
@@ -21,7 +18,7 @@ func (w *Worker) retried(ctx context.Context, t *task, r result) result {
 		return r
 	}
 	delay, again := replay.NextRetry(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, r.outcome.Error)
-	at := w.options.Clock().Add(delay + retryUnit - 1).UTC().Truncate(retryUnit)
+	at := intake.RetryAt(w.options.Clock(), delay)
 	if !again || tooLate(&it.WorkItem, at) {
 		return r
 	}

@@ -122,7 +122,7 @@ func (r *runs) due(t *task, now time.Time) (next time.Time) {
 	switch h := t.run; {
 	case h.keeping:
 	case h.keepAt.After(now):
-		next = earlier(next, h.keepAt)
+		next = intake.Earlier(next, h.keepAt)
 	default:
 		h.keeping = true
 		go r.keep(t.batch.ctx, t)

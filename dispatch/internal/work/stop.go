@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -44,7 +45,7 @@ func (t *task) lose(now time.Time) {
 }
 
 // giveUpBy shortens the grace.
-func (s *stopping) giveUpBy(at time.Time) { s.giveUpAt = earlier(s.giveUpAt, at) }
+func (s *stopping) giveUpBy(at time.Time) { s.giveUpAt = intake.Earlier(s.giveUpAt, at) }
 
 // isCancelled notes that an activity is cancelled, of whose instance or execution nothing may be left.
 func (s *stopping) isCancelled(c *provider.CancelInfo) {
@@ -59,11 +60,3 @@ func (s *stopping) isDeleted() { s.deleted = true }
 
 // isWaitedFor reports whether something waits for the end of an activity that is cancelled.
 func (t *task) isWaitedFor() bool { return t.item.WaitCancel && !t.stop.deleted && !t.stop.unwanted }
-
-// earlier is the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
