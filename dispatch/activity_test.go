@@ -213,12 +213,12 @@ func (f *floor) ran() int {
 // failing makes calls of one operation fail while the switch is on.
 func (f *floor) failing(operation string) (on *atomic.Bool) {
 	on = &atomic.Bool{}
-	f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+	f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if on.Load() && c.Operation == operation {
 			return errors.New("refused")
 		}
 		return next()
-	}
+	})
 	return on
 }
 
@@ -792,7 +792,7 @@ func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Hour})
 		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 25}))
 		defer die()
-		f.fault = dying
+		f.interfere(dying)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 1 {
@@ -939,12 +939,12 @@ func TestNothingBeginsNearTheDeadline(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{})
-		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) {
 				time.Sleep(90 * time.Second)
 			}
 			return next()
-		}
+		})
 		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
 		defer stop()
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() > 0 {

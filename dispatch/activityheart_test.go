@@ -289,16 +289,16 @@ func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 		<-s.handled(ctx, s.walker(nil))
 		s.turn(0) // sends the next attempt
 		time.Sleep(time.Second)
-		s.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "a#0000000003" {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		if failed := <-s.handled(ctx, s.walker(nil)); len(failed) != 1 {
 			t.Errorf("failed %v", failed)
 		}
-		s.fault = nil
+		s.interfere(nil)
 		if end := s.finish(in); string(end.Output) != "30" || s.seen() != "attempt 1 after 0 false, attempt 2 after 15 true" {
 			t.Errorf("ended with %s, %s", end.String(), s.seen())
 		}

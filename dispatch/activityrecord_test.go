@@ -160,7 +160,7 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 			onFloor(t, func(ctx context.Context, f *floor) {
 				in := f.jobsOf("a", forever, stubborn)
 				queued := f.jobsOf("b", job{})
-				f.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+				f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 					if up, ok := c.Input.(*dynamodb.UpdateItemInput); !ok || !strings.HasPrefix(text(up.Key, "sk"), "a#") {
 						return next()
 					}
@@ -169,7 +169,7 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 						return ctx.Err()
 					}
 					return context.Canceled
-				}
+				})
 				f.cancel(queued, 3)
 				over := f.handled(ctx, f.worker(nil))
 				time.Sleep(time.Minute + 500*time.Millisecond)

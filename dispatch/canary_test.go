@@ -179,12 +179,12 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		reports := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isReport(c) {
 				reports++
 			}
 			return next()
-		}
+		})
 		ask := func() {
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild})
 			h.turn(0)
@@ -212,12 +212,12 @@ func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		refused := errors.New("refused")
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isReport(c) {
 				return refused
 			}
 			return next()
-		}
+		})
 		o := must(dispatch.NewOrchestrator(sleeper(2, "add"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "new"}))
 		t.Cleanup(o.Close)
 		if err := o.Announce(ctx); err == nil {
@@ -228,7 +228,7 @@ func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 			if failed := h.give(o); len(failed) > 0 {
 				t.Errorf("%d messages failed", len(failed))
 			}
-			h.fault = nil
+			h.interfere(nil)
 		}
 		if last := must(h.Provider.LatestBuild(ctx)); last.ID != "new" {
 			t.Errorf("the build that has reported last is %q", last.ID)

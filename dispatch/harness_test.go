@@ -116,8 +116,17 @@ type hub struct {
 	// calls that functions and the test have made, in order.
 	mu    sync.Mutex
 	calls []simaws.Call
-	// fault, if set, stands before every call.
-	fault simaws.Interceptor
+	// fault, if set, stands before every call: also before those of polls and renewals that go on while a test changes it.
+	fault atomic.Pointer[simaws.Interceptor]
+}
+
+// interfere puts a fault before every call from now on; nil: none.
+func (h *hub) interfere(fault simaws.Interceptor) {
+	if fault == nil {
+		h.fault.Store(nil)
+		return
+	}
+	h.fault.Store(&fault)
 }
 
 // inBubble runs f on a hub in virtual time.
@@ -136,8 +145,8 @@ func inBubble(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub
 			h.mu.Lock()
 			h.calls = append(h.calls, c)
 			h.mu.Unlock()
-			if h.fault != nil {
-				return h.fault(ctx, c, next)
+			if fault := h.fault.Load(); fault != nil {
+				return (*fault)(ctx, c, next)
 			}
 			if inner != nil {
 				return inner(ctx, c, next)

@@ -96,17 +96,17 @@ func TestABlockedInstanceDrainsAThousandEventsWithoutItsCode(t *testing.T) {
 		var last time.Time
 		from := time.Now()
 		late := slow(10 * time.Millisecond)
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			defer func() {
 				mu.Lock()
 				defer mu.Unlock()
 				last = time.Now()
 			}()
 			return late(ctx, c, next)
-		}
+		})
 		h.Cloud.ResetCounts()
 		h.serveFor(time.Hour)
-		h.fault = nil
+		h.interfere(nil)
 		rate := events / last.Sub(from).Seconds()
 		calls := h.Cloud.Counts()
 		t.Logf("%d events in %v: %.0f events/s; calls %v", events, last.Sub(from), rate, calls)

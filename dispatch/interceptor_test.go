@@ -105,13 +105,13 @@ func TestATurnThatIsRedoneIsInterceptedAgain(t *testing.T) {
 	inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
 		refused := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000001") && refused < 20 {
 				refused++
 				return &ddbtypes.InternalServerError{Message: aws.String("not now")}
 			}
 			return next()
-		}
+		})
 		h.finish(in)
 		last := len(w.turns) - 2
 		if last < 1 {

@@ -32,7 +32,7 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	zombie, done := false, false
-	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" && dies(send) {
 			return errors.New("the zombie died between commit and dispatch")
 		}
@@ -42,9 +42,9 @@ func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(
 			zombie = false
 		}
 		return next()
-	}
+	})
 	failed := h.Orchestrators[1].HandleRecords(ctx, batch)
-	h.fault = nil
+	h.interfere(nil)
 	h.acknowledge(batch, failed)
 }
 

@@ -34,7 +34,7 @@ func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 			onFloor(t, func(ctx context.Context, f *floor) {
 				in := f.jobsOf("a", forever)
 				var once atomic.Bool
-				f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					mine := readsCancels(c) && once.CompareAndSwap(false, true)
 					if mine && before {
 						f.cancel(in, 3)
@@ -44,7 +44,7 @@ func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 						f.cancel(in, 3)
 					}
 					return err
-				}
+				})
 				began := time.Now()
 				if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || !once.Load() {
 					t.Errorf("failed %v, looked %t", failed, once.Load())
@@ -74,13 +74,13 @@ func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
 		records := f.receive("sim://default")
 		slow := make(chan struct{})
 		var reads atomic.Int64 // the first is that before the start, the second a poll
-		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if readsCancels(c) && reads.Add(1) == 2 {
 				<-slow
 			}
 			return err
-		}
+		})
 		w := f.worker(nil)
 		first := make(chan []string, 1)
 		go func() { first <- w.HandleRecords(ctx, records[:1]) }()
@@ -196,16 +196,16 @@ func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
 		h.raise(in, "one", 1)
 		batch := h.receive("sim://inbox.fifo")
 		var frozen atomic.Bool
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000002") && frozen.CompareAndSwap(false, true) {
 				time.Sleep(2 * time.Minute)
 				h.raise(in, "two", 2)
 				h.turn(1) // both events: it continues as new
 			}
 			return next()
-		}
+		})
 		h.Orchestrators[0].HandleRecords(ctx, batch)
-		h.fault = nil
+		h.interfere(nil)
 		old := h.events(in)
 		if end := old[len(old)-1]; !frozen.Load() || end.Kind != history.OrchestrationContinuedAsNew {
 			t.Errorf("frozen %t, the execution ends with %s", frozen.Load(), end.String())
@@ -233,7 +233,7 @@ func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
 				h.workItems()
 				h.complete(in, 1, 3)
 				var frozen atomic.Bool
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if !isCommit(c, "h#0000000002") || !frozen.CompareAndSwap(false, true) {
 						return next()
 					}
@@ -243,11 +243,11 @@ func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
 						h.purge(in.InstanceID)
 					}
 					return next()
-				}
+				})
 				if failed := h.turn(0); len(failed) > 0 || !frozen.Load() {
 					t.Errorf("failed %v, frozen %t", failed, frozen.Load())
 				}
-				h.fault = nil
+				h.interfere(nil)
 				if it := h.item("x#"+in.ExecutionID, "h#0000000003"); it != nil {
 					t.Errorf("it gained %v", it)
 				}

@@ -24,12 +24,12 @@ func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()
 		in := h.start("chain", 2)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Service == "DynamoDB" && time.Since(began) < 10*time.Minute {
 				return errors.New("access denied")
 			}
 			return next()
-		}
+		})
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s", end.String())
 		}
@@ -59,16 +59,16 @@ func TestR19AnOutcomeThatWasNotAcceptedIsVisibleAgainInSeconds(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)
 		h.turn(0)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		if failed := h.worker(registry()).HandleRecords(ctx, h.receive("sim://default")); len(failed) != 1 {
 			t.Fatalf("failed %v", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		time.Sleep(10 * time.Second)
 		if again := h.receive("sim://default"); len(again) != 1 {
 			t.Error("the work item stays invisible until the queue's own visibility ends")
@@ -84,12 +84,12 @@ func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
 		records := h.receive("sim://inbox.fifo")
 		later := records[0]
 		later.ID, later.Body, later.Sequence = "later", strings.Replace(later.Body, `"v":1`, `"v":2`, 1), "1"
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && strings.Contains(*send.QueueUrl, "dead") {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		failed := h.Orchestrators[0].HandleRecords(ctx, []provider.Record{later, records[0]})
 		if len(failed) != 2 {
 			t.Errorf("failed %v, want both of the group", failed)
@@ -150,12 +150,12 @@ func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		var sends atomic.Int64
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, send := c.Input.(*sqs.SendMessageBatchInput); send && sends.Add(1) == 1 {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		first, err := h.Timekeeper.Watch(ctx)
 		if first != 5 && first != 10 || err == nil {
 			t.Errorf("woke %d, %v; want those of the other batch, and the error", first, err)

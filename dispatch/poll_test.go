@@ -415,12 +415,12 @@ func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
 		in := h.startAs("a", "dawdle", 0)
 		h.turn(0)
 		var renewals atomic.Int64
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "ChangeMessageVisibilityBatch" && renewals.Add(1)%3 != 0 {
 				return errors.New("not now")
 			}
 			return next()
-		}
+		})
 		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
 		time.Sleep(10 * time.Minute)
 		if err := stop(); err != nil {
@@ -440,7 +440,7 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		var at []time.Duration
 		began := time.Now()
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation != "ReceiveMessage" {
 				return next()
 			}
@@ -449,7 +449,7 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 				return next() // waits for 20 s, and finds nothing
 			}
 			return errors.New("refused")
-		}
+		})
 		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Loops: 1})
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		if err := stop(); err != nil {
@@ -565,12 +565,12 @@ func TestARenewalThatCannotReadIsMadeUpForByAPoll(t *testing.T) {
 		in := f.jobsOf("a", forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
 		var once atomic.Int64
-		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) && once.Add(1) == 2 { // the first renewal's
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Lock: 30 * time.Second, Renew: w.RenewRecords})
 		time.Sleep(5 * time.Second)
 		f.cancel(in, 3)

@@ -205,7 +205,7 @@ func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
 		in := h.start("sleeper", hoard{All: 5, Each: 1})
 		h.post(in, 5)
 		var failures atomic.Int64
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			q, ok := c.Input.(*dynamodb.QueryInput)
 			if !ok {
 				return next()
@@ -214,9 +214,9 @@ func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
 				return errors.New("DynamoDB is away")
 			}
 			return next()
-		}
+		})
 		h.serveFor(24 * time.Hour)
-		h.fault = nil
+		h.interfere(nil)
 		if failures.Load() < 40 {
 			t.Fatalf("%d reads of documents", failures.Load())
 		}
@@ -231,15 +231,15 @@ func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
 		in := h.start("sleeper", hoard{All: 8, Each: 4})
 		h.post(in, 8)
 		slow := slow(3 * time.Second)
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "Query" {
 				return slow(ctx, c, next)
 			}
 			return next()
-		}
+		})
 		h.Cloud.ResetCounts()
 		h.serveFor(time.Hour)
-		h.fault = nil
+		h.interfere(nil)
 		if n := h.Cloud.Counts()["SQS.ChangeMessageVisibilityBatch"]; n > 0 {
 			t.Errorf("%d turns were given up", n)
 		}

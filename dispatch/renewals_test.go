@@ -63,12 +63,12 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 		if x := got[1].Cancel; got[0].Cancel.Requested || !x.Requested || x.Reason != "select_loser" || x.Message != "too slow" || x.RequestedAt.IsZero() {
 			t.Errorf("cancels %+v, %+v", got[0].Cancel, x)
 		}
-		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		got, err = c.RenewWorkItems(ctx, time.Minute, leases[:2]...)
 		if err != nil {
 			t.Fatal(err)
@@ -181,12 +181,12 @@ func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 		}
 		leases := held(t, records)
 		throttle := func(which func(c simaws.Call) bool) {
-			f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if which(c) {
 					return &throttled{}
 				}
 				return next()
-			}
+			})
 		}
 		renewed := func() (extended, unknown int, took time.Duration, calls int) {
 			before, began := len(f.made()), time.Now()

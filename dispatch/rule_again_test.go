@@ -205,12 +205,12 @@ func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
-		tr.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, query := c.Input.(*dynamodb.QueryInput); query {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		w := provider.WorkItem{V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try", Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{})}
 		if failed := tr.worker(registryOf(tr)).HandleRecords(ctx, []provider.Record{again(t, w, 2)}); len(failed) != 1 || len(tr.ran()) > 0 {
 			t.Errorf("failed %v, ran %v", failed, tr.ran())
@@ -236,7 +236,7 @@ func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 			}
 			head = turn.After()
 		}
-		tr.fault = nil
+		tr.interfere(nil)
 		w := tr.worker(registryOf(tr))
 		tr.Cloud.ResetCounts()
 		pages := int64(0)

@@ -353,16 +353,16 @@ func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 			if deleting {
 				in := h.start("chain", 1)
 				h.turn(0)
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if c.Operation == "SendMessageBatch" || c.Operation == "UpdateItem" {
 						return simhub.ErrCrashed
 					}
 					return next()
-				}
+				})
 				if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err == nil {
 					t.Fatal("it is deleted")
 				}
-				h.fault = nil
+				h.interfere(nil)
 			}
 			h.Cloud.ResetCounts()
 			const cancels = 10_000

@@ -212,13 +212,13 @@ func TestAPollForAnotherDoesNotPassOverWhoIsAboutToBegin(t *testing.T) {
 		}
 		slow := make(chan struct{})
 		var reads atomic.Int64 // the second is that before the start of the last
-		f.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if readsCancels(c) && reads.Add(1) == 2 {
 				<-slow
 			}
 			return err
-		}
+		})
 		w := f.worker(nil)
 		late := slices.IndexFunc(records, func(r provider.Record) bool { return strings.Contains(r.Body, `"activityId":4,`) })
 		first, second := make(chan []string, 1), make(chan []string, 1)

@@ -55,16 +55,16 @@ func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.send(startMessage(h, "c", "s1"))
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" {
 				return simhub.ErrCrashed
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("%d messages failed", len(failed))
 		}
-		h.fault = nil
+		h.interfere(nil)
 		time.Sleep(time.Minute)
 		if failed := h.turn(0); len(failed) > 0 || len(h.workItems()) != 1 {
 			t.Error("the first turn did not run")
@@ -184,12 +184,12 @@ func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("parent", 1)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if s, ok := c.Input.(*sqs.SendMessageBatchInput); ok && strings.Contains(*s.Entries[0].MessageBody, "childOutcome") {
 				return errors.New("the network is gone")
 			}
 			return next()
-		}
+		})
 		h.turn(0) // the parent's
 		h.turn(0) // the child's
 		page, err := h.Provider.ListInstances(ctx, provider.Query{Name: "chain"})
@@ -201,7 +201,7 @@ func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 		if failed := h.turn(0); len(failed) != 1 || h.read(child).Status != provider.StatusRunning {
 			t.Errorf("%d messages failed, the child is %s", len(failed), h.read(child).Status)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "1" || h.read(child).Status != provider.StatusCompleted {
 			t.Errorf("ended with %s, the child is %s", end.Output, h.read(child).Status)
 		}

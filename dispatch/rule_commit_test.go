@@ -34,14 +34,14 @@ func TestR7ALostResponseIsSuccess(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
 		lost := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if isCommit(c, "h#0000000001") && lost == 0 {
 				lost++
 				return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
 			}
 			return err
-		}
+		})
 		failed := h.turn(0)
 		reads := 0
 		for _, op := range h.operations(0) {
@@ -71,14 +71,14 @@ func TestR7AConflictWithATransactionIsTheSameRequestAgain(t *testing.T) {
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 				h.start("chain", 1)
 				tries := 0
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if isCommit(c, "h#0000000001") {
 						if tries++; tries < 4 {
 							return refusal
 						}
 					}
 					return next()
-				}
+				})
 				if failed := h.turn(0); len(failed) > 0 || tries != 4 {
 					t.Errorf("failed %v after %d tries", failed, tries)
 				}
@@ -206,12 +206,12 @@ func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.start("no-queue", 1)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000002") {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Errorf("failed %v, want the wake: what it caused is neither sent nor recorded as failed", failed)
 		}
@@ -232,7 +232,7 @@ func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 		h.start("leaves-work", 1)
 		var sent atomic.Int64
 		early := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch c.Operation {
 			case "SendMessageBatch":
 				time.Sleep(time.Second)
@@ -241,7 +241,7 @@ func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 				early = sent.Load() < 1
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) > 0 || sent.Load() != 1 || early {
 			t.Errorf("failed %v, %d sends; the status was written before everything was sent: %v", failed, sent.Load(), early)
 		}
@@ -256,13 +256,13 @@ func TestR7ASlowSenderDoesNotUndoALaterStatus(t *testing.T) {
 		in := h.start("statuses", 3)
 		release := make(chan struct{})
 		slow := true
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "UpdateItem" && slow {
 				slow = false
 				<-release
 			}
 			return next()
-		}
+		})
 		wake := h.receive("sim://inbox.fifo")
 		over := make(chan []string)
 		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, wake) }()

@@ -64,17 +64,17 @@ func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
 		h.raise(in, "1", 1)
 		h.raise(in, "2", 2)
 		continued := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" && continued {
 				return simhub.ErrCrashed
 			}
 			continued = continued || c.Operation == "TransactWriteItems"
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 2 {
 			t.Errorf("%d messages failed, want both", len(failed))
 		}
-		h.fault = nil
+		h.interfere(nil)
 		h.raise(in, "3", 0)
 		if end := h.finish(in); string(end.Output) != "3" {
 			t.Errorf("ended with %s %s", end.String(), end.Output)

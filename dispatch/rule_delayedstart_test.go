@@ -26,12 +26,12 @@ func TestR11ADelayedStartThatIsWrittenLateRunsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: ending()}, func(ctx context.Context, h *hub) {
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if c.Operation == "TransactWriteItems" {
 						time.Sleep(takes)
 					}
 					return next()
-				}
+				})
 				due := time.Now().Add(10 * time.Second)
 				var end time.Time
 				begun := make(chan error, 1)
@@ -92,14 +92,14 @@ func TestR11ADelayedStartByMessageThatIsRepeatedHasItsTimer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: ending()}, func(_ context.Context, h *hub) {
 		lost := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && !lost {
 				lost, tx.ClientRequestToken = true, nil
 				return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
 			}
 			return err
-		}
+		})
 		due := time.Now().Add(time.Hour)
 		m := startMessage(h, "i-1", "s1")
 		m.Name, m.StartAt, m.Parent, m.Detached = "sleeper", &due, nil, true

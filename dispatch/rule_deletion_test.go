@@ -167,7 +167,7 @@ func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 		h.turn(0)
 		h.raise(in, "e", 1)
 		var raced, dying atomic.Bool
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch {
 			case dying.Load() && c.Operation == "SendMessageBatch":
 				return errors.New("died before it sent")
@@ -177,9 +177,9 @@ func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 				dying.Store(false)
 			}
 			return next()
-		}
+		})
 		h.purge(in.InstanceID)
-		h.fault = nil
+		h.interfere(nil)
 		if !raced.Load() {
 			t.Fatal("there was no race")
 		}
@@ -231,15 +231,15 @@ func TestR17AMessageForWarmStateOfADeletedInstance(t *testing.T) {
 func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 	h.t.Helper()
 	var failed atomic.Bool
-	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if failed.Load() || when(c) {
 			failed.Store(true)
 			return simhub.ErrCrashed
 		}
 		return next()
-	}
+	})
 	err := h.Provider.DeleteInstance(h.t.Context(), id, true)
-	h.fault = nil
+	h.interfere(nil)
 	if !failed.Load() || err == nil {
 		h.t.Fatalf("the deletion did not fail: %v, %v", failed.Load(), err)
 	}
@@ -253,16 +253,16 @@ func TestR17TheAnswerOfAnInstanceWhoseFunctionDied(t *testing.T) {
 		m := startMessage(h, "c", "s1")
 		m.Name = "nothing"
 		h.send(m)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "SendMessageBatch" {
 				return simhub.ErrCrashed
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("failed %v", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		h.purge("c")
 		h.wantTold("childOutcome")
 		time.Sleep(10 * time.Minute)
@@ -512,7 +512,7 @@ func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
 					what := fmt.Sprintf("crash at call %d", n)
 					h.deleteDoomed(ctx, what, func(c *client.Client) error {
 						var calls atomic.Int64
-						h.fault = func(_ context.Context, _ simaws.Call, next func() error) error {
+						h.interfere(func(_ context.Context, _ simaws.Call, next func() error) error {
 							call := calls.Add(1)
 							if call > n || call == n && !after {
 								return simhub.ErrCrashed
@@ -522,9 +522,9 @@ func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
 								return simhub.ErrCrashed
 							}
 							return err
-						}
+						})
 						err := c.Purge(ctx, "middle", client.Force())
-						h.fault = nil
+						h.interfere(nil)
 						more = calls.Load() >= n
 						return err
 					})
@@ -545,7 +545,7 @@ func TestR17TwoDeletionsAtOnce(t *testing.T) {
 			var next provider.Instance
 			var calls atomic.Int64
 			var overtaken atomic.Bool
-			h.fault = func(_ context.Context, _ simaws.Call, proceed func() error) error {
+			h.interfere(func(_ context.Context, _ simaws.Call, proceed func() error) error {
 				if !overtaken.Load() && calls.Add(1) == n {
 					overtaken.Store(true)
 					h.purge(old.InstanceID)
@@ -553,9 +553,9 @@ func TestR17TwoDeletionsAtOnce(t *testing.T) {
 					h.turn(0)
 				}
 				return proceed()
-			}
+			})
 			err := h.Provider.DeleteInstance(ctx, old.InstanceID, true)
-			h.fault = nil
+			h.interfere(nil)
 			if more = overtaken.Load(); err != nil {
 				t.Errorf("the one overtaken at call %d: %v", n, err)
 			}
@@ -591,7 +591,7 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 				h.failDeletion(in.InstanceID, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
 				time.Sleep(10 * time.Minute)
 				var lives atomic.Bool
-				h.fault = func(_ context.Context, call simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, call simaws.Call, next func() error) error {
 					err := next()
 					if call.Operation == c.after && h.looksForDeletions() && lives.CompareAndSwap(false, true) {
 						h.purge(in.InstanceID)
@@ -600,9 +600,9 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 						return errors.Join(err, startErr)
 					}
 					return err
-				}
+				})
 				_, err := h.Timekeeper.Watch(ctx)
-				h.fault = nil
+				h.interfere(nil)
 				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !lives.Load() || err != nil {
 					t.Errorf("the next life is %s, begun: %v, %v", now.Status, lives.Load(), err)
 				}

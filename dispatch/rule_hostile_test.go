@@ -250,13 +250,13 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if _, invocation := ctx.Deadline(); invocation && c.Operation == "SendMessageBatch" {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return next()
-		}
+		})
 		for n := range 20 {
 			records := h.receive(h.Provider.Hub().InboxURL)
 			invocation, stop := context.WithTimeout(ctx, 30*time.Second)
@@ -269,7 +269,7 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 			}
 			time.Sleep(10 * time.Minute)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s", end.Kind)
 		}
@@ -328,14 +328,14 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 		mended := h.orchestrator(collector(many, "add"), "mended")
 		h.Timekeeper.Watch(h.t.Context())
 		turns := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && strings.HasPrefix(text(put.TransactItems[0].Put.Item, "sk"), "h#") {
 				if turns++; turns == 2 {
 					return errAccess
 				}
 			}
 			return next()
-		}
+		})
 		if failed := h.give(mended); len(failed) != 1 {
 			t.Errorf("the wake failed %d times, want once", len(failed))
 		}
@@ -356,13 +356,13 @@ func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "i-2")
 		time.Sleep(3 * time.Minute)
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "ReceiveMessage" {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return next()
-		}
+		})
 		look, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		if woken, err := h.Timekeeper.Watch(look); woken != 1 || err == nil {

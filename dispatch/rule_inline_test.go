@@ -240,13 +240,13 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 			<-let // it does not heed its end
 			return 1, nil
 		}
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000001") {
 				close(let)
 				time.Sleep(time.Millisecond)
 			}
 			return next()
-		}
+		})
 		in := h.start("works", 1)
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
@@ -268,14 +268,14 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 	}}
 	lost := 0
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if isCommit(c, "h#0000000001") && lost == 0 {
 				lost++
 				return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
 			}
 			return err
-		}
+		})
 		in := h.start("works", 1)
 		if end := h.finish(in); string(end.Output) != "2" || lost != 1 {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
@@ -541,12 +541,12 @@ func TestR20HowOftenAnInvocationLooks(t *testing.T) {
 		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, takes) }}
 		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(_ context.Context, h *hub) {
 			looks := 0
-			h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if c.Operation == "GetItem" {
 					looks++
 				}
 				return next()
-			}
+			})
 			in := h.start("works", 1)
 			looks = 0
 			h.serveFor(20 * time.Second)

@@ -58,13 +58,13 @@ func TestR20AConflictDropsWhatRuns(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{Environments: 2}, shortAndLong(nil), func(ctx context.Context, h *hub) {
 		in := h.start("works", 1500)
 		conflicts := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000001") && conflicts == 0 {
 				conflicts++
 				h.meanwhile(in)
 			}
 			return next()
-		}
+		})
 		if end := h.finish(in); string(end.Output) != "1500" || conflicts != 1 {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}

@@ -223,13 +223,13 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 		other := h.bulk(client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "sums"}})
 		time.Sleep(time.Second)
 		j := h.bulk(purgeNothing) // the newest is the first
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && strings.HasPrefix(keyOf(c), "i#slow-") {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return next()
-		}
+		})
 		if other = h.look(other); other.State != provider.JobCompleted || other.Done != 1 {
 			t.Errorf("the other: %+v", other)
 		}
@@ -252,7 +252,7 @@ func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
 		j := h.bulk(purgeNothing)
 		var matches atomic.Int64
 		var writes atomic.Int64
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			q, ok := c.Input.(*dynamodb.QueryInput)
 			if ok && aws.ToString(q.IndexName) == "byCreation" && aws.ToInt32(q.Limit) == 500 {
 				if matches.Add(1) > 10 {
@@ -263,14 +263,14 @@ func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
 				writes.Add(1)
 			}
 			return next()
-		}
+		})
 		for range 30 {
 			j = h.look(j)
 		}
 		if j.Over() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
 			t.Errorf("%s, matched %d, done %d with %d deletions, %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if j = h.look(j); j.State != provider.JobCompleted || j.Done != 250 {
 			t.Errorf("%s, matched %d, done %d", j.State, j.Matched, j.Done)
 		}
@@ -298,7 +298,7 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 				j := h.bulk(purgeNothing)
 				var mu sync.Mutex
 				hour, asked, notes, deleted := true, 0, 0, map[string]int{}
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					mu.Lock()
 					defer mu.Unlock()
 					switch in := c.Input.(type) {
@@ -315,7 +315,7 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 						deleted[keyOf(c)]++
 					}
 					return next()
-				}
+				})
 				for range looks {
 					j = h.look(j)
 				}
@@ -349,12 +349,12 @@ func TestR22AJobWithoutTheRightEndsAndSaysSo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" {
 				return errors.New("AccessDeniedException: not authorized to perform dynamodb:PutItem")
 			}
 			return next()
-		}
+		})
 		j := h.bulk(purgeNothing)
 		for range 3 {
 			j = h.look(j)
@@ -373,14 +373,14 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
 		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.Bulk{Operation: client.OperationPurge, All: true})}
 		var calls atomic.Int64
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)
 			time.Sleep(time.Duration(n%7) * time.Millisecond)
 			if n%23 == 0 { // each by its own number: all that are made at once would be more than a list repeats
 				return &ddbtypes.ProvisionedThroughputExceededException{Message: aws.String("throttled")}
 			}
 			return next()
-		}
+		})
 		for range 20 {
 			second := make(chan struct{})
 			go func() {

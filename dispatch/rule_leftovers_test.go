@@ -184,7 +184,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 			t.Parallel()
 			var p tap
 			inBubble(t, simhub.Options{Registry: everyKind()}, func(_ context.Context, h *hub) {
-				h.fault = p.note
+				h.interfere(p.note)
 				h.startEveryKind(0)
 				h.serveFor(later)
 				time.Sleep(time.Millisecond)
@@ -221,7 +221,7 @@ func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
 	t.Parallel()
 	var p tap
 	inBubble(t, simhub.Options{Registry: everyKind(), Retention: days}, func(_ context.Context, h *hub) {
-		h.fault = p.note
+		h.interfere(p.note)
 		ids := h.startEveryKind(0)
 		h.serveFor(20 * time.Hour)
 		for _, id := range ids { // what is not over by now is ended

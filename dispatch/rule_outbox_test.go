@@ -80,7 +80,7 @@ func sentBy(calls []simaws.Call) map[string]int {
 // sendsFail makes each n-th send of all fail for good.
 func (h *hub) sendsFail(each int) {
 	sends := 0
-	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *hub) sendsFail(each int) {
 			}
 		}
 		return next()
-	}
+	})
 }
 
 // deliverAlone delivers what is for the instance whose message lies in the inbox until it is done with, gives up what is for others, and returns how many deliveries
@@ -177,12 +177,12 @@ func TestALargeTurnThatWasSentWithoutACursorIsSentAgain(t *testing.T) {
 	const n = 3000
 	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
 		in := h.start("wide", n)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(put.Item, "sk"), "o#") {
 				return errAccess
 			}
 			return next()
-		}
+		})
 		records := h.receive("sim://inbox.fifo")
 		for range 2 { // the process died before it has deleted its message
 			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {

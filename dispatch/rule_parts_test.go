@@ -213,7 +213,7 @@ func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
 		h.raise(in, "the last", 7)
 		batch := h.receive(h.Provider.Hub().InboxURL)
 		dies, done := false, false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if dies && c.Operation == "SendMessageBatch" {
 				return errors.New("the zombie died between commit and dispatch")
 			}
@@ -223,9 +223,9 @@ func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
 				dies = false
 			}
 			return next()
-		}
+		})
 		h.acknowledge(batch, h.Orchestrators[0].HandleRecords(ctx, batch))
-		h.fault = nil
+		h.interfere(nil)
 		h.serveFor(time.Hour)
 		if end := h.end(in); string(end.Output) != "8" || !done {
 			t.Errorf("ended with %s", end.String())
@@ -283,17 +283,17 @@ func TestR4AMessageIsNotCountedTwiceWhereATurnIsTooLarge(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		batch := h.receive(h.Provider.Hub().InboxURL)
 		reads := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "Query" {
 				if reads++; reads == 2 {
-					h.fault = nil
+					h.interfere(nil)
 					zombie.HandleRecords(ctx, batch[1:])
 				}
 			}
 			return next()
-		}
+		})
 		h.acknowledge(batch, h.Orchestrators[0].HandleRecords(ctx, batch))
-		if h.fault != nil || len(batch) < 4 {
+		if h.fault.Load() != nil || len(batch) < 4 {
 			t.Fatalf("%d records, %d reads", len(batch), reads)
 		}
 		h.raise(in, "", 10)

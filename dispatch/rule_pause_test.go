@@ -501,19 +501,19 @@ func TestR25TheStatusOfAPauseIsWrittenLater(t *testing.T) {
 			order func(provider.Instance, string)
 			want  provider.RuntimeStatus
 		}{{h.pause, provider.StatusPaused}, {h.resume, provider.StatusRunning}} {
-			h.fault = func(_ context.Context, call simaws.Call, next func() error) error {
+			h.interfere(func(_ context.Context, call simaws.Call, next func() error) error {
 				if call.Operation == "DynamoDB.UpdateItem" || call.Operation == "UpdateItem" {
 					return simhub.ErrFailed
 				}
 				return next()
-			}
+			})
 			before := h.read(in).Status
 			c.order(in, string(c.want))
 			h.turns()
 			if now := h.read(in).Status; now != before {
 				t.Errorf("the status is %s though it could not be written", now)
 			}
-			h.fault = nil
+			h.interfere(nil)
 			h.serveFor(5 * time.Minute)
 			h.wantStatus(in, c.want)
 		}
@@ -537,17 +537,17 @@ func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
 				if resumedBefore {
 					h.resume(in, "r1")
 					dead := false
-					h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if dead {
 							return simhub.ErrFailed
 						}
 						dead = c.Operation == "PutItem"
 						return next()
-					}
+					})
 					if failed := h.turn(0); len(failed) != 1 {
 						t.Fatalf("%d messages failed, want the resume", len(failed))
 					}
-					h.fault = nil
+					h.interfere(nil)
 				}
 				time.Sleep(10 * time.Minute)
 				h.loseWake()
@@ -575,7 +575,7 @@ func TestR25EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
-			h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
 				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
@@ -589,7 +589,7 @@ func TestR25EveryMessageTwice(t *testing.T) {
 					t.Error(sent)
 				}
 				return err
-			}
+			})
 			in := h.start("pauses", pausing{Events: 3, Anew: anew})
 			pausedMeanwhile(h, in)
 			if end := h.finish(in); string(end.Output) != `"heard [0 1 2]"` {

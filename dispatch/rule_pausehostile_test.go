@@ -23,18 +23,18 @@ func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("no-queue", 1)
 		commits := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" {
 				if commits++; commits > 1 {
 					return simhub.ErrFailed
 				}
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("%d messages failed, want the wake", len(failed))
 		}
-		h.fault = nil
+		h.interfere(nil)
 		time.Sleep(10 * time.Minute)
 		h.loseWake()
 		h.pause(in, "p1")

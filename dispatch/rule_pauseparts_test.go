@@ -203,14 +203,14 @@ func TestR25AWakeMendsTheStatusOfAPausedInstance(t *testing.T) {
 		in := h.start("chain", 1)
 		h.loseWake()
 		h.pause(in, "p1")
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "UpdateItem" || c.Operation == "SendMessageBatch" {
 				return simhub.ErrFailed
 			}
 			return next()
-		}
+		})
 		h.turn(0)
-		h.fault = nil
+		h.interfere(nil)
 		h.wantStatus(in, provider.StatusPending)
 		time.Sleep(10 * time.Minute)
 		for _, want := range []int{1, 0} {

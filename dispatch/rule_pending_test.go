@@ -279,7 +279,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 						}
 						a.serveFor(10 * time.Minute)
 					} else { // both messages are in one turn
-						a.fault = a.holdBack(a.Provider.Hub().InboxURL, 30*time.Second)
+						a.interfere(a.holdBack(a.Provider.Hub().InboxURL, 30*time.Second))
 						if err := a.complete(0, "early"); err != nil {
 							t.Fatal(err)
 						}
@@ -404,7 +404,7 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
 				var told, toldLate error
-				a.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					u, ok := c.Input.(*dynamodb.UpdateItemInput)
 					if !ok || !strings.Contains(*u.UpdateExpression, "#overOf = ") {
 						return next()
@@ -425,7 +425,7 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 						beat()
 					}
 					return err
-				}
+				})
 				a.serveFor(5 * time.Minute)
 				if !after {
 					a.wantOpen(in)
@@ -455,7 +455,7 @@ func TestR26ALimitBesideACompletion(t *testing.T) {
 			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 5 * time.Minute, Every: every})
 				a.serveFor(4*time.Minute + 40*time.Second)
-				a.fault = a.holdBack(a.Provider.Hub().InboxURL, time.Minute)
+				a.interfere(a.holdBack(a.Provider.Hub().InboxURL, time.Minute))
 				if err := a.complete(0, "just in time"); err != nil {
 					t.Fatal(err)
 				}
@@ -474,7 +474,7 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
-		a.fault = a.holdBack(a.Provider.Hub().InboxURL, 10*time.Second)
+		a.interfere(a.holdBack(a.Provider.Hub().InboxURL, 10*time.Second))
 		for _, why := range []string{"no", "no", "another no"} {
 			if err := a.client.Fail(ctx, a.token(0), errors.New(why)); err != nil {
 				t.Fatal(err)
@@ -709,7 +709,7 @@ func (a *asking) insist(call func() error) {
 func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{Environments: 2}, func(ctx context.Context, a *asking) {
-		a.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			in, ok := c.Input.(*sqs.SendMessageBatchInput)
 			if ok && *in.QueueUrl == a.Provider.Hub().TimersURL {
 				if err := next(); err != nil {
@@ -717,7 +717,7 @@ func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 				}
 			}
 			return next()
-		}
+		})
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
 		a.beatWhile(ctx, a.token(0), 30)
 		if n := len(a.handedOver()); n != 1 {

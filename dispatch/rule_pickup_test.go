@@ -83,7 +83,7 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 		for range 2 {
 			h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 			sent := 0
-			h.fault = func(_ context.Context, c simaws.Call, next func() error) error { // the watch dies when it has sent it
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error { // the watch dies when it has sent it
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {
 						_ = next()
@@ -91,11 +91,11 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 					}
 				}
 				return next()
-			}
+			})
 			if _, err := h.Timekeeper.Watch(ctx); err == nil {
 				t.Error("the look says nothing of it")
 			}
-			h.fault = nil
+			h.interfere(nil)
 			time.Sleep(70 * time.Second)
 			h.pickUp(ctx)
 		}
@@ -116,12 +116,12 @@ func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				in := h.start("chain", 2)
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
 						return errors.New("out of service")
 					}
 					return next()
-				}
+				})
 				for range 100 {
 					h.turn(0)
 					time.Sleep(6 * time.Minute)
@@ -129,7 +129,7 @@ func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 				if left := h.receive("sim://inbox.fifo"); len(left) > 0 {
 					t.Fatal("it is still in the inbox")
 				}
-				h.fault = nil
+				h.interfere(nil)
 				if other {
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 					h.turn(0)
@@ -154,18 +154,18 @@ func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: continues()}, func(ctx context.Context, h *hub) {
 				h.send(start)
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
 						return errors.New("out of service")
 					}
 					return next()
-				}
+				})
 				for range 100 {
 					h.turn(0)
 					time.Sleep(6 * time.Minute)
 				}
 				h.receive("sim://inbox.fifo")
-				h.fault = nil
+				h.interfere(nil)
 				h.pickUp(ctx)
 				in, err := h.Provider.ReadInstance(ctx, "i-1")
 				if err != nil {

@@ -219,12 +219,12 @@ func TestR13AnOutageOfTwoHoursPoisonsNothing(t *testing.T) {
 					h.turn(0)
 				}
 				began := time.Now()
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if time.Since(began) < 2*time.Hour && affected(c) {
 						return errors.New("out of service")
 					}
 					return next()
-				}
+				})
 				if end := h.finish(in); string(end.Output) != "2" {
 					t.Errorf("ended with %s", end.String())
 				}
@@ -452,7 +452,7 @@ func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
 			inBubble(t, simhub.Options{MaxAttempts: 1, SendAnewAfter: -1}, func(_ context.Context, h *hub) {
 				in := h.start("chain", 1)
 				failures, marked := 0, false
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					up, update := c.Input.(*dynamodb.UpdateItemInput)
 					switch {
 					case failures == 40:
@@ -474,7 +474,7 @@ func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
 						return errors.New("out of service")
 					}
 					return next()
-				}
+				})
 				if end := h.finish(in); string(end.Output) != "1" || failures != 40 {
 					t.Errorf("after %d failures it ended with %s %s", failures, end.String(), end.Output)
 				}
@@ -686,7 +686,7 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 					in := h.start("chain", 1)
 					h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 					calls := 0
-					h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if c.Operation != "SendMessageBatch" && c.Operation != "DeleteMessageBatch" {
 							return next()
 						}
@@ -697,11 +697,11 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 							_ = next()
 						}
 						return errors.New("the process has died")
-					}
+					})
 					if _, err := h.Timekeeper.Watch(ctx); err == nil {
 						t.Error("the look says nothing of it")
 					}
-					h.fault = nil
+					h.interfere(nil)
 					time.Sleep(2 * time.Minute)
 					if _, err := h.Timekeeper.Watch(ctx); err != nil {
 						t.Fatal(err)
@@ -770,7 +770,7 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var deleted, begun atomic.Bool
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "DeleteMessageBatch" {
 				deleted.Store(true)
 			}
@@ -780,7 +780,7 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 				}
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) > 0 || !begun.Load() {
 			t.Errorf("failed %v, begun: %v", failed, begun.Load())
 		}
@@ -807,19 +807,19 @@ func TestR13AWarmTurnIsWatched(t *testing.T) {
 		for range 10 {
 			_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, h.receive("sim://inbox.fifo")...)
 		}
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" {
 				return errors.New("out of service")
 			}
 			return next()
-		}
+		})
 		for range 5 {
 			if failed := h.turn(0); len(failed) != 1 {
 				t.Fatalf("failed %v", failed)
 			}
 			time.Sleep(10 * time.Minute)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "3" {
 			t.Errorf("ended with %s", end.String())
 		}

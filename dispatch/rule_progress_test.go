@@ -102,7 +102,7 @@ func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 // killWorkers gives what is in the work queue to workers whose processes are killed after so long, until nothing is left, and returns how
 // many deliveries that took.
 func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, life time.Duration) (deliveries int) {
-	h.fault = hang(time.Now(), nil, false)
+	h.interfere(hang(time.Now(), nil, false))
 	for idle := 0; idle < 60; idle++ {
 		if records := h.receive("sim://default"); len(records) > 0 {
 			idle, deliveries = 0, deliveries+len(records)
@@ -150,7 +150,7 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 				inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 					in := h.start("chain", 3)
 					began := time.Now()
-					h.fault = hang(began.Add(time.Hour), affected, done)
+					h.interfere(hang(began.Add(time.Hour), affected, done))
 					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", CacheBytes: -1, MaxAttempts: 3}))
 					w := must(dispatch.NewWorker(registry(), h.Provider, &dispatch.WorkerOptions{MaxAttempts: 3}))
 					most := 0

@@ -61,7 +61,7 @@ func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (cal
 			h.t.Error(err)
 		}
 	}
-	h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+	h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 		if ctx.Value(lateKey{}) == nil {
 			if made.Add(1) == n {
 				land()
@@ -72,7 +72,7 @@ func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (cal
 			<-held
 		}
 		return next()
-	}
+	})
 	go func() { landed <- beat(context.WithValue(ctx, lateKey{}, true)) }()
 	if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 		h.t.Fatal(err)
@@ -80,7 +80,7 @@ func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (cal
 	if calls = made.Load(); calls < n {
 		land()
 	}
-	h.fault = nil
+	h.interfere(nil)
 	if left := h.item("x#"+in.ExecutionID, sk); left != nil {
 		h.t.Errorf("written before call %d of the purge's %d, it left %s", n, calls, text(left, "details"))
 	}

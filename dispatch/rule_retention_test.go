@@ -140,14 +140,14 @@ func TestR21AnEndThatIsDispatchedAgainIsDueAsWell(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2, Retention: 30 * days}, func(_ context.Context, h *hub) {
 		in := h.start("nothing", 1)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "UpdateItem" {
 				return simhub.ErrCrashed
 			}
 			return next()
-		}
+		})
 		h.turn(0)
-		h.fault = nil
+		h.interfere(nil)
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCompleted {
 			t.Fatalf("it is %s", now.Status)
@@ -305,7 +305,7 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 			h.serveFor(22 * days)
 			for range 50 {
 				calls, dies := 0, random.IntN(120)
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if c.Service != "DynamoDB" {
 						return next()
 					}
@@ -321,9 +321,9 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 						return err
 					}
 					return simhub.ErrCrashed
-				}
+				})
 				_, _ = h.Timekeeper.Watch(h.t.Context())
-				h.fault = nil
+				h.interfere(nil)
 				h.serveFor(time.Duration(random.IntN(30)) * time.Hour)
 			}
 			for range 5 {
@@ -366,7 +366,7 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		reads := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "GetItem" {
 				h.mu.Lock()
 				reads++
@@ -377,9 +377,9 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 				}
 			}
 			return next()
-		}
+		})
 		_, _ = h.Timekeeper.Watch(h.t.Context())
-		h.fault = nil
+		h.interfere(nil)
 		if at := text(h.item("i#a", "i"), "seeking"); at == "" {
 			t.Error("how far the search has come is not known")
 		}
@@ -399,18 +399,18 @@ func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
 		h.begin("a", "nothing", 1)
 		h.serveFor(time.Hour)
 		time.Sleep(16 * days)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation != "TransactWriteItems" {
 				return next()
 			}
-			h.fault = nil
+			h.interfere(nil)
 			h.purge("a")
 			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "a", Name: "nothing", Input: encoded(t, 2), StartID: "another"}); err != nil {
 				t.Error(err)
 			}
 			h.serveFor(10 * time.Second)
 			return next()
-		}
+		})
 		h.watch()
 		if now := h.read(provider.Instance{InstanceID: "a"}); now.StartID != "another" || now.Status != provider.StatusCompleted {
 			t.Errorf("the new life is %+v", now)

@@ -156,13 +156,13 @@ func TestR14AfterAMinuteOfFailedDeletesAllIsAsBefore(t *testing.T) {
 		began := time.Now()
 		from, to := began.Add(3*time.Minute), began.Add(4*time.Minute)
 		var refused atomic.Int64
-		tr.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if now := time.Now(); c.Operation == "DeleteMessageBatch" && now.After(from) && now.Before(to) {
 				refused.Add(1)
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		var all []provider.Instance
 		for i := range instances {
 			all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{SucceedsAt: attempts, Every: 30 * time.Second, Takes: time.Second}))
@@ -411,12 +411,12 @@ func TestR14AFailureThatIsToldAgainSendsTheSameAttempt(t *testing.T) {
 				t.Parallel()
 				told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 					refuse := true
-					tr.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refuse && *send.QueueUrl == "sim://default" {
 							return errors.New("refused")
 						}
 						return next()
-					}
+					})
 					at := now.Add(10 * time.Second)
 					m := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", at)}}
 					tr.send(m)
@@ -654,14 +654,14 @@ func TestR14NothingIsWrittenForADeletedInstance(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		frozen, melted := make(chan struct{}), make(chan struct{})
-		tr.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if w, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && w.TransactItems[0].ConditionCheck != nil && frozen != nil {
 				close(frozen)
 				frozen = nil
 				<-melted
 			}
 			return next()
-		}
+		})
 		began := frozen
 		tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", now)}})
 		over := make(chan bool)

@@ -25,7 +25,7 @@ import (
 // half makes half of all calls fail for an hour: which, is a matter of what they are about and how often it was tried.
 func (h *hub) half() {
 	began, tries := time.Now(), map[string]int{}
-	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		about := c.Operation
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
 			about = *in.Entries[0].MessageBody
@@ -46,7 +46,7 @@ func (h *hub) half() {
 			return simhub.ErrFailed
 		}
 		return next()
-	}
+	})
 }
 
 // In an hour in which half of all calls fail a turn's message comes again and again: of each turn, however small, all that SQS has taken

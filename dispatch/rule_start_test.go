@@ -37,17 +37,17 @@ func TestR11AStartIsOneTransaction(t *testing.T) {
 func TestR11ItsOwnStartIsWokenAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
 				return errors.New("the client's connection is gone")
 			}
 			return next()
-		}
+		})
 		s := provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1"}
 		if _, err := h.Provider.StartOrchestration(ctx, s); err == nil {
 			t.Fatal("the wake was lost, and the client was not told")
 		}
-		h.fault = nil
+		h.interfere(nil)
 		in, err := h.Provider.StartOrchestration(ctx, s)
 		if err != nil {
 			t.Fatal(err)

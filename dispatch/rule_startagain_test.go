@@ -37,7 +37,7 @@ func TestR4AStartThatIsFoundThereRedispatchesAnew(t *testing.T) {
 		h.complete(in, 1, 3)
 		batch := h.receive("sim://inbox.fifo")
 		zombie, done := false, false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
 				return errors.New("the zombie died between commit and dispatch")
 			}
@@ -47,9 +47,9 @@ func TestR4AStartThatIsFoundThereRedispatchesAnew(t *testing.T) {
 				zombie = false
 			}
 			return next()
-		}
+		})
 		failed := h.Orchestrators[1].HandleRecords(ctx, batch)
-		h.fault = nil
+		h.interfere(nil)
 		if !done {
 			t.Fatal("the repeat of the start was not tried")
 		}

@@ -182,12 +182,12 @@ func TestARefreshThatCannotReadHoldsNothingUp(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: statusRegistry(&runs{of: map[string]int{}})}, func(_ context.Context, h *hub) {
 		in := h.startAs("i-1", "shows", 1)
 		h.turn(0)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "Query" {
 				return simaws.Throttled()
 			}
 			return next()
-		}
+		})
 		h.send(
 			provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "1", Data: history.Payload("1")},
 			provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 2, Refresh: 3},
@@ -196,7 +196,7 @@ func TestARefreshThatCannotReadHoldsNothingUp(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("failed %v", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if events := h.events(in); events[len(events)-1].EventID != "2" {
 			t.Errorf("the event behind it: %v", events)
 		}

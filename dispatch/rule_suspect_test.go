@@ -74,12 +74,12 @@ func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 				records := h.suspect(ctx, func(id int64) bool { return id == 4 })
 				began, over := time.Now(), make(chan []string, 1)
 				if dies {
-					h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if time.Since(began) > 40*time.Second && c.Operation != "ReceiveMessage" {
 							return errors.New("the process has died")
 						}
 						return next()
-					}
+					})
 				}
 				go func() { over <- h.worker(r).HandleRecords(ctx, records) }()
 				for !dies && time.Since(began) < 70*time.Second {
@@ -173,12 +173,12 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 		in := h.start("poisoned", 0)
 		const most = 2
 		var failures atomic.Int64
-		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if d.ran.Load() == 8 && c.Operation == "GetItem" && failures.Add(1) <= most {
 				return errors.New("out of service")
 			}
 			return crashable(ctx, c, next)
-		}
+		})
 		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 || failures.Load() < most {
 			t.Errorf("it ran %d times, and ended with %s after %d failures", d.ran.Load(), end.Output, failures.Load())
 		}

@@ -54,7 +54,7 @@ func TestR24EveryMessageTwiceIsOneEvent(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
-			h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
 				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
@@ -68,7 +68,7 @@ func TestR24EveryMessageTwiceIsOneEvent(t *testing.T) {
 					t.Error(sent)
 				}
 				return err
-			}
+			})
 			in := h.start("talks", tells{Events: 5, Anew: anew})
 			if end := h.finish(in); string(end.Output) != `"5 delivered; heard [0 1 2 3 4]"` {
 				t.Errorf("ended with %s %s", end.String(), end.Output)
@@ -103,7 +103,7 @@ func TestR24WhatWasTakenIsNotSentAgain(t *testing.T) {
 		h.startAs("c", "hears", hearing{Left: 2})
 		h.turns()
 		sent, failed := 0, false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if !sendsKind(c, provider.MessageEventSent) {
 				return next()
 			}
@@ -112,7 +112,7 @@ func TestR24WhatWasTakenIsNotSentAgain(t *testing.T) {
 				return simhub.ErrFailed
 			}
 			return next()
-		}
+		})
 		in := h.start("tells", tells{To: "c", Events: 2})
 		if left := h.turn(0); len(left) != 1 {
 			t.Fatalf("%d messages failed, want the wake", len(left))
@@ -199,13 +199,13 @@ func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turn(0)
 		started := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && !started {
 				started = true
 				h.startAs("c", "hears", hearing{Left: 1})
 			}
 			return next()
-		}
+		})
 		h.turns()
 		h.serveFor(time.Hour)
 		h.wantOutput(sender, `"1 delivered"`)

@@ -72,13 +72,13 @@ func TestR24AReceiverLooksOnce(t *testing.T) {
 			h.startAs("c", "hears", hearing{Left: 9, Anew: anew})
 			h.turns()
 			looks := 0
-			h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*dynamodb.GetItemInput)
 				if ok && in.Key["sk"].(*types.AttributeValueMemberS).Value == "e" {
 					looks++
 				}
 				return next()
-			}
+			})
 			for n, x := range []string{"px", "qx", "rx"} {
 				h.send(eventFor(x, n, time.Now()))
 				h.turns()

@@ -29,12 +29,12 @@ func TestR24APurgeTellsNothingAgain(t *testing.T) {
 				h.serveFor(time.Hour)
 
 				sent := 0
-				h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if sendsKind(c, provider.MessageEventSent) {
 						sent++
 					}
 					return next()
-				}
+				})
 				if err := h.Provider.DeleteInstance(ctx, in.InstanceID, false); err != nil {
 					t.Fatal(err)
 				}

@@ -22,7 +22,7 @@ func TestR24TwoRefusalsAtOnceAreBothWrittenDown(t *testing.T) {
 		one := &provider.InboxMessage{Message: eventFor("px", 1, time.Now())}
 		other := &provider.InboxMessage{Message: eventFor("qx", 2, time.Now())}
 		met := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && !met {
 				met = true
 				if err := h.Provider.RefuseEvents(ctx, "", other); err != nil {
@@ -30,7 +30,7 @@ func TestR24TwoRefusalsAtOnceAreBothWrittenDown(t *testing.T) {
 				}
 			}
 			return next()
-		}
+		})
 		for range 2 { // it is there already the second time: it is replaced, and not created
 			if err := h.Provider.RefuseEvents(ctx, "", one); err != nil {
 				t.Fatal(err)
@@ -54,16 +54,16 @@ func TestR24AnEventForAnInstanceThatIsBeingDeleted(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startAs("c", "hears", hearing{Left: 9})
 		h.turns()
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && in.Item["deleted"] != nil {
 				return errors.New("the process is gone")
 			}
 			return next()
-		}
+		})
 		if err := h.Provider.DeleteInstance(ctx, "c", true); err == nil {
 			t.Fatal("the deletion has come to its end")
 		}
-		h.fault = nil
+		h.interfere(nil)
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turns()
 		h.wantOutput(sender, `"1 absent"`)

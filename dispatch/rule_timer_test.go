@@ -143,14 +143,15 @@ func TestR15ACancelBetweenCreationAndLook(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		h.raise(in, "e", 1)
 		created := false
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if c.Operation == "CreateSchedule" {
-				created, h.fault = true, nil
+				created = true
+				h.interfere(nil)
 				h.turn(0)
 			}
 			return err
-		}
+		})
 		if failed := h.Timekeeper.HandleRecords(ctx, h.receive("sim://timers")); len(failed) > 0 || !created {
 			t.Errorf("failed %v, created: %v", failed, created)
 		}
@@ -192,13 +193,13 @@ func TestR15ALookThatFailsIsRepeated(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("timer", 3*time.Hour)
 		failures := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if q, ok := c.Input.(*dynamodb.QueryInput); ok && text(q.ExpressionAttributeValues, ":end") != "" && failures < 3 {
 				failures++
 				return errAccess
 			}
 			return next()
-		}
+		})
 		h.serveFor(4 * time.Hour)
 		if failures != 3 {
 			t.Errorf("%d looks failed", failures)

@@ -99,15 +99,15 @@ func TestR2FailingOneMessageFailsAllLaterOnesOfItsGroup(t *testing.T) {
 		for id := int64(3); id <= 5; id++ {
 			h.complete(in, 1, id)
 		}
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		records := h.receive(h.Provider.Hub().InboxURL)
 		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
-		h.fault = nil
+		h.interfere(nil)
 		if want := []string{records[0].ID, records[1].ID, records[2].ID}; !slices.Equal(failed, want) {
 			t.Errorf("failed %v, want %v", failed, want)
 		}
@@ -264,16 +264,16 @@ func TestR6ACoroutineWhoseCommitIsNotConfirmedIsDiscarded(t *testing.T) {
 		in := h.start("fan", 2)
 		h.turn(0)
 		h.complete(in, 1, 3)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "PutItem" {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("failed %v, want the outcome", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		h.complete(in, 1, 4)
 		time.Sleep(5 * time.Second)
 		if failed := h.turn(0); len(failed) > 0 {
@@ -291,16 +291,16 @@ func TestR9DispatchComesBeforeAcknowledging(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
 				return errors.New("refused")
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("failed %v, want the wake", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s", end.String())
 		}

@@ -547,14 +547,14 @@ func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = h.Provider.DeleteRecords(ctx, "default", items[0].Record)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			query, ok := c.Input.(*dynamodb.QueryInput)
 			if ok && strings.HasPrefix(text(query.ExpressionAttributeValues, ":sk"), "h#") && done.CompareAndSwap(false, true) {
 				s.cancelIt(in)
 				h.turn(0)
 			}
 			return next()
-		}
+		})
 		h.serveFor(time.Hour)
 		if !done.Load() {
 			t.Error("there was no second look")

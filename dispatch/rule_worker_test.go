@@ -158,16 +158,16 @@ func TestR19AHandledErrorIsVisibleAgainInSeconds(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: perdure.NewRegistry()}, func(ctx context.Context, h *hub) {
 		in := provider.Message{Kind: provider.MessageWake, InstanceID: "i-1", ExecutionID: "x"}
 		_ = h.Provider.EnqueueForOrchestrator(ctx, in)
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "Query" {
 				return context.DeadlineExceeded
 			}
 			return next()
-		}
+		})
 		if failed := h.turn(0); len(failed) != 1 {
 			t.Fatalf("failed %v", failed)
 		}
-		h.fault = nil
+		h.interfere(nil)
 		if early := h.receive(h.Provider.Hub().InboxURL); len(early) > 0 {
 			t.Error("visible again at once: a failing turn would spin")
 		}
@@ -189,12 +189,12 @@ func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.PutItemInput); ok && text(put.Item, "pk") == "x#"+slow.ExecutionID {
 				<-release
 			}
 			return next()
-		}
+		})
 		records := h.receive(h.Provider.Hub().InboxURL)
 		over := make(chan []string)
 		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, records) }()

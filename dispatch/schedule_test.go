@@ -242,7 +242,7 @@ func TestATimerThatCannotBeHeldHoldsUpNoOther(t *testing.T) {
 			timers = append(timers, provider.Timer{V: provider.WireVersion, InstanceID: "i-1", ExecutionID: fmt.Sprint("x", n), Segment: 1, TimerID: 3, FireAt: now.Add(d)})
 		}
 		var fired time.Time
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch in := c.Input.(type) {
 			case *scheduler.CreateScheduleInput:
 				time.Sleep(5 * time.Second)
@@ -255,7 +255,7 @@ func TestATimerThatCannotBeHeldHoldsUpNoOther(t *testing.T) {
 				}
 			}
 			return next()
-		}
+		})
 		for _, timer := range timers { // as a turn sends them, their delays over
 			body, url := string(encoded(t, timer)), "sim://timers"
 			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {

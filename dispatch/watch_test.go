@@ -84,10 +84,10 @@ func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
 		for n := range many {
 			h.startPending(ctx, fmt.Sprint("i-", n))
 		}
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			time.Sleep(10 * time.Millisecond)
 			return next()
-		}
+		})
 		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // noticed first, then due again
 			time.Sleep(passes)
 			var both sync.WaitGroup
@@ -215,12 +215,12 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.putBlocked(ctx, many)
 		var sends atomic.Int64
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "SendMessageBatch" {
 				sends.Add(1)
 			}
 			return next()
-		}
+		})
 		h.orchestrator(registry(), "mended")
 		sends.Store(0)
 		h.wantWoken(many, "the first look after the deployment")
