@@ -124,6 +124,9 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
 	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept, Begins: w.deliveries.begins, BeginsInline: w.inline.begins}
+	if turnOf(seed)%2 == 1 {
+		o.Rollup = 1 // all that is read cold
+	}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
 	}

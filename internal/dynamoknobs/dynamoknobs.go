@@ -1,5 +1,5 @@
-// Package dynamoknobs holds the settings of provider/dynamo that are no public options: the times of long timers, which tests of
-// timers that have no time make short, directly or through the environment of a function.
+// Package dynamoknobs holds the settings of provider/dynamo that are no public options: the times of long timers and the length
+// of rollups, which tests make short, directly or through the environment of a function.
 package dynamoknobs
 
 import (
@@ -13,6 +13,8 @@ const (
 	LongestDelay = 15 * time.Minute
 	// ScheduleLead is enough for a Scheduler that is a minute late and a queue that takes as long.
 	ScheduleLead = 2 * time.Minute
+	// Rollup makes a rollup a few KB: what one read of a page of a hundred costs is no more than reading it as it is.
+	Rollup = 64
 )
 
 // Settings are what a dynamo.Option sets.
@@ -23,6 +25,9 @@ type Settings struct {
 	LongestDelay time.Duration
 	// ScheduleLead is how long before its timer is due a schedule fires.
 	ScheduleLead time.Duration
+	// Rollup is how many segments a rollup holds at least, and RollupAnyhow that it is written however little is saved.
+	Rollup       int64
+	RollupAnyhow bool
 }
 
 // WithLongestDelay is a dynamo.Option: from 1 s to LongestDelay, the default.
@@ -33,4 +38,9 @@ func WithLongestDelay(d time.Duration) func(*Settings) {
 // WithScheduleLead is a dynamo.Option: from 0 to a second less than the longest delay. The default is ScheduleLead.
 func WithScheduleLead(d time.Duration) func(*Settings) {
 	return func(s *Settings) { s.ScheduleLead = d }
+}
+
+// WithRollup is a dynamo.Option: from 1; 0 is that nothing is rolled up. The default is Rollup, where it is worth its price.
+func WithRollup(segments int64) func(*Settings) {
+	return func(s *Settings) { s.Rollup, s.RollupAnyhow = segments, segments < Rollup }
 }

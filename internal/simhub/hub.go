@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
@@ -43,6 +44,8 @@ type Options struct {
 	Retention time.Duration
 	// MaxAttempts and SendAnewAfter are as in the options of package dispatch.
 	MaxAttempts, SendAnewAfter int
+	// Rollup is how many segments a rollup holds at least, and so many are never in one. Default as everywhere.
+	Rollup int64
 	// Intercept stands before every AWS call.
 	Intercept simaws.Interceptor
 	// Clients, if set, makes the clients that the hub's functions and its Provider call the cloud with, such as those of package simsdk.
@@ -151,7 +154,7 @@ func New(o Options) (*Hub, error) {
 	if o.Clients != nil {
 		clients = o.Clients(h.Cloud)
 	}
-	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger))
+	h.Provider, err = dynamo.New(where, clients, dynamo.WithLogger(o.Logger), dynamoknobs.WithRollup(cmp.Or(o.Rollup, dynamoknobs.Rollup)))
 	if err != nil {
 		return nil, fmt.Errorf("simhub: %w", err)
 	}

@@ -5,7 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/dynamotest"
 	"github.com/perdure/perdure/provider/providertest"
 )
@@ -21,6 +23,12 @@ func TestConformanceWithSchedules(t *testing.T) {
 	conformance(t, func(c *dynamotest.Cloud, cloud *simaws.Cloud) {
 		c.Schedules, c.QueueARN = cloud.Schedules, cloud.Queues.ARN
 	})
+}
+
+// Where each turn but the first is rolled up, nothing is another's to see.
+func TestConformanceWithRollups(t *testing.T) {
+	t.Parallel()
+	conformance(t, func(c *dynamotest.Cloud, _ *simaws.Cloud) { c.Options = []dynamo.Option{dynamoknobs.WithRollup(1)} })
 }
 
 func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {

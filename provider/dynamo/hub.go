@@ -86,6 +86,7 @@ func defaults() settings {
 		Log:          slog.Default(),
 		LongestDelay: dynamoknobs.LongestDelay,
 		ScheduleLead: dynamoknobs.ScheduleLead,
+		Rollup:       dynamoknobs.Rollup,
 	}
 }
 
@@ -112,6 +113,10 @@ type Provider struct {
 	documents *lru[[]history.Event]
 
 	longestDelay, lead time.Duration // of timers
+	// rolled is the least number of segments that a rollup holds, and of those that are never in one; 0: there are none.
+	rolled  int64
+	anyhow  bool // rollups are written however little they save
+	rollups rest
 	// caller finds whose credentials the clients have.
 	caller caller
 	// large has a place for each concurrent read of a large history.
@@ -133,7 +138,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	clients = withoutRetries(clients)
 	p := &Provider{
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
-		longestDelay: s.LongestDelay, lead: s.ScheduleLead, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
+		longestDelay: s.LongestDelay, lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
 		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}

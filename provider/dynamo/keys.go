@@ -73,6 +73,7 @@ const (
 	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
+	skRollups  = "g#" // and the number of its first segment: a run of small segments once more
 	// A turn's decisions have its segment's number, and sort before c: one query therefore reads the decisions from a
 	// segment on together with c.
 	skDecided = "b#"

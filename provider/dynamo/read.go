@@ -84,7 +84,12 @@ func (p *Provider) readExecution(ctx context.Context, instanceID, executionID st
 // readExecutionWith is readExecution, and reads the keys of the execution's notes and cursors in the same query, with whose they are (R9).
 func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
-		segments, start, err := p.loadSegments(ctx, instanceID, executionID, c, notes)
+		l := load{p: p, instanceID: instanceID, executionID: executionID, consistency: c, rolled: p.rolled, notes: notes}
+		if try == strongTries {
+			l.rolled = 0 // what the segments themselves say counts
+		}
+		l.holding.ExecutionID = executionID
+		err := l.read(ctx)
 		_, torn := errors.AsType[*tornError](err)
 		switch {
 		case torn && c == provider.Strong && try == strongTries:
@@ -94,49 +99,18 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
-		case len(segments) == 0 || instanceID != getString(start, attrInstance):
+		case len(l.segments) == 0 || instanceID != getString(l.start, attrInstance):
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
-		last := segments[len(segments)-1]
+		if notes == nil { // a reconciliation has the rights of whoever makes it
+			p.rollUp(ctx, instanceID, executionID, l.worthRolling())
+		}
+		last := l.segments[len(l.segments)-1]
 		return &provider.Orchestration{
-			InstanceID: instanceID, Verified: c == provider.Strong, Segments: segments, Previous: getString(start, attrPrevious),
+			InstanceID: instanceID, Verified: c == provider.Strong, Segments: l.segments, Previous: getString(l.start, attrPrevious),
 			Head: provider.Head{ExecutionID: executionID, Segment: last.Sequence, Watermark: last.Watermark},
 		}, nil
 	}
-}
-
-// loadSegments reads the segments of an execution page by page, and the item that it begins with. It holds a bounded
-// amount of large data (provider.Loading). It returns none where the execution was deleted. It adds to notes, unless that is nil.
-func (p *Provider) loadSegments(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (segments []provider.Segment, start item, err error) {
-	in := segmentsQuery(p.hub.Table, executionID, c)
-	if notes != nil {
-		*notes = nil
-		in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :notes")
-		in.ExpressionAttributeValues[":notes"] = str(skCursors + "~") // behind each of them
-	}
-	loading := provider.Loading{ExecutionID: executionID}
-	cut := cutter{}
-	for page, err := range p.query(ctx, instanceID, in) {
-		if err != nil {
-			return nil, nil, err
-		}
-		cut.add(withoutNotes(page, notes), in.ExclusiveStartKey == nil)
-		if start == nil && len(cut.items) > 0 {
-			start = header(cut.items[0])
-		}
-		err = cut.decode(nil, func(s provider.Segment) bool {
-			loading.Add(&s)
-			segments = append(segments, s)
-			return true
-		})
-		if errors.Is(err, errStub) {
-			return nil, nil, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return segments, start, nil
 }
 
 // withoutNotes moves what is no segment out of a page.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/dynamotest"
 	"github.com/perdure/perdure/provider/providertest"
 	"github.com/perdure/perdure/tests/dynamodblocal"
@@ -61,7 +63,8 @@ func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	localcloud.CreateTable(t, e.tables, name)
 	queues := simaws.New().Queues
 	return dynamotest.Cloud{
-		Table: e.tables, Queues: queues,
+		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // of long histories there are none in the suite
+		Table:   e.tables, Queues: queues,
 		CreateQueue: func(queue string, visibility time.Duration) string {
 			return queues.Create(queue, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
 		},

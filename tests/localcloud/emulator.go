@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/perdure/perdure/internal/dynamoknobs"
+	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/dynamotest"
 	"github.com/perdure/perdure/provider/providertest"
 )
@@ -61,7 +63,8 @@ func (e *Emulator) Hub(t *testing.T, c providertest.Config) providertest.Hub {
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
 	CreateTable(t, e.Tables, name)
 	return dynamotest.Cloud{
-		Table: e.Tables, Queues: e.Queues,
+		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // of long histories there are none in the suite
+		Table:   e.Tables, Queues: e.Queues,
 		CreateQueue: func(queue string, visibility time.Duration) string {
 			return e.createQueue(t, name+"-"+queue, visibility)
 		},

@@ -28,6 +28,8 @@ type Cloud struct {
 	QueueARN func(url string) string
 	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
 	CreateQueue func(name string, visibility time.Duration) (url string)
+	// Options are the provider's, beside its logger.
+	Options []dynamo.Option
 }
 
 // Hub makes an empty hub on an existing table, with queues of its own: all hooks are set except Lag.
@@ -48,7 +50,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 	}
 	faults := &faults{}
 	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules},
-		dynamo.WithLogger(slog.New(slog.DiscardHandler)))
+		append([]dynamo.Option{dynamo.WithLogger(slog.New(slog.DiscardHandler))}, c.Options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,165 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// A rollup is a run of an execution's small segments once more, compressed in one item: a turn of a chain takes half a
+// KB, and a twentieth of that beside its like. Whoever reads a history whole, and has read a run that is long enough
+// one by one, leaves its rollup to the next. Nothing depends on it: the segments stay, and are what counts.
+const attrLast = "last" // the last segment of a rollup, whose first one is its sort key
+
+const (
+	// rollupLimit bounds the documents of a rollup: compressed it stays well below an item of 400 KB (a DynamoDB quota)
+	// whatever is in it.
+	rollupLimit = 300 << 10
+	// rollupsAtOnce bounds what one read writes: a partition takes a thousand write units a second (a DynamoDB quota).
+	rollupsAtOnce = 4
+	// rollupPatience is how long a read waits for its rollups to be written, and rollupPause how long a process writes
+	// none after it could not: a table that throttles has other things to do.
+	rollupPatience = time.Second
+	rollupPause    = time.Minute
+)
+
+func rollupSK(first int64) string { return numberedSK(skRollups, first) }
+
+// run is what a rollup holds: small segments, one after the other.
+type run struct {
+	first, last int64 // first is 0 where the run is empty: the first segment of an execution is in none
+	docs        []byte
+}
+
+// add appends a segment. It reports whether it could: one of several parts, or compressed by itself, is no small one.
+func (r *run) add(sequence int64, parts []item) bool {
+	doc, small := parts[0][attrEvents].(*types.AttributeValueMemberS)
+	if !small || len(parts) != 1 || r.first > 0 && sequence != r.last+1 || len(r.docs)+len(doc.Value) > rollupLimit {
+		return false
+	}
+	if r.first == 0 {
+		r.first = sequence
+	}
+	r.last = sequence
+	for _, field := range []string{getString(parts[0], attrInbox), getString(parts[0], attrWM), doc.Value} {
+		r.docs = binary.AppendUvarint(r.docs, uint64(len(field)))
+		r.docs = append(r.docs, field...)
+	}
+	return true
+}
+
+// length is the number of segments.
+func (r *run) length() int64 {
+	if r.first == 0 {
+		return 0
+	}
+	return r.last - r.first + 1
+}
+
+// item makes the rollup. It is worth its price where it is much smaller: a write unit is five read units, and a
+// transaction writes twice.
+func (r *run) item(executionID string) (it item, worth bool) {
+	packed := compressor.EncodeAll(r.docs, nil)
+	return item{
+		attrPK: str(executionPK(executionID)), attrSK: str(rollupSK(r.first)), attrLast: num(r.last),
+		attrZstd: &types.AttributeValueMemberB{Value: packed},
+	}, len(packed) <= len(r.docs)/4
+}
+
+// unroll returns the segments of a rollup.
+func unroll(it item) (segments []provider.Segment, err error) {
+	sk := getString(it, attrSK)
+	var first int64
+	if _, err := fmt.Sscanf(sk, skRollups+"%d", &first); err != nil {
+		return nil, fmt.Errorf("item %s: %w", sk, err)
+	}
+	packed, _ := it[attrZstd].(*types.AttributeValueMemberB)
+	if packed == nil {
+		return nil, fmt.Errorf("item %s holds no segments", sk)
+	}
+	docs, err := decompressor.DecodeAll(packed.Value, nil)
+	if err != nil {
+		return nil, fmt.Errorf("item %s: %w", sk, err)
+	}
+	for sequence := first; len(docs) > 0; sequence++ {
+		var fields [3][]byte
+		for i := range fields {
+			n, size := binary.Uvarint(docs)
+			if size <= 0 || n > uint64(len(docs)-size) {
+				return nil, fmt.Errorf("item %s ends within segment %d", sk, sequence)
+			}
+			fields[i], docs = docs[size:size+int(n)], docs[size+int(n):]
+		}
+		s := provider.Segment{Sequence: sequence, Watermark: provider.Position{Inbox: string(fields[0]), Sequence: string(fields[1])}}
+		if s.Events, err = history.Decode(fields[2]); err != nil {
+			return nil, fmt.Errorf("item %s: segment %d: %w", sk, sequence, err)
+		}
+		segments = append(segments, s)
+	}
+	if last := first + int64(len(segments)) - 1; len(segments) == 0 || last != getNumber(it, attrLast) {
+		return nil, fmt.Errorf("item %s ends with segment %d, and says %d", sk, last, getNumber(it, attrLast))
+	}
+	return segments, nil
+}
+
+// rollupsFrom returns a query of an execution's rollups whose first segment is at or behind one.
+func (p *Provider) rollupsFrom(executionID string, first int64) *dynamodb.QueryInput {
+	in := segmentsQuery(p.hub.Table, executionID, provider.Eventual)
+	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :end")
+	in.ExpressionAttributeValues[":sk"] = str(rollupSK(first))
+	in.ExpressionAttributeValues[":end"] = str(skRollups + "~")
+	return in
+}
+
+// rollUp writes the rollups of runs. One that is there already stays: whoever wrote it has read the same segments. It
+// fails in silence where there is nothing to say, and with a warning otherwise: the read that it is part of has succeeded.
+func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, runs []run) {
+	if len(runs) == 0 || p.rollups.resting(p.now()) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rollupPatience)
+	defer cancel()
+	var writes []func() error
+	for i := range runs {
+		if it, worth := runs[i].item(executionID); (worth || p.anyhow) && len(writes) < rollupsAtOnce {
+			writes = append(writes, func() error { return p.putRollup(ctx, executionID, it) })
+		}
+	}
+	if err := together(writes...); err != nil {
+		p.rollups.rest(p.now())
+		p.log.WarnContext(ctx, "turns of an instance were not rolled up: who reads its history cold still reads them one by one",
+			"instance", instanceID, "execution", executionID, "error", err)
+	}
+}
+
+// putRollup writes a rollup where there is none, of an execution that is not deleted: its deletion first marks the
+// start, and then removes what it finds.
+func (p *Provider) putRollup(ctx context.Context, executionID string, it item) error {
+	_, err := p.table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Put: &types.Put{TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists)}},
+		{ConditionCheck: &types.ConditionCheck{
+			TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(segmentSK(0, 0))},
+			ConditionExpression: aws.String("attribute_exists(pk) AND attribute_not_exists(" + attrStub + ")"),
+		}},
+	}})
+	if conditionFailed(err) {
+		return nil
+	}
+	return err
+}
+
+// rest is when a process goes on with what it had to leave for a while. The zero value goes on at once.
+type rest struct{ until atomic.Int64 }
+
+func (r *rest) resting(now time.Time) bool { return now.UnixNano() < r.until.Load() }
+
+func (r *rest) rest(now time.Time) { r.until.Store(now.Add(rollupPause).UnixNano()) }
