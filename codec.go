@@ -37,6 +37,7 @@ const (
 	activity      owner = "activity"
 	orchestration owner = "orchestration"
 	query         owner = "query"
+	update        owner = "update"
 	sideEffect    owner = "side effect"
 	externalEvent owner = "external event"
 )

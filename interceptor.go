@@ -78,11 +78,11 @@ type ActivityResult struct {
 
 // ClientCall says which call of a client.Client is made.
 type ClientCall struct {
-	// Operation is the name of the method: Start, Raise, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk, CancelJob,
-	// Complete or Fail.
+	// Operation is the name of the method: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk, CancelJob,
+	// Complete or Fail. Of an Update it is the sending, and not the wait for its answer.
 	Operation string
 	// InstanceID is empty for Bulk and CancelJob.
 	InstanceID string
-	// Name is that of the orchestration to start or of the event to raise; empty otherwise.
+	// Name is that of the orchestration to start, of the event to raise or of the update; empty otherwise.
 	Name string
 }

@@ -55,10 +55,10 @@ var (
 	}
 	answering = &rule{
 		id:      "query",
-		finds:   "Handlers in `SetQueryHandler` that schedule, wait, set a status or a handler, or take a side effect.",
-		why:     "a query has no place in history: it fails where its handler does so",
+		finds:   "Handlers in `SetQueryHandler`, and validators in `ValidateUpdate`, that schedule, wait, set a status or a handler, or take a side effect.",
+		why:     "they have no place in history: the query fails, and the update is rejected",
 		instead: "read the variables that the orchestration keeps; what is to be done, an event asks for",
-		misses:  "Calls that are further away than the literal itself, cancels of futures, and handlers that are no literal.",
+		misses:  "Calls that are further away than the literal itself, cancels of futures, and handlers and validators that are no literal.",
 	}
 	endless = &rule{
 		id: "endless",
@@ -173,16 +173,23 @@ func (in *inside) called(c *ast.CallExpr) {
 		if l, ok := ast.Unparen(c.Args[1]).(*ast.FuncLit); ok {
 			in.usesAnyContext(l)
 		}
-	case isOurs(callee, "SetQueryHandler") && len(c.Args) == 3:
-		if l, ok := ast.Unparen(c.Args[2]).(*ast.FuncLit); ok {
-			in.decidesIn(l)
-		}
+	case isOurs(callee, "SetQueryHandler"):
+		in.mayOnlyRead(c, "the handler of a query")
+	case isOurs(callee, "ValidateUpdate"):
+		in.mayOnlyRead(c, "the validator of an update")
 	}
 }
 
-// decidesIn reports what the handler of a query asks its orchestration for.
-func (in *inside) decidesIn(handler *ast.FuncLit) {
-	ast.Inspect(handler.Body, func(n ast.Node) bool {
+// mayOnlyRead looks at the last argument of a call, a function that may only read.
+func (in *inside) mayOnlyRead(c *ast.CallExpr, what string) {
+	if l, ok := ast.Unparen(c.Args[len(c.Args)-1]).(*ast.FuncLit); ok {
+		in.decidesIn(l, what)
+	}
+}
+
+// decidesIn reports what code that may only read asks its orchestration for.
+func (in *inside) decidesIn(reader *ast.FuncLit, what string) {
+	ast.Inspect(reader.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
@@ -190,7 +197,7 @@ func (in *inside) decidesIn(handler *ast.FuncLit) {
 		callee := calleeOf(in.pass.TypesInfo, c)
 		gives := slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(in.pass.TypesInfo.TypeOf(e)) })
 		if ours := callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == root; ours && (gives || isOurs(callee, "OrchestrationContext.SetCustomStatus")) {
-			in.tell(answering, c.Pos(), "", "the handler of a query in "+in.node.name+" calls "+in.display(callee))
+			in.tell(answering, c.Pos(), "", what+" in "+in.node.name+" calls "+in.display(callee))
 		}
 		return true
 	})

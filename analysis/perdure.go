@@ -41,7 +41,7 @@ func isFuture(t types.Type) bool { return t != nil && isNamed(t, root, "Future")
 
 // waits are the functions that wait through a context, raises the one that sends nothing through one that is cancelled.
 var (
-	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "Values", "First", "Map"}
+	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "Values", "First", "Map", "UpdatesDone"}
 	raises = []string{"RaiseEvent"}
 )
 

@@ -59,7 +59,7 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 }
 
 // Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter, an
-// Identifier or a provider.Asker is used as such.
+// UpdateWaiter, an Identifier or a provider.Asker is used as such.
 type Hub interface {
 	provider.Instances
 	// ReadActivityRecord is as in provider.WorkItems, ReadWorkers as in provider.Workers.

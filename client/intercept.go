@@ -16,6 +16,7 @@ const (
 	callCancel         = "Cancel"
 	callCancelActivity = "CancelActivity"
 	callTerminate      = "Terminate"
+	callUpdate         = "Update"
 	callPause          = "Pause"
 	callResume         = "Resume"
 	callPurge          = "Purge"

@@ -30,9 +30,11 @@ type PendingItem struct {
 	// ID is that of the event that scheduled it; for a sub-orchestration that is to be tried again, of the event that
 	// scheduled the previous attempt.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the child's orchestration, or of the external event, also of one that was
-	// raised in another instance.
+	// Name is the name of the activity, of the child's orchestration, of the update, or of the external event, also of one
+	// that was raised in another instance.
 	Name string `json:"name,omitempty"`
+	// UpdateID is the id of an update.
+	UpdateID string `json:"updateId,omitempty"`
 	// ChildID is the instance id of a sub-orchestration's last attempt; of a sent event, that of the instance it is for.
 	ChildID string `json:"childId,omitempty"`
 	// Since is when it was scheduled; for a sub-orchestration, when its last attempt was.
@@ -90,6 +92,8 @@ const (
 	PendingExternalEvent    PendingKind = "external_event"
 	// PendingSentEvent is an external event that was raised in another instance and has not been answered.
 	PendingSentEvent PendingKind = "sent_event"
+	// PendingUpdate is an update that was accepted and whose handler has not returned.
+	PendingUpdate PendingKind = "update"
 )
 
 // Pending reads what an execution of an instance waits for, the current one when executionID is empty: at most limit

@@ -131,6 +131,7 @@ var pendingKinds = map[history.Kind]PendingKind{
 	history.SubOrchestrationScheduled: PendingSubOrchestration,
 	history.ExternalEventSubscribed:   PendingExternalEvent,
 	history.ExternalEventSent:         PendingSentEvent,
+	history.UpdateAccepted:            PendingUpdate,
 }
 
 // item returns what is shown of something open.
@@ -144,6 +145,8 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 			p.DueAt = open.FireAt.UTC()
 		case history.ExternalEventSent:
 			p.ChildID = open.InstanceID
+		case history.UpdateAccepted:
+			p.UpdateID = open.EventID
 		}
 		return p
 	}

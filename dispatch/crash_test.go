@@ -54,6 +54,8 @@ func scenarios() []scenario {
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
 		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeItBegins},
+		{"updates", updating{Events: 2}, "5", 1, updatedMeanwhile},
+		{"updates", updating{Events: 2, Anew: true}, "5", 1, updatedMeanwhile},
 		{"hands-over", false, `"answered"`, 1, answeredMeanwhile},
 		{"hands-over", true, `"answered"`, 1, answeredMeanwhile},
 	}

@@ -60,6 +60,7 @@ func registry() *perdure.Registry {
 	addFamily(r)
 	addInline(r)
 	perdure.AddOrchestration(r, "pauses", pausesWhile)
+	perdure.AddOrchestration(r, "updates", updatesWhile)
 	perdure.AddActivity(r, "hand-over", func(context.Context, bool) (string, error) { return "", perdure.ErrPending })
 	perdure.AddOrchestration(r, "hands-over", handsOverAndWaits)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {

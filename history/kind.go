@@ -41,6 +41,12 @@ const (
 	ExternalEventDelivered   Kind = "ExternalEventDelivered"
 	ExternalEventUndelivered Kind = "ExternalEventUndelivered"
 
+	// Updates. One that has come before the code began is received, and is accepted or rejected once it has.
+	UpdateReceived  Kind = "UpdateReceived"
+	UpdateAccepted  Kind = "UpdateAccepted"
+	UpdateRejected  Kind = "UpdateRejected"
+	UpdateCompleted Kind = "UpdateCompleted"
+
 	// Other decisions of the body.
 	SideEffectRecorded Kind = "SideEffectRecorded"
 	CustomStatusSet    Kind = "CustomStatusSet"
@@ -75,9 +81,9 @@ func (k Kind) traits() (traits, bool) {
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
 		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered:
 		return traits{input: true, sourced: true}, true
-	case ExternalEventRaised, CancelRequested, ExecutionSuspended, ExecutionResumed:
+	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, CancelRequested, ExecutionSuspended, ExecutionResumed:
 		return traits{input: true}, true
-	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested:
+	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested, UpdateCompleted:
 		return traits{sourced: true}, true
 	case ActivityScheduled, TimerCreated, SubOrchestrationScheduled, DetachedOrchestrationScheduled,
 		ExternalEventSubscribed, ExternalEventSent, SideEffectRecorded, CustomStatusSet, VersionMarked:
@@ -119,6 +125,7 @@ func Kinds() []Kind {
 		OutputFailed,
 		ExternalEventSubscribed, ExternalEventRaised,
 		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
+		UpdateReceived, UpdateAccepted, UpdateRejected, UpdateCompleted,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
 		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed,
 		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,

@@ -11,12 +11,12 @@ import (
 type Open struct {
 	// ID is the id of the event that scheduled it.
 	ID int64
-	// Kind is that event's kind: ActivityScheduled, TimerCreated, SubOrchestrationScheduled, ExternalEventSubscribed or
-	// ExternalEventSent; OrchestrationStarted for the timer of a delayed start.
+	// Kind is that event's kind: ActivityScheduled, TimerCreated, SubOrchestrationScheduled, ExternalEventSubscribed,
+	// ExternalEventSent or UpdateAccepted; OrchestrationStarted for the timer of a delayed start.
 	Kind Kind
-	// Name is the name of an external event, InstanceID the id of a sub-orchestration, or of the instance that an event
-	// was sent to.
-	Name, InstanceID string
+	// Name is the name of an external event or an update, InstanceID the id of a sub-orchestration, or of the instance
+	// that an event was sent to. EventID is the id of an update.
+	Name, InstanceID, EventID string
 	// ScheduledAt is the time of the event.
 	ScheduledAt time.Time
 	// FireAt is when a timer fires, which may be that of an activity's schedule-to-close time. Zero: there is no timer.
@@ -98,10 +98,11 @@ func (s *State) parkedEvents() map[int64]bool {
 
 // CancelOutstanding returns the events that end an execution which is not replayed any more: they cancel, for a reason,
 // what is scheduled and neither settled nor cancelled. The activities share an event, and so do the timers; each child
-// has its own, because it is sent a message. The events have no ids and no times yet. It needs KeepOpen.
+// has its own, because it is sent a message, and so has each update whose handler has not returned, because it is
+// answered. The events have no ids and no times yet. It needs KeepOpen.
 func (s *State) CancelOutstanding(reason string) []Event {
 	var activities, timers []int64
-	var children []Event
+	var children, updates []Event
 	for _, id := range slices.Sorted(maps.Keys(s.open)) {
 		o := s.open[id]
 		if o.Arrived || o.Cancelled {
@@ -114,6 +115,8 @@ func (s *State) CancelOutstanding(reason string) []Event {
 			timers = append(timers, id)
 		case SubOrchestrationScheduled:
 			children = append(children, Event{Kind: SubOrchestrationCancelRequested, SourceEventID: id, InstanceID: o.InstanceID, Reason: reason, RequestedBy: RequestedByEngine})
+		case UpdateAccepted:
+			updates = append(updates, Event{Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason})
 		default: // it has no effect outside the execution
 		}
 	}
@@ -125,7 +128,7 @@ func (s *State) CancelOutstanding(reason string) []Event {
 	if len(timers) > 0 {
 		cancels = append(cancels, about(Event{Kind: TimerCancelled, Reason: reason}, timers))
 	}
-	return append(cancels, children...)
+	return append(append(cancels, children...), updates...)
 }
 
 // about sets the ids that an event concerns: one id, or several packed.
@@ -201,7 +204,7 @@ func (s *State) track(e *Event) {
 func (s *State) trackUntimed(e *Event) {
 	s.trackParked(e)
 	switch e.Kind {
-	case SubOrchestrationScheduled, ExternalEventSent:
+	case SubOrchestrationScheduled, ExternalEventSent, UpdateAccepted:
 		s.expect(e, nil)
 	case ExternalEventSubscribed:
 		s.subscribe(e)
@@ -228,8 +231,13 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	if e.Kind == ExternalEventSubscribed || e.Kind == ExternalEventSent {
+	switch e.Kind {
+	case ExternalEventSubscribed, ExternalEventSent:
 		o.Name = e.Name
+	case UpdateAccepted:
+		o.Name = e.Name
+		o.EventID = e.EventID
+	default: // history has the names of the others
 	}
 	s.Expect(o)
 }

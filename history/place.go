@@ -113,17 +113,23 @@ func compacted(doc []byte) []byte {
 	return appendCompact(nil, doc)
 }
 
-// Raised calls f with each payload of external events in an event, its own and those in its lists, and with its field
-// and index: f may replace it.
+// HasData reports whether an event of the kind has brought the document of a sender, of an external event or an update:
+// where it is large, later events refer to it.
+func (k Kind) HasData() bool {
+	return k == ExternalEventRaised || k == UpdateReceived || k == UpdateAccepted
+}
+
+// Raised calls f with each document that external events and updates have brought in an event, its own and those in its
+// lists, and with its field and index: f may replace it.
 func (e *Event) Raised(f func(field string, index int, data *Payload)) {
-	if e.Kind == ExternalEventRaised {
+	if e.Kind.HasData() {
 		f("", 0, &e.Data)
 	}
 	for i := range e.CarriedEvents {
 		f(PlaceCarried, i, &e.CarriedEvents[i].Data)
 	}
 	for i := range e.Inputs {
-		if e.Inputs[i].Kind == ExternalEventRaised {
+		if e.Inputs[i].Kind.HasData() {
 			f(PlaceInputs, i, &e.Inputs[i].Data)
 		}
 	}

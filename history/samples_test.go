@@ -71,6 +71,12 @@ func samples() []sample {
 		with(one(history.ExternalEventSent, 0), "name instanceId data", func(e *history.Event) { e.Name, e.InstanceID, e.Data = "approved", "other", in }),
 		with(one(history.ExternalEventDelivered, 3), "sourceEventId", func(*history.Event) {}),
 		with(one(history.ExternalEventUndelivered, 3), "sourceEventId error", func(e *history.Event) { e.Error = failed }),
+		with(one(history.UpdateReceived, 0), "name eventId data requestedBy", func(e *history.Event) { e.Name, e.EventID, e.Data, e.RequestedBy = "address", "u-1", in, alice }),
+		with(one(history.UpdateAccepted, 0), "name eventId data requestedBy", func(e *history.Event) { e.Name, e.EventID, e.Data, e.RequestedBy = "address", "u-1", in, alice }),
+		with(one(history.UpdateRejected, 0), "name eventId reason error", func(e *history.Event) {
+			e.Name, e.EventID, e.Reason, e.Error = "address", "u-1", history.UpdateRefused, failed
+		}),
+		with(one(history.UpdateCompleted, 3), "sourceEventId name eventId result", func(e *history.Event) { e.Name, e.EventID, e.Result = "address", "u-1", out }),
 		with(one(history.SideEffectRecorded, 0), "value", func(e *history.Event) { e.Value = in }),
 		with(one(history.CustomStatusSet, 0), "customStatus", func(e *history.Event) { e.CustomStatus = in }),
 		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.Change, e.Version = "new-carrier", "2" }),
@@ -102,6 +108,22 @@ const alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 // has a file of its own.
 func grown() map[string]sample {
 	return map[string]sample{
+		"UpdateAccepted-received": {
+			history.Event{ID: 9, Kind: history.UpdateAccepted, Time: noon, Name: "address", EventID: "u-1", SourceEventID: 3, RequestedBy: alice},
+			"name eventId sourceEventId requestedBy",
+		},
+		"UpdateRejected-received": {
+			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", SourceEventID: 3, Reason: history.UpdateUnknown, Error: failed},
+			"name eventId sourceEventId reason error",
+		},
+		"UpdateCompleted-failed": {
+			history.Event{ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1", Error: failed},
+			"sourceEventId name eventId error",
+		},
+		"UpdateCompleted-left": {
+			history.Event{ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1", Reason: history.TerminalReason(history.OrchestrationCancelled)},
+			"sourceEventId name eventId reason",
+		},
 		"ExternalEventRaised-sent": {
 			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "01JPARENT:7", Data: in, Parent: parent},
 			"name eventId data parent",

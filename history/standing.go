@@ -8,6 +8,8 @@ type Standing struct {
 	// Name is the orchestration's name. Version is the one that the first turn has bound, and before it the one that
 	// was asked for.
 	Name, Version string
+	// StartID is that of the instance's start.
+	StartID string
 	// Parent waits for the instance; nil when no parent does.
 	Parent *Parent
 	// Bound reports that the first turn has run.
@@ -107,6 +109,7 @@ func (s *Standing) apply(e *Event) {
 	case OrchestrationStarted:
 		s.Name = e.Name
 		s.Version = e.Version
+		s.StartID = e.StartID
 		s.Parent = e.Parent
 		s.Parked = len(e.Inputs)
 		s.InParts = false

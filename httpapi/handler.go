@@ -151,6 +151,7 @@ func routes() []route {
 		{http.MethodGet, "/v1/instances/{id}/cancellations", []string{paramExecution, paramLimit, paramCursor}, (*handler).cancellations},
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/query", nil, queryInstance},
+		{http.MethodPost, "/v1/instances/{id}/update", nil, updateInstance},
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
 		{http.MethodPost, "/v1/instances/{id}/restart", nil, restart},

@@ -94,7 +94,7 @@ func problemOf(err error) problem {
 		tooLarge *perdure.PayloadTooLargeError
 		token    *client.TokenError
 	)
-	if p, ok := queryProblem(err); ok {
+	if p, ok := askingProblem(err); ok {
 		return p
 	}
 	switch {

@@ -81,6 +81,12 @@ func (b *bubble) ReadRetries(ctx context.Context, executionID string) iter.Seq2[
 	})
 }
 
+func (b *bubble) ReadUpdate(ctx context.Context, instanceID, updateID string) (a provider.UpdateAnswer, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
+	return a, err
+}
+
 func (b *bubble) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
@@ -180,6 +186,18 @@ func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.
 	return b.env.wait(ctx, b.Provider, instanceID)
 }
 
+// WaitUpdate serves Client.Update: it advances the clock as far as it must.
+func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
+	switch {
+	case b.env.isInside():
+		return pollUntil(ctx, look)
+	case b.env.network.ticket() != nil:
+		return errNoWait
+	default:
+		return until(ctx, b.env, b.Provider, instanceID, look)
+	}
+}
+
 // errNoWait: a wait would not end.
 var errNoWait = errors.New("perduretest: an activity of WithNetwork cannot wait for an instance: virtual time stands still while it runs")
 
@@ -187,16 +205,23 @@ var errNoWait = errors.New("perduretest: an activity of WithNetwork cannot wait 
 const pollEvery = time.Second
 
 // poll waits as an activity does: virtual time goes on by itself.
-func (b *bubble) poll(ctx context.Context, instanceID string) (provider.Instance, error) {
+func (b *bubble) poll(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+	err = pollUntil(ctx, func(ctx context.Context) (done bool, err error) {
+		in, err = b.Provider.ReadInstance(ctx, instanceID)
+		return in.Status.Terminal(), err
+	})
+	return in, err
+}
+
+func pollUntil(ctx context.Context, look func(context.Context) (done bool, err error)) error {
 	for {
-		in, err := b.Provider.ReadInstance(ctx, instanceID)
-		if err != nil || in.Status.Terminal() {
-			return in, err
+		if done, err := look(ctx); done || err != nil {
+			return err
 		}
 		select {
 		case <-time.After(pollEvery):
 		case <-ctx.Done():
-			return in, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

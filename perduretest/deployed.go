@@ -88,6 +88,28 @@ func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (prov
 	}
 }
 
+// WaitUpdate serves Client.Update.
+func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
+	began := time.Now()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		if done, err := look(ctx); done || err != nil {
+			return err
+		}
+		if waited := time.Since(began); waited > d.patience {
+			in, err := d.ReadInstance(ctx, instanceID)
+			if err != nil {
+				return err
+			}
+			idle := inquiry{d.env}.idle(ctx, &in)
+			idle.Waited = waited.Round(time.Second)
+			return idle
+		}
+		if err := d.sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
 // sleep lets real time pass, in which it does what is planned.
 func (d *deployedHub) sleep(ctx context.Context, most time.Duration) error {
 	until := time.Now().Add(most)

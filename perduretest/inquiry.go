@@ -55,7 +55,7 @@ func (q inquiry) mayGoOn(ctx context.Context, instanceID string) bool {
 	}
 	return slices.ContainsFunc(p.Items, func(x client.PendingItem) bool {
 		switch x.What {
-		case client.PendingExternalEvent:
+		case client.PendingExternalEvent, client.PendingUpdate: // of what a handler waits for, the rest is listed, too
 			return false
 		case client.PendingSubOrchestration:
 			return q.mayGoOn(ctx, x.ChildID)
@@ -112,6 +112,8 @@ func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.
 		return fmt.Sprintf("the sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingSentEvent:
 		return fmt.Sprintf("the answer to the event %q, which was raised in instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+	case client.PendingUpdate:
+		return fmt.Sprintf("the handler of the update %q (%s), which has not returned", x.Name, x.UpdateID)
 	case client.PendingTimer:
 		return fmt.Sprintf("a timer that is due at %v", x.DueAt)
 	case client.PendingActivity:

@@ -44,18 +44,33 @@ func (e *IdleError) Error() string {
 // wait advances the clock until an instance is over.
 func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) (in provider.Instance, err error) {
 	e.t.Helper()
+	err = until(ctx, e, p, instanceID, func(context.Context) (bool, error) {
+		e.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
+		return in.Status.Terminal(), err
+	})
+	return in, err
+}
+
+// until advances the clock until look reports that what an instance is to do is done.
+func until(ctx context.Context, e *Env, p provider.Provider, instanceID string, look func(context.Context) (done bool, err error)) error {
+	e.t.Helper()
 	began := e.Now()
 	for {
 		e.do(e.clock.settle)
-		e.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
-		if err != nil || in.Status.Terminal() {
-			return in, err
+		if done, err := look(ctx); done || err != nil {
+			return err
 		}
 		if ctx.Err() != nil {
-			return in, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if q := (inquiry{e}); q.isIdle() || q.hasStalled(ctx, instanceID, &began) {
-			return in, q.idle(ctx, &in)
+			var in provider.Instance
+			var err error
+			e.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
+			if err != nil {
+				return err
+			}
+			return q.idle(ctx, &in)
 		}
 		e.step()
 	}

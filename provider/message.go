@@ -55,6 +55,9 @@ const (
 	MessageExecutionSuspended MessageKind = "executionSuspended"
 	// MessageExecutionResumed ends a pause.
 	MessageExecutionResumed MessageKind = "executionResumed"
+	// MessageUpdate asks the code of the instance to change something, and to answer (R27): Name, Data, and in EventID the
+	// id of the update. A release that does not know it leaves it to others.
+	MessageUpdate MessageKind = "update"
 )
 
 // ReportBuild is the instance that a MessageWake is for which asks an orchestrator to report its build (Instances.PutBuild), also where it has
@@ -110,7 +113,7 @@ type Message struct {
 	Error          *history.Failure `json:"error,omitempty"`
 
 	// These belong to a cancellation, beside Text: the reason, and who asked, as in history. RequestedBy is also set on
-	// an external event and on an order to terminate, to pause or to resume, where it is known.
+	// an external event, on an update and on an order to terminate, to pause or to resume, where it is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
@@ -304,6 +307,8 @@ func DecodeMessage(body string) (Message, error) {
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: fieldName, Problem: missing})
 	case m.Kind == MessageStart && m.StartID == "":
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
+	case m.Kind == MessageUpdate && m.EventID == "":
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "eventId", Problem: missing})
 	case m.Kind == MessageEventSent && m.Parent == nil:
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "parent", Problem: missing})
 	case !m.Kind.known():
@@ -365,12 +370,14 @@ func (k MessageKind) known() bool {
 	switch k {
 	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
 		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
-		MessageExecutionSuspended, MessageExecutionResumed:
+		MessageExecutionSuspended, MessageExecutionResumed, MessageUpdate:
 		return true
 	default:
 		return false
 	}
 }
 
-// carriesEvent reports whether messages of the kind bring an external event.
-func (k MessageKind) carriesEvent() bool { return k == MessageEventRaised || k == MessageEventSent }
+// carriesEvent reports whether messages of the kind bring an external event, or an update: a name, an id and a document.
+func (k MessageKind) carriesEvent() bool {
+	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate
+}

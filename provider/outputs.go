@@ -13,11 +13,18 @@ type Outputs struct {
 	// Messages are for other instances, in the order in which each is to receive its own. Those of Kind MessageStart and
 	// MessageEventSent have the id of their event in SourceEventID, which is not sent.
 	Messages []Message
+	// Answers are to those who asked for updates (Orchestrations.AnswerUpdates).
+	Answers []UpdateAnswer
 }
 
 // Empty reports whether nothing is to be sent.
 func (o *Outputs) Empty() bool {
-	return len(o.WorkItems) == 0 && len(o.Timers) == 0 && len(o.Messages) == 0
+	return o.Count() == 0
+}
+
+// Count returns how many outputs there are.
+func (o *Outputs) Count() int {
+	return len(o.WorkItems) + len(o.Timers) + len(o.Messages) + len(o.Answers)
 }
 
 // Add adds the outputs of more.
@@ -29,6 +36,7 @@ func (o *Outputs) Add(more Outputs) {
 	o.WorkItems = append(o.WorkItems, more.WorkItems...)
 	o.Timers = append(o.Timers, more.Timers...)
 	o.Messages = append(o.Messages, more.Messages...)
+	o.Answers = append(o.Answers, more.Answers...)
 }
 
 // OutputsOf reads from a segment's events what is to be sent for them (R9: the outbox is the segment). It leaves out
@@ -47,10 +55,7 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		if settled != nil && settled(e.ID) {
 			continue
 		}
-
-		if !x.Ended {
-			out.addAwaited(x, s.Sequence, e)
-		}
+		out.addAwaited(x, s.Sequence, e)
 
 		switch e.Kind {
 		case history.DetachedOrchestrationScheduled:
@@ -59,6 +64,8 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 			out.Messages = append(out.Messages, eventOf(x, e))
 		case history.ExternalEventRaised:
 			heard.addAll(nil, *e)
+		case history.UpdateRejected, history.UpdateCompleted:
+			out.Answers = append(out.Answers, AnswerOf(x, e))
 		case history.InputsParked:
 			heard.addAll(nil, e.Inputs...)
 		case history.SubOrchestrationCancelRequested:
@@ -92,8 +99,11 @@ func makeWorkItems(events []history.Event) []WorkItem {
 	return make([]WorkItem, 0, n)
 }
 
-// addAwaited adds the outputs of an event that the execution waits for.
+// addAwaited adds the outputs of an event that the execution waits for, unless it has ended.
 func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
+	if x.Ended {
+		return
+	}
 	switch e.Kind {
 	case history.ActivityScheduled:
 		w := WorkItem{

@@ -67,6 +67,9 @@ type Instances interface {
 	// ErrNotFound when there is no instance, or none any more, and ErrNotTerminal when the instance is not over and
 	// force is not set (R17).
 	DeleteInstance(ctx context.Context, instanceID string, force bool) error
+	// ReadUpdate reads the answer to an update, strongly consistent. It returns ErrNotFound where there is none: not yet,
+	// or not any more, after AnswerLife. It may be about an earlier life of the id (UpdateAnswer.StartID).
+	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateAnswer, error)
 	// PutBuild stores what a build can run, and that it is the build that reported last.
 	PutBuild(ctx context.Context, b Build) error
 	// ReadBuild reads what a build has reported, strongly consistent, and since when it is known. It returns ErrNotFound where it
@@ -105,6 +108,10 @@ type Orchestrations interface {
 	// ReadDocument reads the document that a payload refers to, in whichever execution of the instance it is stored. It
 	// returns ErrNotFound when the document was erased, and ErrCorrupt when another document is in its place, or none.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
+	// AnswerUpdates writes answers to updates of one life of an instance, as a dispatch does (R27). An answer of that life
+	// that is there stays, unless it says that the update is forgotten. Nothing is written once the instance is being
+	// deleted. Repeating it is harmless.
+	AnswerUpdates(ctx context.Context, answers ...UpdateAnswer) error
 	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
 	// means that another turn's segment is in its place, and nothing of this turn was stored (R7). Sending follows; an
 	// error after the commit leaves the messages to be delivered again, and RedispatchOrchestration to finish. It

@@ -92,9 +92,11 @@ func (t *Turn) Segment() Segment {
 // Origin identifies the execution that outputs come from.
 type Origin struct {
 	InstanceID, ExecutionID string
-	Parent                  *history.Parent
+	// StartID is that of the instance's start.
+	StartID string
+	Parent  *history.Parent
 	// Ended reports that nothing the execution has scheduled is waited for any more. Only what outlives it is still
-	// sent: the starts of detached orchestrations, and its own outcome.
+	// sent: the starts of detached orchestrations, the answers to updates, and its own outcome.
 	Ended bool
 
 	trace history.TraceParent // of the segment
@@ -105,11 +107,12 @@ func (t *Turn) Origin() Origin {
 	x := Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Ended: t.last().Terminal()}
 	if t.Before != nil {
 		x.Parent = t.Before.Parent
+		x.StartID = t.Before.StartID
 	}
 	return x
 }
 
 // Origin returns where the outputs of an execution that was read come from.
 func (o *Orchestration) Origin() Origin {
-	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
+	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, StartID: o.Start().StartID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// noInput is what is given where nothing is.
+const noInput = "null"
+
 func queryVerb(c *command) *cobra.Command {
-	query, input := "", "null"
+	query, input := "", noInput
 	cmd := c.verb("query ID NAME [INPUT]", "Ask an instance's code something", argID, func(ctx context.Context, cl *client.Client, id string) error {
 		payload, err := readInput(c, input)
 		if err != nil {

@@ -32,7 +32,7 @@ func tokenVerbs(c *command) []*cobra.Command {
 }
 
 func completeVerb(c *command) *cobra.Command {
-	result := "null"
+	result := noInput
 	cmd := c.verb("complete TOKEN", "Complete an activity that waits for it, by the token that it has handed over", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			if from == "-" && result == "-" {

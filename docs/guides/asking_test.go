@@ -74,3 +74,82 @@ func TestAShipmentIsAsked(t *testing.T) {
 		t.Errorf("of no shipment: %v", err)
 	}
 }
+
+var errLeft = errors.New("the parcel has left")
+
+// deliver carries a parcel to an address, which may be changed until it has left.
+func deliver(ctx *perdure.OrchestrationContext, to string) (string, error) {
+	left := false
+	err := perdure.HandleUpdate(ctx, "address", func(ctx *perdure.OrchestrationContext, next string) (string, error) {
+		label, err := perdure.CallActivity(ctx, printLabel, next).Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		to = next
+		return label, nil
+	}, perdure.ValidateUpdate(func(string) error {
+		if left {
+			return errLeft
+		}
+		return nil
+	}))
+	if err != nil {
+		return "", err
+	}
+	if _, err := perdure.WaitForExternalEvent[struct{}](ctx, "pickedUp").Await(ctx); err != nil {
+		return "", err
+	}
+	left = true
+	if err := perdure.UpdatesDone(ctx); err != nil { // the label that is being printed
+		return "", err
+	}
+	return to, perdure.Sleep(ctx, 48*time.Hour)
+}
+
+func printLabel(_ context.Context, to string) (string, error) { return "label for " + to, nil }
+
+// move sends a parcel elsewhere. Sent again with the same id, after a crash or a timeout, it is the same update.
+func move(ctx context.Context, hub *client.Client, parcel, to string) (label string, err error) {
+	answer, err := hub.Update(ctx, parcel, "address", to, client.WithUpdateID("to "+to))
+	if err != nil {
+		return "", err
+	}
+	return label, json.Unmarshal(answer, &label)
+}
+
+// underWay reports whether an update without an answer may have one later.
+func underWay(err error) bool {
+	ended, ok := errors.AsType[*client.UpdateError](err)
+	return ok && ended.Code == client.UpdatePending
+}
+
+func TestAParcelIsUpdated(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "deliver", deliver)
+	perdure.AddActivity(r, "printLabel", printLabel)
+	env := perduretest.New(t, r)
+	parcel, err := env.Client().Start(t.Context(), "deliver", "Main St 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if label, err := move(t.Context(), env.Client(), parcel, "Main St 5"); err != nil || label != "label for Main St 5" {
+			t.Errorf("%q, %v", label, err)
+		}
+	}
+	if err := env.Client().Raise(t.Context(), parcel, "pickedUp", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Second)
+	if _, err := move(t.Context(), env.Client(), parcel, "High St 7"); err == nil || underWay(err) {
+		t.Errorf("once it has left: %v", err)
+	}
+	status, err := env.Client().Wait(t.Context(), parcel)
+	if err != nil || string(status.Output) != `"Main St 5"` {
+		t.Errorf("%s, %v", status.Output, err)
+	}
+	if _, err := move(t.Context(), env.Client(), parcel, "High St 9"); !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("once it is over: %v", err)
+	}
+}

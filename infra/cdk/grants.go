@@ -28,7 +28,7 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 }
 
 // GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
-// one activity, terminate; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
+// one activity, terminate, update; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
 // tell apart from the others; and read.
 func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*")
@@ -86,7 +86,7 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 }
 
 // GrantTellDirect lets grantee send to instances with package client: Cancel, CancelActivity,
-// Terminate and Raise. It is full control of the hub, as every right to send to the inbox is: IAM
+// Terminate, Raise and Update. It is full control of the hub, as every right to send to the inbox is: IAM
 // cannot tell messages apart. Of the table it may write the notes alone that such a message is on its way (R20).
 func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")

@@ -39,6 +39,8 @@ type Provider struct {
 	locks      map[string]provider.Renewal  // by receipt handle
 	handed     map[string]provider.WorkItem // by token
 	answer     func(provider.Question) (json.RawMessage, error)
+	update     func(provider.Message) *provider.UpdateAnswer
+	updates    map[string]provider.UpdateAnswer // by instance id and update id
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -392,6 +394,9 @@ func (p *Provider) EnqueueForOrchestrator(_ context.Context, ms ...provider.Mess
 		return p.failure
 	}
 	p.sent = append(p.sent, ms...)
+	for i := range ms {
+		p.takeUpdate(&ms[i])
+	}
 	return nil
 }
 

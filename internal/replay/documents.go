@@ -104,7 +104,7 @@ func (d *documents) refer(at history.Place, data history.Payload) history.Payloa
 // commits the reference, so that history does not grow by the document again.
 func (d *documents) referLarge(at history.Place, in *history.Event) {
 	doc, inline := in.Data.Document()
-	if in.Kind != history.ExternalEventRaised || !inline || len(doc) <= inlineLimit || d.options.SegmentOf == nil {
+	if !in.Kind.HasData() || !inline || len(doc) <= inlineLimit || d.options.SegmentOf == nil {
 		return
 	}
 

@@ -17,7 +17,7 @@ func (x *execution) end(e Ending) {
 // conclude decides the end of the execution, and before it the cancels of what is outstanding.
 func (x *execution) conclude(e Ending) error {
 	from := x.journal.cursor.at
-	if err := x.scopes.release(e.Kind); err != nil {
+	if err := releaseAll(x, e.Kind); err != nil {
 		if x.journal.cursor.at == from && !x.journal.cursor.endsHere(e.Kind) { // history has not come to the end at all
 			return x.journal.cursor.divergence(string(e.Kind))
 		}
@@ -45,7 +45,7 @@ func (x *execution) conclude(e Ending) error {
 			Input:    inline(e.Input),
 			Events:   x.tasks.mail.carry(),
 			EventIDs: x.tasks.mail.lastIDs(),
-			Inputs:   x.parking.inherited(),
+			Inputs:   append(x.updates.notTaken(), x.parking.inherited()...),
 		})
 	}
 	x.life.end()
@@ -62,7 +62,7 @@ func (c *cursor) endsHere(end history.Kind) bool {
 // before their cause, since nothing may follow the end.
 func releases(ev *history.Event) bool {
 	switch ev.Kind {
-	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested:
+	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested, history.UpdateCompleted:
 		return !ev.IsInput() && ev.Reason == history.TerminalReason(history.OrchestrationTerminated)
 	default:
 		return false
@@ -71,7 +71,7 @@ func releases(ev *history.Event) bool {
 
 // replayRelease decides again what came before an order to terminate.
 func (x *execution) replayRelease() error {
-	if err := x.scopes.release(history.OrchestrationTerminated); err != nil {
+	if err := releaseAll(x, history.OrchestrationTerminated); err != nil {
 		return err
 	}
 	if next := x.journal.cursor.next(); next == nil || next.Kind != history.OrchestrationTerminated {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 
 	"github.com/perdure/perdure/history"
 )
@@ -24,9 +23,10 @@ type execution struct {
 	parking   *parking // nil until an input is parked
 
 	queries       map[string]QueryHandler // nil until the code sets one
+	updates       *updates                // nil until the code sets a handler, or one comes
 	status        json.RawMessage         // the custom status that the code set last
 	logger        *slog.Logger            // nil until the code asks for it, as the random numbers are
-	random, uuids *rand.Rand
+	random, uuids *stream
 }
 
 func newExecution(o Orchestration, opts Options) *execution {
@@ -108,6 +108,7 @@ func (x *execution) finish() result {
 
 	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
 	r.events, r.consumed, r.continued = x.journal.draft.handOver()
+	r.repeated = x.updates.endTurn()
 	x.journal.cursor.finish()
 	x.parking.endTurn()
 	return r
@@ -135,7 +136,7 @@ const (
 // bytes is roughly what the execution takes in memory.
 func (x *execution) bytes() int {
 	return instanceBytes + len(x.life.input) + len(x.status) + x.documents.nearBytes +
-		x.tasks.bytes() + x.scheduler.suspended()*coroutineBytes
+		x.tasks.bytes() + x.updates.bytes() + x.scheduler.suspended()*coroutineBytes
 }
 
 // own refuses tasks of another instance: their outcomes are not in this history.

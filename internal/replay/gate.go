@@ -9,7 +9,7 @@ const (
 	replaying              // history is being replayed
 	abandoned              // the instance was given up while its code ran: the code parks at its next call
 	unwinding              // the coroutines end at their next call
-	asking                 // a query's handler runs: nothing may be decided or waited for
+	asking                 // a query's handler or an update's validator runs: nothing may be decided or waited for
 )
 
 // gate holds the mode of an execution, the first call that a foreign goroutine made, and the first that a query's handler must not make. It is the part of an execution that any goroutine may
@@ -28,6 +28,12 @@ func (g *gate) startReplay() { g.mode.CompareAndSwap(live, replaying) }
 
 // startQuery makes the turn under way a query.
 func (g *gate) startQuery() { g.mode.CompareAndSwap(live, asking) }
+
+// endQuery makes a query the turn again that it was asked in.
+func (g *gate) endQuery() { g.mode.CompareAndSwap(asking, live) }
+
+// takeMisuse returns what misusedBy does, and forgets it.
+func (g *gate) takeMisuse() *QueryMisuseError { return g.misused.Swap(nil) }
 
 // endTurn ends a turn, a replay or a query. An execution that was abandoned meanwhile stays abandoned.
 func (g *gate) endTurn() {

@@ -41,17 +41,7 @@ func (i Info) Logger() *slog.Logger {
 }
 
 // Rand returns a source of numbers that are the same in each replay of an execution.
-func (i Info) Rand() *rand.Rand {
-	if i.x.random == nil {
-		i.x.random = newRand("rand", i.x.options.ExecutionID)
-	}
-	return i.x.random
-}
+func (i Info) Rand() *rand.Rand { return numbersOf(i.x).Rand }
 
 // NewUUID returns ids that are the same in each replay of an execution.
-func (i Info) NewUUID() string {
-	if i.x.uuids == nil {
-		i.x.uuids = newRand("uuid", i.x.options.ExecutionID)
-	}
-	return newUUID(i.x.uuids)
-}
+func (i Info) NewUUID() string { return newUUID(idsOf(i.x).Rand) }

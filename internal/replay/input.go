@@ -12,6 +12,8 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 	switch ev.Kind {
 	case history.ExternalEventRaised:
 		return nil, !x.tasks.mail.knows(ev.EventID)
+	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
+		return nil, isNewUpdate(x, ev)
 	case history.OrchestrationTerminated:
 		return nil, true
 	case history.CancelRequested:
@@ -38,6 +40,8 @@ func (x *execution) accept(t *Task, ev *history.Event) error {
 	switch ev.Kind {
 	case history.ExternalEventRaised:
 		return x.tasks.events().raise(history.Place{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
+	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
+		return acceptUpdate(x, ev)
 	case history.OrchestrationTerminated:
 		x.life.end()
 		return nil

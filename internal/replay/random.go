@@ -7,10 +7,38 @@ import (
 	"math/rand/v2"
 )
 
-// newRand returns a stream of numbers that an execution's id determines. Streams have names, so that a draw from one does not move another.
-func newRand(stream, executionID string) *rand.Rand {
-	seed := sha256.Sum256([]byte(stream + "\x00" + executionID))
-	return rand.New(rand.NewChaCha8(seed))
+// stream is a stream of numbers that an execution's id determines. Streams have names, so that a draw from one does not move another.
+type stream struct {
+	*rand.Rand
+
+	source *rand.ChaCha8
+}
+
+func newStream(name, executionID string) *stream {
+	source := rand.NewChaCha8(sha256.Sum256([]byte(name + "\x00" + executionID)))
+	return &stream{rand.New(source), source}
+}
+
+// numbersOf are what the code draws random numbers from.
+func numbersOf(x *execution) *stream {
+	if x.random == nil {
+		x.random = newStream("rand", x.options.ExecutionID)
+	}
+	return x.random
+}
+
+// idsOf are what the code's ids are drawn from.
+func idsOf(x *execution) *stream {
+	if x.uuids == nil {
+		x.uuids = newStream("uuid", x.options.ExecutionID)
+	}
+	return x.uuids
+}
+
+// markDraws returns what takes back the draws that are made meanwhile, also by code that holds the source: no replay makes those of a validator again.
+func markDraws(x *execution) (takeBack func()) {
+	numbers, ids := *numbersOf(x).source, *idsOf(x).source
+	return func() { *x.random.source, *x.uuids.source = numbers, ids }
 }
 
 // newUUID draws a random UUID (RFC 9562, version 4).

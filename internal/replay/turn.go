@@ -37,6 +37,8 @@ type Outcome struct {
 	// Continued is not nil when the last event is OrchestrationContinuedAsNew. The caller names the next execution, in that
 	// event, and starts it with what is in here.
 	Continued *Continuation
+	// Repeated are updates that came again and are over, unless this turn has answered them: their names, by their ids.
+	Repeated map[string]string
 }
 
 // Continuation is what an execution hands on to the next of its instance (R3).
@@ -46,7 +48,8 @@ type Continuation struct {
 	Events []history.CarriedEvent
 	// EventIDs are the last 256 ids of external events that were seen, oldest first.
 	EventIDs []string
-	// Inputs were parked behind the one that the code continued as new on, and are about the instance. No message will bring them again.
+	// Inputs were parked behind the one that the code continued as new on, or are updates that came before it began. No message will bring them
+	// again.
 	Inputs []history.Event
 }
 
@@ -72,6 +75,7 @@ func (x *execution) turn(t *Turn) {
 		x.journal.startTurn(t.Version, t.BuildID)
 		x.begin()
 		x.scheduler.run(&x.life)
+		takeReceived(x, t)
 	}
 
 	x.scheduler.voidWith(seeArrived(x, arrived))
@@ -99,12 +103,20 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	}
 	task, applies := x.concerns(ev)
 	if !applies {
+		noteRepeated(x, ev)
 		return
+	}
+	if ev.Kind == history.UpdateAccepted {
+		var err error
+		if ev, err = judge(x, ev); ev == nil {
+			x.scheduler.voidWith(err)
+			return
+		}
 	}
 
 	x.journal.startTurn(t.Version, t.BuildID)
 	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
-		if err := x.scopes.release(ev.Kind); err != nil {
+		if err := releaseAll(x, ev.Kind); err != nil {
 			x.scheduler.voidWith(err)
 			return
 		}

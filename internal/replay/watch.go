@@ -17,6 +17,7 @@ type result struct {
 	consumed  int
 	ended     bool
 	continued *Continuation
+	repeated  map[string]string // names, by the ids of updates
 	lastID    int64
 	bytes     int
 	err       error
@@ -43,7 +44,7 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 	}
 
 	i.last = result{ended: r.ended, lastID: r.lastID, bytes: r.bytes}
-	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued}, nil
+	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated}, nil
 }
 
 // finish hands over what the execution has come to. It unwinds an execution that was abandoned meanwhile.

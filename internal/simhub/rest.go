@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -84,7 +85,7 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 		}
 		events = append(events, e)
 	}
-	err := CheckLog(events)
+	err := errors.Join(CheckLog(events), h.checkUpdates(ctx, instanceID, executionID, events))
 	if err == nil && !events[len(events)-1].Kind.Terminal() {
 		err = fmt.Errorf("it ends with %s", events[len(events)-1].String())
 	}
@@ -94,8 +95,47 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 	return nil
 }
 
+// checkUpdates looks whether each update that a history has accepted is over, and each that is over is answered as it says.
+func (h *Hub) checkUpdates(ctx context.Context, instanceID, executionID string, events []history.Event) error {
+	var errs []error
+	open := map[int64]bool{}
+	for i := range events {
+		switch e := &events[i]; e.Kind { //nolint:exhaustive // the others are about no update
+		case history.UpdateAccepted:
+			open[e.ID] = true
+		case history.UpdateRejected, history.UpdateCompleted:
+			delete(open, e.SourceEventID)
+			want := provider.AnswerOf(provider.Origin{InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID}, e)
+			switch a, err := h.Provider.ReadUpdate(ctx, instanceID, e.EventID); {
+			case err != nil:
+				errs = append(errs, fmt.Errorf("update %q, which is %s, has no answer: %w", e.EventID, e.String(), err))
+			case !reflect.DeepEqual(a, want):
+				errs = append(errs, fmt.Errorf("update %q is answered with %+v, want %+v", e.EventID, a, want))
+			}
+		}
+	}
+	if len(open) > 0 {
+		errs = append(errs, fmt.Errorf("%d updates are accepted and have no end: %v", len(open), open))
+	}
+	return errors.Join(errs...)
+}
+
+// arrivedAs names an external event, an order or an update by the event with which it arrived; empty for others.
+func arrivedAs(e *history.Event) string {
+	switch {
+	case e.EventID == "" || !e.IsInput():
+		return ""
+	case e.Kind == history.UpdateReceived, e.Kind == history.UpdateAccepted && e.SourceEventID == 0, e.Kind == history.UpdateRejected && e.SourceEventID == 0:
+		return history.UpdateIDPrefix + e.EventID
+	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected:
+		return "" // it arrived before
+	default:
+		return e.EventID
+	}
+}
+
 // CheckLog says what is wrong with a history: it has a gap, an event after its end, an id that is settled twice, or an external
-// event twice.
+// event or an update twice.
 func CheckLog(events []history.Event) error {
 	var errs []error
 	settled, raised := map[int64]bool{}, map[string]bool{}
@@ -107,11 +147,17 @@ func CheckLog(events []history.Event) error {
 			}
 			settled[e.SourceEventID] = true
 		}
-		if e.EventID != "" {
-			if raised[e.EventID] {
-				errs = append(errs, fmt.Errorf("the external event %q is there twice, again as %s", e.EventID, e.String()))
+		if id := arrivedAs(e); id != "" {
+			if raised[id] {
+				errs = append(errs, fmt.Errorf("%q is there twice, again as %s", id, e.String()))
 			}
-			raised[e.EventID] = true
+			raised[id] = true
+		}
+		if e.Kind == history.UpdateCompleted {
+			if settled[e.SourceEventID] {
+				errs = append(errs, fmt.Errorf("update #%d is over twice, again by %s", e.SourceEventID, e.String()))
+			}
+			settled[e.SourceEventID] = true
 		}
 	}
 	_, err := history.Log(events)

@@ -48,5 +48,5 @@ func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *dea
 
 // standing is what is known of an instance whose history cannot be read.
 func standing(in *provider.Instance) *history.State {
-	return &history.State{Standing: history.Standing{Parent: in.Parent}}
+	return &history.State{Standing: history.Standing{StartID: in.StartID, Parent: in.Parent}}
 }

@@ -181,7 +181,7 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	if err != nil {
 		return err
 	}
-	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Parent: in.Parent, Ended: true}
+	x := provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true}
 	out := outbox{p: p, again: true}
 	for _, s := range d.last {
 		if err := out.send(ctx, x, s, p.longSent(s)); err != nil {

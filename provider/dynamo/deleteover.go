@@ -17,8 +17,10 @@ const mostErased = 90
 // deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step otherwise.
 func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	id := getString(it, attrPK)[len(idPrefix):]
-	if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
-		return err
+	if it[attrAnswered] == nil { // else there are answers to erase first
+		if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
+			return err
+		}
 	}
 	return unlessNone(p.deleteLife(ctx, id, getString(it, attrStartID), false))
 }
@@ -97,7 +99,7 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedB
 			":x": it[attrExecution], ":was": it[attrStatus], ":start": it[attrStartID],
 		},
 	}
-	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) AND "
+	condition := "execution = :x AND #was = :was AND startId = :start AND attribute_not_exists(deleting) AND attribute_not_exists(answered) AND "
 	if refused := it[attrRefused]; refused != nil {
 		condition += "#refused = :refused"
 		put.ExpressionAttributeValues[":refused"] = refused

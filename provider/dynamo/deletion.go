@@ -198,6 +198,9 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 			return err
 		}
 		if previous == "" || at == getString(it, attrOldest) { // executions before the oldest are erased already (R21)
+			if err := p.eraseAnswers(ctx, it); err != nil {
+				return err
+			}
 			return p.bury(ctx, it, at)
 		}
 		if err := p.moveOn(ctx, &in, at, previous); err != nil {

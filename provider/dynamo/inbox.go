@@ -70,6 +70,8 @@ func dedupID(m *provider.Message) string {
 		if m.EventID != "" {
 			return digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
 		}
+	case provider.MessageUpdate:
+		return digest(string(m.Kind), m.InstanceID, m.StartID, m.EventID)
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:
 	}
 	return rand.Text()

@@ -66,6 +66,7 @@ const (
 	attrRetain    = "retain"   // how many seconds past executions are kept, of an instance that continues as new
 	attrOldest    = "oldest"   // the first execution that is not erased, of an instance that has continued as new
 	attrSeeking   = "seeking"  // how far back the search for oldest has come, of an instance that continued as new in an earlier release
+	attrAnswered  = "answered" // there are answers to updates beside the instance
 	attrErasing   = "erasing"  // the execution that a deletion has reached; while absent, the end is still to be sent
 )
 

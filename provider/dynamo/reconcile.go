@@ -136,7 +136,7 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 	n := 0
 	for _, s := range o.Segments {
 		sent := provider.OutputsOf(x, s, settled)
-		n += len(sent.WorkItems) + len(sent.Timers) + len(sent.Messages)
+		n += sent.Count()
 	}
 	if n == 0 {
 		return nil // as of nearly all past executions

@@ -22,7 +22,8 @@ type spared struct {
 
 func (u *spared) has(id int64) bool { return u.ids[id] }
 
-// unsentBefore finds what is settled, detached starts and events for other instances from before a time, and starts of children from before MostBack.
+// unsentBefore finds what is settled, detached starts, events for other instances and answers to updates from before a time, and starts of children
+// from before MostBack.
 func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spared {
 	u := spared{ids: o.State(history.KeepOpen | history.KeepSettled).SettledSet()}
 	forgotten := p.now().Add(-provider.MostBack)
@@ -33,6 +34,8 @@ func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spar
 				e.Kind == history.ExternalEventSent && e.Time.Before(since) && !u.ids[e.ID]:
 				u.ids[e.ID] = true
 				u.leftOut++
+			case (e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected) && e.Time.Before(since):
+				u.ids[e.ID] = true // nobody waits for it any more
 			case e.Kind == history.SubOrchestrationScheduled && e.Time.Before(forgotten) && !u.ids[e.ID]:
 				u.ids[e.ID] = true
 				u.old = append(u.old, e)

@@ -90,6 +90,7 @@ func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(e
 
 // flush sends what was added, and returns all outputs so far that can never be sent.
 func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
+	answers := b.few.Answers
 	queues, refused, err := b.p.entriesOf(ctx, &b.few)
 	b.few = provider.Outputs{}
 	b.refused = append(b.refused, refused...)
@@ -98,6 +99,9 @@ func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	}
 	never, err := b.offer(ctx, queues, b.again)
 	b.refused = append(b.refused, refusedBySQS(never)...)
+	if err == nil {
+		err = b.p.AnswerUpdates(ctx, answers...)
+	}
 	return b.refused, err
 }
 
@@ -110,7 +114,7 @@ func isLarge(x provider.Origin, s provider.Segment) bool {
 	n := 0
 	for w := range windowsOf(s) {
 		out := provider.OutputsOf(x, w, nil)
-		if n += len(out.WorkItems) + len(out.Timers) + len(out.Messages); n > mostAtOnce {
+		if n += out.Count(); n > mostAtOnce {
 			return true
 		}
 	}
@@ -186,6 +190,9 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 		return err
 	}
 	never, err := b.offer(ctx, queues, false) // the cursor records what is sent
+	if err == nil {
+		err = b.p.AnswerUpdates(ctx, out.Answers...)
+	}
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (e *execution) turn(events ...history.Event) *provider.Turn {
 // before is the state of history so far.
 func (e *execution) before() *history.State {
 	if e.state == nil {
-		e.state = history.NewState(history.KeepTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, Parent: e.instance.Parent})
+		e.state = history.NewState(history.KeepTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, StartID: e.instance.StartID, Parent: e.instance.Parent})
 	}
 	return e.state
 }

@@ -11,6 +11,7 @@ import (
 
 func asking() []Scenario {
 	return []Scenario{
+		{Name: "Updates", Register: body(account), Input: 1, Drive: updatesAccount, Check: all(gives("balance 17"), executions(2), updated("leave", "d9", client.UpdateLeft))},
 		{Name: "Queries", Register: body(steps), Input: 3, Drive: asksAtEachStep, Check: all(gives("heard 3"), answers("steps", 10, 13))},
 	}
 }

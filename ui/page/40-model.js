@@ -5,6 +5,7 @@ const groups = {
   Timers: ['TimerCreated', 'TimerFired'],
   Children: ['SubOrchestrationScheduled', 'SubOrchestrationCompleted', 'SubOrchestrationFailed', 'DetachedOrchestrationScheduled'],
   'External events': ['ExternalEventSubscribed', 'ExternalEventRaised', 'ExternalEventSent', 'ExternalEventDelivered', 'ExternalEventUndelivered'],
+  Updates: ['UpdateReceived', 'UpdateAccepted', 'UpdateRejected', 'UpdateCompleted'],
   Cancels: ['CancelRequested', 'ActivityCancelRequested', 'TimerCancelled', 'SubOrchestrationCancelRequested', 'SubOrchestrationCancelFailed'],
   Turns: ['TurnStarted'],
 };

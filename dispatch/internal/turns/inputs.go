@@ -20,21 +20,17 @@ func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) 
 	}
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
-		events := make([]history.Event, 0, len(m.Outcomes))
-		for i := range m.Outcomes {
-			if !attempts.isDone(m, i) {
-				events = append(events, outcome(&m.Outcomes[i]))
-			}
-		}
-		return events
+		return outcomes(m, attempts)
 	case provider.MessageTimerFired:
 		return x.fired(m, attempts)
 	case provider.MessageEventRaised:
-		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), RequestedBy: history.Requester(m.RequestedBy)}}
+		return requested(history.ExternalEventRaised, m)
 	case provider.MessageEventSent:
 		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), Parent: m.Parent}}
 	case provider.MessageEventAnswered:
 		return answered(m)
+	case provider.MessageUpdate: // the turn decides whether it is accepted
+		return requested(history.UpdateAccepted, m)
 	case provider.MessageTerminate:
 		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)}}
 	case provider.MessageChildOutcome:
@@ -52,6 +48,22 @@ func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) 
 		provider.MessageActivityPending: // the last of an activity that is settled: nothing keeps its time
 	}
 	return nil
+}
+
+// outcomes are those of a message that are not dealt with by the attempts of activities.
+func outcomes(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+	events := make([]history.Event, 0, len(m.Outcomes))
+	for i := range m.Outcomes {
+		if !attempts.isDone(m, i) {
+			events = append(events, outcome(&m.Outcomes[i]))
+		}
+	}
+	return events
+}
+
+// requested is what a client has sent to the code: an external event or an update.
+func requested(kind history.Kind, m *provider.InboxMessage) []history.Event {
+	return []history.Event{{Kind: kind, Name: m.Name, EventID: m.EventID, Data: dataOf(m), RequestedBy: history.Requester(m.RequestedBy)}}
 }
 
 // asker is who asks for an instance to be cancelled. A parent names itself.

@@ -29,6 +29,11 @@ func (s *session) turn(ctx context.Context) (next, error) {
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
 		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
 	})
+	if err == nil {
+		if next, err := answerAgain(ctx, s, out.Repeated); next != goOn || err != nil {
+			return next, err
+		}
+	}
 	switch {
 	case err != nil:
 		return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))

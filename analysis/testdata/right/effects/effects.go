@@ -57,6 +57,17 @@ func right(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	if err := perdure.SetQueryHandler(ctx, "where", func(struct{}) (string, error) { return ctx.InstanceID() + os.Getenv("REGION"), nil }); err != nil {
 		return "", err
 	}
+	if err := perdure.HandleUpdate(ctx, "due", func(own *perdure.OrchestrationContext, due time.Time) (string, error) {
+		o.Due = due
+		return perdure.CallActivity(own, charge, o).Await(own)
+	}, perdure.ValidateUpdate(func(due time.Time) error {
+		if due.Before(time.Now()) || os.Getenv("CLOSED") != "" {
+			return os.ErrInvalid
+		}
+		return nil
+	})); err != nil {
+		return "", err
+	}
 	ctx.Logger().Info("charging", "limit", limit, "table", table()["a"], "price", price("a"))
 	deadline := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seeded.Int64N(9) + ctx.Rand().Int64N(9)))
 	if cmp.Equal(o, order{}) || deadline.IsZero() || far.Ordered(1, 2) > 1 {

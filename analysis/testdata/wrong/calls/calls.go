@@ -94,6 +94,26 @@ func answers(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	})
 }
 
+func updated(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	if err := perdure.HandleUpdate(ctx, "charge", func(own *perdure.OrchestrationContext, total int) (int, error) {
+		perdure.CallActivity(own, charge, o) // want `drops the future of perdure\.CallActivity.*\[unawaited\]`
+		time.Sleep(time.Second)              // want `calls time\.Sleep.*\[clock\]`
+		return total, nil
+	}, perdure.ValidateUpdate(func(total int) error {
+		ctx.SetCustomStatus("asked")                              // want `the validator of an update in updated calls .*SetCustomStatus.*\[query\]`
+		_, err := perdure.CallActivity(ctx, charge, o).Await(ctx) // want `the validator of an update in updated calls perdure\.CallActivity.*\[query\]` `the validator of an update in updated calls .*Await.*\[query\]`
+		return err
+	})); err != nil {
+		return "", err
+	}
+	return o.ID, perdure.HandleUpdate(ctx, "pack", packed)
+}
+
+// packed is a handler by its name.
+func packed(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	return o.ID + time.Now().String(), perdure.Sleep(ctx, time.Hour) // want `packed calls time\.Now.*\[clock\]`
+}
+
 func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	for { // want `forever loops without an end: .*\[endless\]`
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {

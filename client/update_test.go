@@ -1,0 +1,218 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// updating runs a test with an instance that answers nothing by itself.
+func updating(t *testing.T, test func(t *testing.T, p *fakeprovider.Provider, c *client.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := fakeprovider.New(time.Now, "hello")
+		c := client.New(p)
+		mustStart(t, c, "one")
+		test(t, p, c)
+	})
+}
+
+// answerIn has the update u1 of the instance answered later.
+func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
+	t.Helper()
+	in, err := p.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(d, func() {
+		if err := p.AnswerUpdates(context.WithoutCancel(t.Context()), provider.UpdateAnswer{
+			InstanceID: "one", StartID: in.StartID, UpdateID: "u1", Outcome: provider.UpdateCompleted, Result: history.Payload(`"done"`),
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sentUpdates is how many updates were sent.
+func sentUpdates(p *fakeprovider.Provider) (n int) {
+	for _, m := range p.Sent() {
+		if m.Kind == provider.MessageUpdate {
+			n++
+		}
+	}
+	return n
+}
+
+// A caller waits for as long as the handler takes, also while nothing can be read, and has sent the update once.
+func TestUpdateWaitsForItsAnswer(t *testing.T) {
+	t.Parallel()
+	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+		t.Helper()
+		answerIn(t, p, time.Hour)
+		time.AfterFunc(time.Minute, func() {
+			p.FailWith(&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: errors.New("throttled")})
+		})
+		time.AfterFunc(30*time.Minute, func() { p.FailWith(nil) })
+		from := time.Now()
+		got, err := c.Update(t.Context(), "one", "address", "Main St", client.WithUpdateID("u1"))
+		if err != nil || string(got) != `"done"` {
+			t.Errorf("answered %s, %v", got, err)
+		}
+		if late := time.Since(from) - time.Hour; late < 0 || late > time.Second {
+			t.Errorf("noticed %s after the answer", late)
+		}
+		if n := sentUpdates(p); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// A caller whose time is over is told so, and what the instance is. A call with the same id goes on waiting.
+func TestUpdateWithoutAnAnswerInTime(t *testing.T) {
+	t.Parallel()
+	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+		t.Helper()
+		answerIn(t, p, time.Hour)
+		short, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		_, err := c.Update(short, "one", "address", nil, client.WithUpdateID("u1"))
+		e, told := errors.AsType[*client.UpdateError](err)
+		if !told || e.Code != client.UpdatePending || e.UpdateID != "u1" || e.Status != client.StatusPending && e.Status != client.StatusRunning || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("told %v", err)
+		}
+		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil || string(got) != `"done"` {
+			t.Errorf("answered %s, %v", got, err)
+		}
+		if n := sentUpdates(p); n != 2 { // the first may be lost
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// An instance that ends is looked at again for the answer, which was written before; without one the update was never taken.
+func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{false, true} {
+		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+			t.Helper()
+			if answered {
+				answerIn(t, p, time.Minute)
+			}
+			time.AfterFunc(time.Minute, func() { p.Append("one", completed(`"end"`)) })
+			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer stop()
+			got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1"))
+			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrTerminal) {
+				t.Errorf("answered=%t: %s, %v", answered, got, err)
+			}
+			n := sentUpdates(p)
+			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrTerminal) || sentUpdates(p) != n {
+				t.Errorf("of one that is over: %v", err)
+			}
+		})
+	}
+}
+
+// An instance that is purged takes no update any more, and neither does another of the same id.
+func TestUpdateOfWhatIsPurgedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, anew := range []bool{false, true} {
+		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+			t.Helper()
+			time.AfterFunc(time.Minute, func() {
+				if err := p.DeleteInstance(context.WithoutCancel(t.Context()), "one", true); err != nil {
+					t.Error(err)
+				}
+				if anew {
+					mustStart(t, c, "one")
+					answerIn(t, p, 0) // to the next life's update of that id
+				}
+			})
+			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer stop()
+			if got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1")); !errors.Is(err, client.ErrNotFound) {
+				t.Errorf("anew=%t: %s, %v", anew, got, err)
+			}
+		})
+	}
+}
+
+// What is no update is refused before anything is sent, with the field that is wrong; an update that cannot be sent is none that is pending.
+func TestUpdateRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+		t.Helper()
+		long := strings.Repeat("x", 257)
+		for _, bad := range []struct {
+			instance, update, id string
+			input                any
+			field                string
+		}{
+			{"", "address", "u1", nil, "instanceId"},
+			{"one", "", "u1", nil, "update"},
+			{"one", long, "u1", nil, "update"},
+			{"one", "address", "", nil, "updateId"},
+			{"one", "address", "a\x00", nil, "updateId"},
+			{"one", "address", long, nil, "updateId"},
+			{"one", "address", "u1", func() {}, "input"},
+			{"one", "address", "u1", strings.Repeat("x", 200<<10), "input"},
+		} {
+			_, err := c.Update(t.Context(), bad.instance, bad.update, bad.input, client.WithUpdateID(bad.id))
+			if err == nil || !strings.Contains(err.Error(), bad.field) {
+				t.Errorf("%.20s %.20q %.20q: %.200v, want field %s", bad.instance, bad.update, bad.id, err, bad.field)
+			}
+		}
+		down := errors.New("denied")
+		p.FailWith(down)
+		if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, down) {
+			t.Errorf("told %v", err)
+		}
+		if n := sentUpdates(p); n != 0 {
+			t.Errorf("sent %d", n)
+		}
+	})
+}
+
+// endsBehind is a hub whose instance is answered and ends right behind a read that has found no answer.
+type endsBehind struct {
+	*fakeprovider.Provider
+
+	reads int
+	then  func()
+}
+
+// ReadUpdate is the fake's.
+func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+	a, err := h.Provider.ReadUpdate(ctx, instanceID, updateID)
+	const behind = 4 // as it is sent, and with the first look at the instance
+	if h.reads++; h.reads == behind {
+		h.then()
+	}
+	return a, err
+}
+
+// An answer that comes between the look for it and the look at the instance, which is over by then, is found by another look.
+func TestUpdateIsAnsweredBehindALook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &endsBehind{Provider: fakeprovider.New(time.Now, "hello")}
+		c := client.New(h)
+		mustStart(t, c, "one")
+		h.then = func() {
+			answerIn(t, h.Provider, 0)
+			synctest.Wait()
+			h.Append("one", completed(`"end"`))
+		}
+		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil || string(got) != `"done"` {
+			t.Errorf("answered %s, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestUpdatePrintsTheAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			switch m.Name {
+			case "lost":
+				return &provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: history.UpdateUnknown, Error: &history.Failure{Message: `it has ["address"]`}}
+			case "slow":
+				return nil
+			default:
+				return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			}
+		})
+		h.mustRun("start", "hello", "--id", "order-7")
+		h.in = `{"from":"stdin"}`
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"update", "order-7", "address"}, `{"with":null}` + "\n"},
+			{[]string{"update", "order-7", "address", `{"n":1}`}, `{"with":{"n":1}}` + "\n"},
+			{[]string{"update", "order-7", "address", "-"}, `{"with":{"from":"stdin"}}` + "\n"},
+			{[]string{"update", "order-7", "address", "1", "--update-id", "u-1"}, `{"with":1}` + "\n"},
+			{[]string{"update", "order-7", "address", "2", "--update-id", "u-1"}, `{"with":1}` + "\n"},
+			{
+				[]string{"update", "order-7", "address", "2", "--update-id", "u-1", "--json"},
+				`{"instanceId":"order-7","update":"address","updateId":"u-1","result":{"with":1}}` + "\n",
+			},
+		} {
+			if got := h.mustRun(c.args...); got != c.want {
+				t.Errorf("%v prints %s", c.args, got)
+			}
+		}
+		h.wantError(exitError, `it has ["address"]`, "update", "order-7", "lost")
+		h.wantError(exitTimeout, "wait on with perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(exitError, "the update's name are wanted", "update", "order-7")
+		h.wantError(exitError, "the update's name are wanted", "update", "order-7", "a", "1", "2")
+	})
+}

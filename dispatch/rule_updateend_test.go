@@ -1,0 +1,743 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// A paused instance keeps an update as it came. Its caller is told that it is paused; validated it is when it goes on.
+func TestR27APausedInstanceIsUpdatedWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.pause(in, "p1")
+		h.turn(0)
+		h.update(in, "u1", change{Refuse: "b"})
+		h.update(in, "u2", change{Say: "a"})
+		h.turn(0)
+		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		h.update(in, "u2", change{Say: "a copy"})
+		h.turn(0)
+		h.wantUnanswered(in, "u1")
+		h.wantTellsPending(ctx, in, provider.StatusPaused)
+		h.raise(in, "e0", 0)
+		h.turn(0)
+		h.wantPaused(in)
+		h.resume(in, "r1")
+		h.serveFor(time.Minute)
+		h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
+		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
+		h.wantUpdated(in, "asked", provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted))
+		h.checkRest()
+	})
+}
+
+// wantTellsPending fails unless a caller of an update is told that there is no answer in time, and what the instance is.
+func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want provider.RuntimeStatus) {
+	h.t.Helper()
+	short, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"}, client.WithUpdateID("asked"))
+		e, told := errors.AsType[*client.UpdateError](err)
+		if !told || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" || !errors.Is(err, context.DeadlineExceeded) {
+			h.t.Errorf("the caller is told %v, want that it is %s", err, want)
+		}
+	}()
+	h.serveFor(20 * time.Second)
+	<-done
+}
+
+// A blocked instance keeps an update, for the build that mends it.
+func TestR27ABlockedInstanceIsUpdatedWhenItIsMended(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 2}, func(ctx context.Context, h *hub, in provider.Instance) {
+		broken := registry()
+		perdure.AddOrchestration(broken, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+			_, err := perdure.CreateTimer(ctx, time.Hour).Await(ctx)
+			return "", err
+		})
+		if err := h.Deploy(ctx, broken, "broken"); err != nil {
+			t.Fatal(err)
+		}
+		h.update(in, "u1", change{Say: "a"})
+		h.serveFor(30 * time.Minute)
+		h.wantStatus(in, provider.StatusBlocked)
+		h.wantUnanswered(in, "u1")
+		h.wantTellsPending(ctx, in, provider.StatusBlocked)
+		if err := h.Deploy(ctx, addChanging(registry()), "mended"); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			h.watch()
+			h.serveFor(10 * time.Minute)
+		}
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+		h.raise(in, "e1", 1)
+		h.raise(in, "e2", 2)
+		h.finish(in)
+		h.checkRest()
+	})
+}
+
+// Code that has not the handler any more of an update that history has accepted parts from that history, and is blocked with both sides.
+func TestR27AHandlerThatIsGone(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "a", Wait: "go"})
+		h.turn(0)
+		without := registry()
+		perdure.AddOrchestration(without, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+			return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+		})
+		if err := h.Deploy(ctx, without, "without"); err != nil {
+			t.Fatal(err)
+		}
+		h.raiseGo(in)
+		h.serveFor(30 * time.Minute)
+		now := h.read(in)
+		if now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeNondeterminism || !strings.Contains(now.Diagnosis.Expected, `UpdateAccepted "change"`) || !strings.Contains(now.Diagnosis.Got, "no handler") {
+			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
+		}
+	})
+}
+
+// The end of an execution leaves the handlers that have not returned, whatever way it ends, and each caller is told how. A handler that has returned before it is answered as
+// always.
+func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
+	t.Parallel()
+	waits := change{Say: "a", Wait: "go"}
+	for name, c := range map[string]struct {
+		changing changing
+		then     func(h *hub, in provider.Instance)
+		outcome  provider.UpdateOutcome
+		says     string
+	}{
+		"it ends while the handler waits": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.turns()
+			h.raise(in, "e1", 1)
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted)},
+		"it ends in the turn that accepts": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.raise(in, "e1", 1)
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted)},
+		"the handler returns in the turn of the end": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.turns()
+			h.raiseGo(in)
+			h.raise(in, "e1", 1)
+		}, provider.UpdateCompleted, `"a a!"`},
+		"it continues as new": {changing{Events: 2, Anew: true}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.raise(in, "e1", 1)
+			h.turns()
+			h.raise(in, "e2", 2)
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationContinuedAsNew)},
+		"it continues as new behind it": {changing{Events: 2, Anew: true, Done: true}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.raise(in, "e1", 1)
+			h.turns()
+			h.raiseGo(in)
+			h.turns()
+			h.raise(in, "e2", 2)
+		}, provider.UpdateCompleted, `"a 1 a!"`},
+		"it is terminated": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.turns()
+			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationTerminated)},
+		"it is terminated while it is paused": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.turns()
+			h.pause(in, "p1")
+			h.turns()
+			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationTerminated)},
+		"it is cancelled": {changing{Events: 1, Done: true}, func(h *hub, in provider.Instance) {
+			h.update(in, "u1", waits)
+			h.turns()
+			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
+		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCancelled)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changes(t, simhub.Options{Environments: 2}, c.changing, func(_ context.Context, h *hub, in provider.Instance) {
+				c.then(h, in)
+				h.finish(in)
+				h.wantUpdated(in, "u1", c.outcome, c.says)
+				h.wantReplays(addChanging(registry()), in)
+				h.checkRest()
+			})
+		})
+	}
+}
+
+// An end that needs no code answers as well: of code that fails when it parts from its history.
+func TestR27AnEndWithoutCodeAnswers(t *testing.T) {
+	t.Parallel()
+	failing := func(name string) *perdure.Registry {
+		r := registry()
+		perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+			if err := handleChanges(ctx, &[]string{}); err != nil {
+				return "", err
+			}
+			return perdure.WaitForExternalEvent[string](ctx, name).Await(ctx)
+		}, perdure.FailOnNondeterminism())
+		return r
+	}
+	changes(t, simhub.Options{Registry: failing("add")}, changing{}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "a", Wait: "go"})
+		h.turn(0)
+		if err := h.Deploy(ctx, failing("other"), "other"); err != nil {
+			t.Fatal(err)
+		}
+		h.raiseGo(in)
+		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
+			t.Errorf("ended with %s", end.String())
+		}
+		h.wantUpdated(in, "u1", provider.UpdateLeft, history.TerminalReason(history.OrchestrationFailed))
+		h.checkRest()
+	})
+}
+
+// An instance whose history cannot be read, and that is terminated: its status says that it is over, and the caller is told so.
+func TestR27TheEndOfADamagedInstance(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{CacheBytes: -1}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "a", Wait: "go"})
+		h.turn(0)
+		h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
+		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+		h.serveFor(time.Hour)
+		h.wantStatus(in, provider.StatusTerminated)
+		if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrTerminal) {
+			t.Errorf("the caller is told %v", err)
+		}
+	})
+}
+
+// An update behind the event on which the code continues as new is the next execution's.
+func TestR27AnUpdateBehindContinueAsNew(t *testing.T) {
+	t.Parallel()
+	for _, parked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {
+			t.Parallel()
+			changes(t, simhub.Options{Environments: 2}, changing{Events: 3, Anew: true}, func(_ context.Context, h *hub, in provider.Instance) {
+				if parked {
+					h.pause(in, "p1")
+					h.turn(0)
+				}
+				h.raise(in, "e1", 1)
+				for n := range 3 {
+					h.update(in, fmt.Sprint("u", n), change{Say: static(int64(n), 100<<10)})
+				}
+				if parked {
+					h.turns()
+					h.resume(in, "r1")
+				}
+				h.serveFor(time.Minute)
+				for n := range 3 {
+					h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, "")
+					a := must(h.Provider.ReadUpdate(t.Context(), in.InstanceID, fmt.Sprint("u", n)))
+					if now := h.read(in); a.ExecutionID != now.ExecutionID || now.ExecutionNumber != 2 {
+						t.Errorf("update %d was taken by %s, and the second execution is %s", n, a.ExecutionID, now.ExecutionID)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What has come before the code began, and for which it did not wait, is the next execution's as well, with what is large.
+func TestR27ContinueAsNewHandsOnWhatItHasNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 60 << 10} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			r := registry()
+			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, c changing) (string, error) {
+				if c.Anew {
+					return perdure.ContinueAsNew[string](ctx, changing{Events: 1})
+				}
+				return changesWhile(ctx, c)
+			})
+			inBubble(t, simhub.Options{Environments: 2, Registry: r}, func(ctx context.Context, h *hub) {
+				in := must(h.Provider.StartOrchestration(ctx, provider.Start{
+					InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Anew: true}), StartID: "start-1", StartAt: time.Now().Add(time.Hour),
+				}))
+				say := "a" + static(1, size)
+				h.update(in, "u1", change{Say: say})
+				h.update(in, "u2", change{Refuse: "b"})
+				h.serveFor(time.Minute)
+				h.wantUnanswered(in, "u1")
+				h.serveFor(2 * time.Hour)
+				h.update(in, "u1", change{Say: "again"})
+				h.serveFor(time.Minute)
+				h.wantUpdated(in, "u1", provider.UpdateCompleted, `"`+say+`"`)
+				h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 1")
+				h.wantReplays(r, h.read(in))
+				h.raise(in, "e1", 1)
+				h.finish(in)
+				h.checkRest()
+			})
+		})
+	}
+}
+
+// A cancel of the instance ends the waits of a handler. It cleans up, and what it returns then is the answer.
+func TestR27ACancelledHandlerAnswers(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		heard := []string{}
+		if err := handleChanges(ctx, &heard); err != nil {
+			return "", err
+		}
+		_, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		if done := perdure.UpdatesDone(perdure.WithoutCancel(ctx)); done != nil {
+			return "", done
+		}
+		return strings.Join(heard, " "), err
+	})
+	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "a", Wait: "go"})
+		h.turn(0)
+		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
+		if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
+			t.Errorf("ended with %s", end.String())
+		}
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"cleaned up"`)
+		h.wantReplays(r, in)
+		h.checkRest()
+	})
+}
+
+// A handler that takes its process down is poison: the instance is blocked, and its message lies among the dead letters. The same update sent once more is
+// another message, and is kept as all that comes to a blocked instance.
+func TestR27AnUpdateThatTakesItsProcessDown(t *testing.T) {
+	t.Parallel()
+	f := &fatal{}
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
+			f.ran.Add(1)
+			f.dies.Store(!f.alive.Load())
+			return "done", nil
+		})
+		if err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+	})
+	changes(t, simhub.Options{Registry: r, Intercept: f.crash()}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{})
+		h.serveFor(2 * time.Hour)
+		now := h.read(in)
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
+			t.Fatalf("after %d deliveries it is %s: %+v", f.ran.Load(), now.Status, now.Diagnosis)
+		}
+		h.wantDead("sim://inbox-dead.fifo", "poison")
+		h.update(in, "u1", change{})
+		h.serveFor(time.Hour)
+		if n := f.ran.Load(); n != 14 { // as each message to an instance that is blocked as poison
+			t.Errorf("it ran %d times", n)
+		}
+		h.wantUnanswered(in, "u1")
+		f.alive.Store(true)
+		h.update(in, "u2", change{})
+		h.serveFor(time.Hour)
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"done"`)
+		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"done"`)
+		if n := countKinds(h.events(in), history.UpdateAccepted); n != 2 {
+			t.Errorf("%d updates were accepted", n)
+		}
+	})
+}
+
+// A validator only reads. One that decides or panics rejects the update; one that blocks has its instance blocked, as code does that waits for what is no future.
+func TestR27AValidatorMayOnlyRead(t *testing.T) {
+	t.Parallel()
+	var hung atomic.Int64
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		open := perdure.WaitForExternalEvent[int](ctx, "never")
+		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+			if c.Say == "blocks" {
+				hung.Add(1)
+			}
+			return "done", nil
+		},
+			perdure.ValidateUpdate(func(c change) error {
+				switch c.Say {
+				case "waits":
+					_, err := open.Await(ctx)
+					return err
+				case "schedules":
+					defer func() { _ = recover() }()
+					perdure.CallActivity(ctx, inc, 1)
+				case "sets a handler":
+					return perdure.HandleUpdate(ctx, "more", func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil })
+				case "elsewhere":
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						ctx.SetCustomStatus("asked")
+					}()
+					<-done
+				case "panics":
+					panic("no")
+				case "reads":
+					ctx.Logger().Info("it must be silent")
+					if ctx.Now().IsZero() || ctx.NewUUID() == "" || ctx.InstanceID() != "i-1" {
+						return errChange
+					}
+				case "blocks":
+					time.Sleep(time.Hour)
+				}
+				return nil
+			}))
+		if err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+	})
+	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		before := len(h.events(in))
+		for say, want := range map[string]string{
+			"waits": history.UpdateMisused, "schedules": history.UpdateMisused, "sets a handler": history.UpdateMisused, "elsewhere": history.UpdateMisused,
+			"panics": history.UpdateRefused + ": no: ",
+		} {
+			h.update(in, say, change{Say: say})
+			h.turns()
+			h.wantUpdated(in, say, provider.UpdateRejected, want)
+		}
+		if events := h.events(in); len(events) != before+10 { // each a turn and a rejection
+			t.Errorf("history has %v", events)
+		}
+		h.send(updateMessage(in, "bad", history.Payload(`{"say":7}`)))
+		h.update(in, "reads", change{Say: "reads"})
+		h.turns()
+		h.wantUpdated(in, "bad", provider.UpdateRejected, history.UpdateBadInput)
+		h.wantUpdated(in, "reads", provider.UpdateCompleted, `"done"`)
+		h.wantReplays(r, in)
+
+		h.update(in, "blocks", change{Say: "blocks"})
+		h.serveFor(30 * time.Minute)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockedOutside || !strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
+			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
+		}
+		h.wantUnanswered(in, "blocks")
+		time.Sleep(2 * time.Hour) // until it has come back
+		if n := hung.Load(); n > 0 {
+			t.Errorf("the handler ran %d times behind a validator that was given up", n)
+		}
+	})
+}
+
+// There is no such instance; it is over; it is purged while the caller waits; another life of the id does not take it.
+func TestR27AnUpdateOfNoInstance(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		c := client.New(h.Provider)
+		if _, err := c.Update(ctx, "nobody", "change", change{}); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("of nobody: %v", err)
+		}
+		h.pause(in, "p1")
+		h.turn(0)
+		told := make(chan error, 1)
+		go func() {
+			_, err := c.Update(ctx, in.InstanceID, "change", change{Say: "a"}, client.WithUpdateID("u1"))
+			told <- err
+		}()
+		h.serveFor(time.Minute)
+		h.purge(in.InstanceID)
+		h.serveFor(time.Minute)
+		if err := <-told; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrTerminal) {
+			t.Errorf("of one that is purged: %v", err)
+		}
+
+		old := updateMessage(in, "u2", encoded(t, change{Say: "a"}))
+		next := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-2"}))
+		h.send(old)
+		h.serveFor(time.Minute)
+		if n := countKinds(h.events(next), history.UpdateAccepted); n != 0 {
+			t.Errorf("%d updates of the life before were taken", n)
+		}
+		h.wantUnanswered(in, "u2")
+		h.raise(next, "e1", 1)
+		h.finish(next)
+		if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrTerminal) {
+			t.Errorf("of one that is over: %v", err)
+		}
+		h.checkRest()
+	})
+}
+
+// A caller who waits for an instance that ends before it has taken the update is told that it is over.
+func TestR27AnUpdateThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.raise(in, "e1", 1)
+		told := make(chan error, 1)
+		go func() {
+			_, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{Say: "a"})
+			told <- err
+		}()
+		h.serveFor(time.Minute)
+		if err := <-told; !errors.Is(err, client.ErrTerminal) {
+			t.Errorf("it is told %v", err)
+		}
+		h.checkRest()
+	})
+}
+
+// Interleaving: the instance is purged between the commit and the write of the answer, or has answers when it is purged. None is left behind.
+func TestR27APurgeLeavesNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]bool{"by force": false, "once it is over": true} {
+		for _, meanwhile := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, as it is answered: %t", name, meanwhile), func(t *testing.T) {
+				t.Parallel()
+				changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+					h.update(in, "u0", change{Say: "a"})
+					h.turn(0)
+					if h.storedAnswers("i-1") != 1 {
+						t.Fatal("there is no answer")
+					}
+					if meanwhile {
+						purged := false
+						h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+							if isAnswer(c) && !purged {
+								purged = true
+								h.purge(in.InstanceID)
+							}
+							return next()
+						})
+						h.update(in, "u1", change{Say: "b"})
+					}
+					if over {
+						h.raise(in, "e1", 1)
+					}
+					if failed := h.turn(0); len(failed) > 0 {
+						t.Errorf("%d messages failed", len(failed))
+					}
+					h.interfere(nil)
+					if !meanwhile {
+						if err := h.Provider.DeleteInstance(ctx, in.InstanceID, !over); err != nil {
+							t.Fatal(err)
+						}
+					}
+					h.wantNone(in.InstanceID)
+					if n := h.storedAnswers("i-1"); n != 0 {
+						t.Errorf("%d answers are left", n)
+					}
+					h.serveFor(time.Hour)
+					h.checkRest()
+				})
+			})
+		}
+	}
+}
+
+// An answer that comes while the answers of its instance are being erased is not written: nothing would erase it.
+func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u0", change{Say: "a"})
+		h.turn(0)
+		late := false
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if d, ok := c.Input.(*dynamodb.DeleteItemInput); ok && strings.HasPrefix(text(d.Key, "sk"), "u#") && !late {
+				late = true
+				a := provider.UpdateAnswer{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted}
+				if err := h.Provider.AnswerUpdates(ctx, a); err != nil {
+					t.Error(err)
+				}
+			}
+			return err
+		})
+		h.purge(in.InstanceID)
+		if n := h.storedAnswers(in.InstanceID); n != 0 || !late {
+			t.Errorf("%d answers are left, late=%t", n, late)
+		}
+	})
+}
+
+// A purge of many answers dies at any of its calls: the next call of it leaves none.
+func TestR27APurgeOfManyAnswersGoesOn(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		for n := range 40 {
+			h.update(in, fmt.Sprint("u", n), change{Say: "a"})
+		}
+		h.turns()
+		var deletes atomic.Int64
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "DeleteItem" {
+				if deletes.Add(1)%8 == 0 {
+					return simhub.ErrFailed
+				}
+			}
+			return next()
+		})
+		calls := 0
+		for ; h.storedAnswers("i-1") > 0 && calls < 40; calls++ {
+			_ = h.Provider.DeleteInstance(ctx, in.InstanceID, true)
+		}
+		h.interfere(nil)
+		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil && !errors.Is(err, provider.ErrNotFound) {
+			t.Error(err)
+		}
+		h.wantNone("i-1")
+		if n := h.storedAnswers("i-1"); n != 0 || deletes.Load() == 0 {
+			t.Errorf("%d answers are left after %d calls", n, calls)
+		}
+		h.checkRest()
+	})
+}
+
+// Ten updates of 150 KB whose results have as much are taken in as many turns as they need, in their order.
+func TestR27LargeUpdates(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		var said []string
+		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+			said = append(said, c.Say[:4])
+			return c.Say, nil
+		})
+		if err != nil {
+			return "", err
+		}
+		_, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		return strings.Join(said, " "), err
+	})
+	for _, parked := range []bool{false, true} {
+		changes(t, simhub.Options{Registry: r, Environments: 2}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+			if parked {
+				h.pause(in, "p1")
+				h.turn(0)
+			}
+			for n := range 10 {
+				h.update(in, fmt.Sprint("u", n), change{Say: fmt.Sprintf("%04d", n) + static(int64(n), 150<<10)})
+			}
+			if parked {
+				h.turns()
+				h.resume(in, "r1")
+			}
+			h.serveFor(time.Minute)
+			for n := range 10 {
+				h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, fmt.Sprintf(`"%04d`, n)+static(int64(n), 150<<10))
+			}
+			h.raise(in, "e1", 1)
+			if end := h.finish(in); string(end.Output) != `"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009"` {
+				t.Errorf("ended with %s %s", end.String(), end.Output)
+			}
+			h.wantReplays(r, in)
+			h.checkRest()
+		})
+	}
+}
+
+// A result that is too large is the failure of its update, and nothing else.
+func TestR27AResultThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
+			return strings.Repeat("x", perdure.MaxPayloadBytes), nil
+		})
+		if err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+	})
+	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{})
+		h.turn(0)
+		a := must(h.Provider.ReadUpdate(t.Context(), "i-1", "u1"))
+		if a.Outcome != provider.UpdateCompleted || a.Error == nil || a.Error.Type != history.TypePayloadTooLarge {
+			t.Errorf("answered with %+v", a)
+		}
+	})
+}
+
+// Queues that are lost: a reconciliation answers what was taken. What was on its way is lost, and the caller's repeat is a new message.
+func TestR27AReconciliationAnswers(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		dead := false
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if dead = dead || isAnswer(c); dead {
+				return simhub.ErrFailed
+			}
+			return next()
+		})
+		h.update(in, "u1", change{Say: "a"})
+		h.turn(0)
+		h.interfere(nil)
+		h.update(in, "u2", change{Say: "b"})
+		time.Sleep(10 * time.Minute)
+		h.loseWake()
+		h.wantUnanswered(in, "u1")
+		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.Reconcile{Run: "run-1"}); err != nil {
+			t.Fatal(err)
+		}
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+		h.serveFor(time.Hour)
+		h.wantUnanswered(in, "u2")
+		h.update(in, "u2", change{Say: "b"})
+		h.serveFor(time.Minute)
+		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a b"`)
+	})
+}
+
+// A panic of a handler fails the orchestration, since half of a change may be made; an error is the answer, and no more.
+func TestR27AHandlerThatPanics(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+			if c.Say == "panic" {
+				panic("half a change")
+			}
+			if err := perdure.UpdatesDone(ctx); err != nil {
+				return "", err
+			}
+			return "never", nil
+		})
+		if err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+	})
+	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "waits for itself"})
+		h.turn(0)
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, "would wait for that handler")
+		h.update(in, "u2", change{Say: "panic"})
+		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePanic {
+			t.Errorf("ended with %s: %+v", end.String(), end.Error)
+		}
+		h.wantUpdated(in, "u2", provider.UpdateLeft, history.TerminalReason(history.OrchestrationFailed))
+		h.wantReplays(r, in)
+		h.checkRest()
+	})
+}

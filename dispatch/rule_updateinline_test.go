@@ -1,0 +1,155 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// updating is an orchestration whose handlers call activities.
+type updating struct {
+	Events int  // that it waits for
+	Anew   bool // it continues as new at each, behind the updates that are under way
+	Sum    int
+}
+
+// addition is what an update asks for: activities, each of which adds one.
+type addition struct {
+	Inline, Queued int
+	Refuse         bool
+}
+
+// updatesWhile adds up what its updates ask for, until its events have come.
+func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
+	err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, s addition) (int, error) {
+		v := 0
+		for n := range s.Inline + s.Queued {
+			var opts []perdure.ActivityCallOption
+			if n < s.Inline {
+				opts = append(opts, perdure.Inline())
+			}
+			var err error
+			if v, err = perdure.CallActivityByName[int](ctx, "inc", v, opts...).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		u.Sum += v
+		return v, nil
+	}, perdure.ValidateUpdate(func(s addition) error {
+		if s.Refuse {
+			return errChange
+		}
+		return nil
+	}))
+	for ; err == nil && u.Events > 0; u.Events-- {
+		if _, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+			return 0, err
+		}
+		if err = perdure.UpdatesDone(ctx); err == nil && u.Anew && u.Events > 1 {
+			u.Events--
+			return perdure.ContinueAsNew[int](ctx, u)
+		}
+	}
+	return u.Sum, err
+}
+
+// updatedMeanwhile updates an instance of two events: some are refused, and some come twice.
+func updatedMeanwhile(h *hub, in provider.Instance) {
+	change := func(id string, s addition) { h.send(updateMessage(in, id, encoded(h.t, s))) }
+	change("u1", addition{Inline: 2})
+	change("u2", addition{Queued: 1, Inline: 1})
+	change("u3", addition{Refuse: true})
+	h.serveFor(10 * time.Minute) // the queue has forgotten them
+	change("u1", addition{Inline: 7})
+	h.raise(in, "e1", 1)
+	change("u4", addition{Inline: 1})
+	h.serveFor(10 * time.Minute)
+	change("u3", addition{Inline: 7})
+	change("u4", addition{Inline: 7})
+	h.raise(in, "e2", 2)
+}
+
+// A handler runs inline activities in the invocation that accepts its update, which it answers without a worker; two handlers of a batch run theirs side by side.
+func TestR27AHandlerRunsInlineActivities(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("updates", updating{Events: 1})
+		h.turn(0)
+		for n := range 3 {
+			h.send(updateMessage(in, fmt.Sprint("u", n), encoded(t, addition{Inline: n + 1})))
+		}
+		h.turn(0)
+		for n := range 3 {
+			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, fmt.Sprint(n+1))
+		}
+		h.wantReplays(registry(), in)
+		h.raise(in, "e1", 1)
+		if end := h.finish(in); string(end.Output) != "6" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		h.checkRest()
+	})
+}
+
+// A handler whose inline activity kills its process, once: the update is accepted by the turn that is made again, and once.
+func TestR27AnInlineActivityOfAHandlerThatKillsItsProcess(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "inc", func(ctx context.Context, n int) (int, error) {
+		if perdure.ActivityInfoFrom(ctx).Token == "" {
+			simhub.Die(ctx)
+		}
+		return n + 1, nil
+	})
+	perdure.AddOrchestration(r, "updates", updatesWhile)
+	inBubble(t, simhub.Options{Registry: r, Intercept: crashable}, func(_ context.Context, h *hub) {
+		in := h.start("updates", updating{Events: 1})
+		h.serveFor(time.Minute)
+		h.send(updateMessage(in, "u1", encoded(t, addition{Inline: 1})))
+		h.serveFor(time.Hour)
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, "1")
+		if n := countKinds(h.events(in), history.UpdateAccepted); n != 1 {
+			t.Errorf("%d were accepted", n)
+		}
+		h.raise(in, "e1", 1)
+		h.finish(in)
+		h.checkRest()
+	})
+}
+
+// What a validator draws is drawn again by the code behind it, also where the code holds the source: no replay asks the validator.
+func TestR27AValidatorDrawsNothing(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		numbers := ctx.Rand()
+		err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
+			perdure.CreateTimer(ctx, time.Hour+time.Duration(numbers.IntN(1<<20))*time.Second)
+			perdure.WaitForExternalEvent[int](ctx, "of "+ctx.NewUUID())
+			return "done", nil
+		}, perdure.ValidateUpdate(func(c change) error {
+			if ctx.Rand().Uint64() == 0 || numbers.Uint32() == 0 && c.Refuse == "" || ctx.NewUUID() == "" {
+				return errChange
+			}
+			return nil
+		}))
+		if err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
+	})
+	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
+		for n := range 3 {
+			h.update(in, fmt.Sprint("u", n), change{})
+			h.turn(0)
+			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, `"done"`)
+		}
+		h.wantReplays(r, in)
+	})
+}

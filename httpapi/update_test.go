@@ -1,0 +1,124 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const anUpdate = "/v1/instances/one/update"
+
+// updatesEnd has all updates of a hub come to an end.
+func updatesEnd(h *hub, end provider.UpdateAnswer) {
+	h.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return &end })
+}
+
+func TestAnUpdateIsAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		})
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`).want(http.StatusOK).wantBody(`{"instanceId":"one","update":"address","result":{"with":null}}`)
+		const first = `{"instanceId":"one","update":"address","updateId":"u-1","result":{"with":{"n":[1]}}}`
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":{"n":[1]}}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address","input":2}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
+		if m := h.Sent()[len(h.Sent())-1]; m.Kind != provider.MessageUpdate || m.EventID != "u-1" || string(m.Data) != `{"n":[1]}` || m.StartID == "" {
+			t.Errorf("sent %+v", m)
+		}
+		for body, field := range map[string]string{
+			``: "body", `{}`: "update", `{"update":""}`: "update", `{"update":7}`: "update", `{"update":"a\u0000"}`: "update", `{"update":"a","more":1}`: "more",
+			`{"update":"` + strings.Repeat("x", 257) + `"}`: "update",
+		} {
+			h.call(t, http.MethodPost, anUpdate, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		}
+		large := `{"update":"q","input":"` + strings.Repeat("x", perdure.MaxPayloadBytes) + `"}`
+		h.call(t, http.MethodPost, anUpdate, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "input")
+		h.call(t, http.MethodPost, "/v1/instances/nobody/update", `{"update":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
+	})
+}
+
+// An update that is not done in time is under way: the answer says how to go on waiting.
+func TestAnUpdateThatTakesLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		a := h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-1").want(http.StatusAccepted)
+		a.wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","status":"Running"}`)
+		if a.Header().Get("Retry-After") == "" {
+			t.Error("it does not say when to come back")
+		}
+	})
+}
+
+// updateEnds are what there is to each end of an update without a result.
+var updateEnds = map[string]struct {
+	answer provider.UpdateAnswer
+	status int
+	field  string
+}{
+	"unknown_update":   {rejectedFor(history.UpdateUnknown), http.StatusNotFound, "update"},
+	"update_rejected":  {rejectedFor(history.UpdateRefused), http.StatusUnprocessableEntity, "update"},
+	"update_misused":   {rejectedFor(history.UpdateMisused), http.StatusUnprocessableEntity, "update"},
+	"update_bad_input": {rejectedFor(history.UpdateBadInput), http.StatusBadRequest, "input"},
+	"update_too_many":  {rejectedFor(history.UpdateTooMany), http.StatusConflict, "instanceId"},
+	"update_failed": {
+		provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Error: &history.Failure{Type: "T", Message: "why it is so"}}, http.StatusUnprocessableEntity, "update",
+	},
+	"update_left":      {provider.UpdateAnswer{Outcome: provider.UpdateLeft, Reason: "why it is so"}, http.StatusConflict, "instanceId"},
+	"update_forgotten": {provider.UpdateAnswer{Outcome: provider.UpdateForgotten, Reason: "why it is so"}, http.StatusGone, "Idempotency-Key"},
+}
+
+func rejectedFor(reason string) provider.UpdateAnswer {
+	return provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why it is so"}}
+}
+
+// Every end without a result has its own code.
+func TestAnUpdateWithoutAResult(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		for code, want := range updateEnds {
+			updatesEnd(h, want.answer)
+			a := h.call(t, http.MethodPost, anUpdate, `{"update":"q"}`)
+			a.wantProblem(want.status, code, want.field)
+			if !strings.Contains(a.Body.String(), "why it is so") && want.answer.Outcome != provider.UpdateForgotten {
+				t.Errorf("%s: %s", code, a.Body)
+			}
+		}
+	})
+}
+
+// updateAnswers are all that there are to an update.
+func updateAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		ask := func(body string, header ...string) {
+			all = append(all, h.call(t, http.MethodPost, anUpdate, body, header...))
+		}
+		ask(`{"update":"q"}`) // it takes longer
+		for _, end := range updateEnds {
+			updatesEnd(h, end.answer)
+			ask(`{"update":"q"}`)
+		}
+		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		ask(`{"update":"q"}`)
+		ask(`{"update":"q","input":` + large + `}`)
+		ask(`{"update":"q"}`, "Content-Type", "text/plain")
+		for _, id := range []string{"nobody", "over"} {
+			all = append(all, h.call(t, http.MethodPost, "/v1/instances/"+id+"/update", `{"update":"q"}`))
+		}
+		for _, err := range []error{down, refused} {
+			h.FailWith(err)
+			ask(`{"update":"q"}`)
+		}
+	})
+	return all
+}

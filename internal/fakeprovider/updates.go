@@ -1,0 +1,60 @@
+package fakeprovider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// UpdateWith has updates taken, when they are sent, by take: its answer is kept, unless it is nil.
+func (p *Provider) UpdateWith(take func(provider.Message) *provider.UpdateAnswer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.update = take
+}
+
+// takeUpdate keeps the answer to an update that is sent.
+func (p *Provider) takeUpdate(m *provider.Message) {
+	if p.update == nil || m.Kind != provider.MessageUpdate {
+		return
+	}
+	if a := p.update(*m); a != nil {
+		a.InstanceID, a.UpdateID, a.Name, a.StartID = m.InstanceID, m.EventID, m.Name, m.StartID
+		p.keepAnswer(*a)
+	}
+}
+
+func (p *Provider) keepAnswer(a provider.UpdateAnswer) {
+	if p.updates == nil {
+		p.updates = map[string]provider.UpdateAnswer{}
+	}
+	p.updates[a.InstanceID+"\n"+a.UpdateID] = a
+}
+
+// AnswerUpdates keeps answers.
+func (p *Provider) AnswerUpdates(_ context.Context, answers ...provider.UpdateAnswer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure != nil {
+		return p.failure
+	}
+	for i := range answers {
+		p.keepAnswer(answers[i])
+	}
+	return nil
+}
+
+// ReadUpdate returns an answer that was kept.
+func (p *Provider) ReadUpdate(_ context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure != nil {
+		return provider.UpdateAnswer{}, p.failure
+	}
+	a, there := p.updates[instanceID+"\n"+updateID]
+	if !there {
+		return a, fmt.Errorf("fakeprovider: update %q: %w", updateID, provider.ErrNotFound)
+	}
+	return a, nil
+}

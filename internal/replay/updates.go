@@ -1,0 +1,404 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+)
+
+// mostUpdates is how many handlers of updates an execution runs at a time: each is a coroutine, and each that its end leaves is an event of its
+// last segment.
+const mostUpdates = 1000
+
+// mostReceived is how many updates an execution keeps until its code begins: the turn in which it does takes them all, with what their handlers return.
+const mostReceived = 10
+
+// UpdateHandler is what the code does about the updates of a name.
+type UpdateHandler struct {
+	// Judge says why an update of that input is refused; nil accepts it. It must only read, and it is asked in turns alone: a replay takes what
+	// was said then from history.
+	Judge func(input json.RawMessage) *UpdateRefusal
+	// Run does what the update asks for, as code of the orchestration: on a coroutine of its own, which may decide and wait.
+	Run func(input json.RawMessage) (json.RawMessage, *history.Failure)
+}
+
+// UpdateRefusal is why an update is rejected: Reason is one of history.UpdateXxx.
+type UpdateRefusal struct {
+	Reason  string
+	Failure *history.Failure
+}
+
+// updates are the handlers that the code of an execution has set, and the updates that they have not come to the end of. Most executions have none: a
+// nil updates is empty.
+type updates struct {
+	handlers map[string]UpdateHandler
+	running  map[int64]*update // by the id of UpdateAccepted
+	received []*update         // before the code began, in their order
+	none     *Task             // settles when nothing runs; nil while no coroutine waits for that
+	settled  map[string]bool   // by the turn under way, by the ids of updates
+	repeated map[string]string // names, by the ids of updates that are over and have come again in the turn under way
+}
+
+// update is one that is not over.
+type update struct {
+	id             int64 // of the event that has it
+	name, updateID string
+	requestedBy    string
+	data           history.Payload // of one that waits for the code to begin
+	on             *coroutine      // that its handler runs on
+}
+
+// changing returns the updates of an execution, to be changed.
+func changing(x *execution) *updates {
+	if x.updates == nil {
+		x.updates = &updates{handlers: map[string]UpdateHandler{}, running: map[int64]*update{}}
+	}
+	return x.updates
+}
+
+// SetUpdateHandler has handler take the updates of a name from now on. It decides nothing: history does not know of it.
+func SetUpdateHandler(c *Context, name string, handler UpdateHandler) {
+	c.x.scheduler.enter()
+	changing(c.x).handlers[name] = handler
+}
+
+// AwaitUpdates waits until no handler of an update runs. It returns why the scope was cancelled, if it is before that. own is true where the handler of one
+// asks, which would wait for itself.
+func AwaitUpdates(c *Context) (cancelled *Cancellation, own bool) {
+	c.x.scheduler.enter()
+	for !c.x.updates.isIdle() {
+		u := c.x.updates
+		if u.runsOn(c.x.scheduler.current) {
+			return nil, true
+		}
+		if u.none == nil {
+			u.none = &Task{x: c.x}
+		}
+		if c.x.scheduler.awaitOne(c.scope, u.none) < 0 {
+			return c.scope.cancelled, false
+		}
+	}
+	return c.scope.cancelled, false
+}
+
+// isIdle reports whether no handler runs.
+func (u *updates) isIdle() bool { return u == nil || len(u.running) == 0 }
+
+// runsOn reports whether a coroutine is that of a handler.
+func (u *updates) runsOn(c *coroutine) bool {
+	for _, r := range u.running {
+		if r.on == c {
+			return true
+		}
+	}
+	return false
+}
+
+// receivedAs returns the update that an event had history receive before the code began; nil where there is none that waits.
+func (u *updates) receivedAs(id int64) *update {
+	if u == nil {
+		return nil
+	}
+	i := slices.IndexFunc(u.received, func(r *update) bool { return r.id == id })
+	if i < 0 {
+		return nil
+	}
+	return u.received[i]
+}
+
+// hasReceived reports whether an update waits for the code to begin.
+func (u *updates) hasReceived(updateID string) bool {
+	return u != nil && slices.ContainsFunc(u.received, func(r *update) bool { return r.updateID == updateID })
+}
+
+// isOpen reports whether an update is known that has not come to its end.
+func (u *updates) isOpen(updateID string) bool {
+	if u == nil {
+		return false
+	}
+	for _, r := range u.running {
+		if r.updateID == updateID {
+			return true
+		}
+	}
+	return u.hasReceived(updateID)
+}
+
+// isNewUpdate reports whether an event about an update applies: none of its id has come before, or it is about one that was received.
+func isNewUpdate(x *execution, ev *history.Event) bool {
+	if ev.SourceEventID != 0 {
+		return x.updates.receivedAs(ev.SourceEventID) != nil
+	}
+	return !x.tasks.mail.knows(history.UpdateIDPrefix+ev.EventID) && !x.updates.hasReceived(ev.EventID)
+}
+
+// noteRepeated notes an input that does not apply, if it is an update that is over: who sends it again may be without an answer.
+func noteRepeated(x *execution, ev *history.Event) {
+	if ev.Kind != history.UpdateAccepted || x.updates.isOpen(ev.EventID) {
+		return
+	}
+	u := changing(x)
+	if u.settled[ev.EventID] {
+		return // its answer is to come, with the commit of this turn
+	}
+	if u.repeated == nil {
+		u.repeated = map[string]string{}
+	}
+	u.repeated[ev.EventID] = ev.Name
+}
+
+// noteSettled notes that the turn under way answers an update.
+func noteSettled(x *execution, updateID string) {
+	u := x.updates
+	if x.journal.cursor.replaying {
+		return
+	}
+	if u.settled == nil {
+		u.settled = map[string]bool{}
+	}
+	u.settled[updateID] = true
+}
+
+// endTurn forgets what is about one turn, and returns which updates came again.
+func (u *updates) endTurn() (repeated map[string]string) {
+	if u == nil {
+		return nil
+	}
+	repeated = u.repeated
+	u.repeated = nil
+	u.settled = nil
+	return repeated
+}
+
+// judge is what history records of an update that has come: that it is received, accepted or rejected. It is nil where the turn was given up meanwhile.
+func judge(x *execution, ev *history.Event) (*history.Event, error) {
+	e := *ev
+	if !x.life.hasBegun() {
+		if u := x.updates; u != nil && len(u.received) >= mostReceived {
+			return rejected(ev, tooMany("%d updates wait for the code to begin, and no more do: send it again when it has", len(u.received))), nil
+		}
+		e.Kind = history.UpdateReceived
+		return &e, nil
+	}
+
+	doc, err := x.documents.of(dataOfUpdate(x, ev))
+	if err != nil {
+		return nil, err
+	}
+	refusal := refusalOf(x, ev.Name, doc)
+	if !x.scheduler.gate.is(live) {
+		return nil, nil //nolint:nilnil // there is nothing to record any more
+	}
+	if refusal == nil {
+		return &e, nil
+	}
+	return rejected(ev, refusal), nil
+}
+
+func rejected(ev *history.Event, refusal *UpdateRefusal) *history.Event {
+	return &history.Event{
+		Kind: history.UpdateRejected, Name: ev.Name, EventID: ev.EventID, SourceEventID: ev.SourceEventID, Reason: refusal.Reason, Error: refusal.Failure,
+	}
+}
+
+func tooMany(format string, n int) *UpdateRefusal {
+	return &UpdateRefusal{history.UpdateTooMany, &history.Failure{Type: history.TypeError, Message: fmt.Sprintf(format, n)}}
+}
+
+// dataOfUpdate is the input of an update: its event's, or that of the event by which it was received.
+func dataOfUpdate(x *execution, ev *history.Event) history.Payload {
+	if r := x.updates.receivedAs(ev.SourceEventID); r != nil {
+		return r.data
+	}
+	return ev.Data
+}
+
+// mostKnownUpdates bounds the names in the failure of an update that no handler is set for.
+const mostKnownUpdates = 100
+
+// refusalOf is why an update is rejected; nil accepts it.
+func refusalOf(x *execution, name string, input json.RawMessage) *UpdateRefusal {
+	var handler UpdateHandler
+	set, running := false, 0
+	if x.updates != nil {
+		handler, set = x.updates.handlers[name]
+		running = len(x.updates.running)
+	}
+	switch {
+	case !set:
+		return &UpdateRefusal{history.UpdateUnknown, &history.Failure{Type: history.TypeNotFound, Message: unknownUpdate(x, name)}}
+	case running >= mostUpdates:
+		return tooMany("%d updates are under way, and an execution has no more at a time: send it again when one is done", running)
+	default:
+		return askValidator(x, handler, input)
+	}
+}
+
+func unknownUpdate(x *execution, name string) string {
+	var known []string
+	if x.updates != nil {
+		known = slices.Sorted(maps.Keys(x.updates.handlers))
+	}
+	more := ""
+	if n := len(known) - mostKnownUpdates; n > 0 {
+		known = known[:mostKnownUpdates]
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("the code has set no handler for update %q, as far as it has come; it has %q%s", history.CutMessage(name, history.MaxRequesterBytes), known, more)
+}
+
+// askValidator runs a validator, which may end its goroutine, and must not decide: so it has one of its own, in the mode of queries. One that does not come
+// back is the turn's (BlockedOutsideError).
+func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (refusal *UpdateRefusal) {
+	gate := &x.scheduler.gate
+	takeBack := markDraws(x)
+	gate.startQuery()
+	answers := make(chan *UpdateRefusal, 1)
+	go func() {
+		x.scheduler.label()
+		var r *UpdateRefusal
+		returned := false
+		defer func() {
+			if !returned {
+				r = &UpdateRefusal{history.UpdateRefused, endedBy(recover())}
+			}
+			answers <- r
+		}()
+		r = handler.Judge(input)
+		returned = true
+	}()
+
+	refusal = <-answers
+	takeBack()
+	gate.endQuery()
+	if misuse := gate.takeMisuse(); misuse != nil {
+		refusal = &UpdateRefusal{history.UpdateMisused, &history.Failure{
+			Type: history.TypeError, Message: "its validator may only read, and has called what decides or waits at " + Where(misuse.Stack), NonRetryable: true,
+		}}
+	}
+	return refusal
+}
+
+// acceptUpdate takes an event about an update that applies.
+func acceptUpdate(x *execution, ev *history.Event) error {
+	if ev.Kind != history.UpdateReceived { // the execution behind this one may have to take what is received
+		x.tasks.events().remember(history.UpdateIDPrefix + ev.EventID)
+	}
+	data := dataOfUpdate(x, ev)
+	u := changing(x)
+	u.received = slices.DeleteFunc(u.received, func(r *update) bool { return r.id == ev.SourceEventID })
+
+	switch ev.Kind {
+	case history.UpdateReceived:
+		if len(data) > inlineLimit {
+			data = x.documents.refer(history.Place{EventID: ev.ID}, data)
+		}
+		u.received = append(u.received, &update{id: ev.ID, name: ev.Name, updateID: ev.EventID, requestedBy: ev.RequestedBy, data: data})
+		return nil
+	case history.UpdateRejected:
+		noteSettled(x, ev.EventID)
+		return nil
+	default:
+		return startUpdate(x, ev, data)
+	}
+}
+
+// startUpdate has the handler of an accepted update run, when the scheduler comes to it.
+func startUpdate(x *execution, ev *history.Event, data history.Payload) error {
+	handler, set := x.updates.handlers[ev.Name]
+	if !set {
+		return x.options.nondeterminism(ev.ID, describe(ev), unknownUpdate(x, ev.Name))
+	}
+	doc, err := x.documents.of(data)
+	if err != nil {
+		return err
+	}
+
+	u := &update{id: ev.ID, name: ev.Name, updateID: ev.EventID}
+	x.updates.running[ev.ID] = u
+	x.scheduler.spawn(func() {
+		u.on = x.scheduler.current
+		x.protect(func() { completeUpdate(x, u, handler, doc) })
+	})
+	return nil
+}
+
+// completeUpdate runs a handler, and decides that it has returned.
+func completeUpdate(x *execution, u *update, handler UpdateHandler, input json.RawMessage) {
+	result, failed := handler.Run(input)
+
+	x.scheduler.enter()
+	ev, added := x.decide(decision{kind: history.UpdateCompleted, name: u.name, source: u.id})
+	if added {
+		ev.EventID = u.updateID
+		ev.Result = inline(result)
+		ev.Error = failed
+	}
+	delete(x.updates.running, u.id)
+	noteSettled(x, u.updateID)
+	tellIdle(x)
+}
+
+// tellIdle wakes who waits until no handler runs, if none does.
+func tellIdle(x *execution) {
+	if none := x.updates.none; none != nil && x.updates.isIdle() {
+		x.updates.none = nil
+		x.tasks.settle(none, nil, nil)
+	}
+}
+
+// takeReceived takes what was received before the code began: it has come to its first wait.
+func takeReceived(x *execution, t *Turn) {
+	if x.updates == nil {
+		return
+	}
+	for _, r := range slices.Clone(x.updates.received) {
+		x.apply(t, &history.Event{Kind: history.UpdateAccepted, Name: r.name, EventID: r.updateID, SourceEventID: r.id, RequestedBy: r.requestedBy})
+	}
+}
+
+// notTaken returns what was received before the code began, and what it continues as new without having waited for: no message will bring it again.
+func (u *updates) notTaken() (inputs []history.Event) {
+	if u == nil {
+		return nil
+	}
+	for _, r := range u.received {
+		inputs = append(inputs, history.Event{Kind: history.UpdateAccepted, Name: r.name, EventID: r.updateID, Data: r.data, RequestedBy: r.requestedBy})
+	}
+	return inputs
+}
+
+// releaseAll decides, before the end of an execution, what it leaves: it cancels all that is outstanding, and gives up the handlers that have not returned.
+func releaseAll(x *execution, end history.Kind) error {
+	if err := x.scopes.release(end); err != nil || x.updates.isIdle() {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(x.updates.running)) {
+		u := x.updates.running[id]
+		ev, added, err := x.journal.decide(&decision{kind: history.UpdateCompleted, name: u.name, source: id, reason: history.TerminalReason(end)})
+		if err != nil {
+			return err
+		}
+		if added {
+			ev.EventID = u.updateID
+		}
+		noteSettled(x, u.updateID)
+	}
+	clear(x.updates.running)
+	return nil
+}
+
+// bytes is roughly what the updates take in memory, without the coroutines of their handlers.
+func (u *updates) bytes() (n int) {
+	if u == nil {
+		return 0
+	}
+	const each = 192
+	for _, r := range u.received {
+		n += each + len(r.data)
+	}
+	return n + each*(len(u.handlers)+len(u.running))
+}

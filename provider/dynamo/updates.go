@@ -1,0 +1,250 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// The answers to updates are items beside that of the instance: the caller who asks again finds his answer whichever
+// execution is the current one by then.
+const (
+	skAnswers   = "u#" // and a digest of the update's id
+	attrOutcome = "outcome"
+)
+
+const (
+	// mostAnswers is how many answers are written in one transaction, which takes 100 writes, of 4 MB.
+	mostAnswers      = 90
+	mostAnswersBytes = 3 << 20
+	// mostErrorBytes bounds the error of an answer as it is stored: an item has 400 KB.
+	mostErrorBytes = 200 << 10
+)
+
+func answerKey(instanceID, updateID string) item {
+	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skAnswers + digest("update", updateID))}
+}
+
+// AnswerUpdates writes answers in transactions that mark the instance, too: so a deletion knows that there are answers, and
+// none is written once it has begun.
+func (p *Provider) AnswerUpdates(ctx context.Context, answers ...provider.UpdateAnswer) error {
+	for len(answers) > 0 {
+		puts, n, err := p.putsOf(answers)
+		if err == nil {
+			err = p.putAnswers(ctx, &answers[0], puts)
+		}
+		if err != nil {
+			return err
+		}
+		answers = answers[n:]
+	}
+	return nil
+}
+
+// putsOf returns the writes of as many of the first answers as one transaction takes, and how many these are. Of several
+// answers to one update it writes the first.
+func (p *Provider) putsOf(answers []provider.UpdateAnswer) (puts []*types.Put, n int, err error) {
+	written, bytes := map[string]bool{}, 0
+	for ; n < len(answers) && len(puts) < mostAnswers; n++ {
+		a := &answers[n]
+		if written[a.UpdateID] {
+			continue
+		}
+		put, size, err := p.putAnswer(a)
+		if err != nil {
+			return nil, 0, err
+		}
+		if bytes += size; bytes > mostAnswersBytes && n > 0 {
+			break
+		}
+		written[a.UpdateID] = true
+		puts = append(puts, put)
+	}
+	return puts, n, nil
+}
+
+// putAnswers writes those of some answers that are not there, to updates of the life that one of them is about.
+func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateAnswer, puts []*types.Put) error {
+	for len(puts) > 0 {
+		writes := []types.TransactWriteItem{{Update: p.markAnswered(of)}}
+		for _, put := range puts {
+			writes = append(writes, types.TransactWriteItem{Put: put})
+		}
+		err := p.transact(ctx, of.InstanceID, writes)
+		if err == nil {
+			return nil
+		}
+		if _, gone := refusedItem(err, 0); gone {
+			return nil // its life is over, or is being deleted: nobody hears it
+		}
+		var left []*types.Put
+		for i, put := range puts {
+			if _, there := refusedItem(err, i+1); !there {
+				left = append(left, put)
+			}
+		}
+		if len(left) == len(puts) {
+			return err
+		}
+		puts = left
+	}
+	return nil
+}
+
+// markAnswered notes on an instance that there are answers, on the condition that it is of that life, and is not being deleted.
+func (p *Provider) markAnswered(a *provider.UpdateAnswer) *types.Update {
+	return &types.Update{
+		TableName: &p.hub.Table, Key: instanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
+		ConditionExpression:       aws.String("startId = :life AND attribute_not_exists(deleting)"),
+		ExpressionAttributeValues: item{":yes": &types.AttributeValueMemberBOOL{Value: true}, ":life": str(a.StartID)},
+	}
+}
+
+// putAnswer creates an answer, and says how large it is. One of this life stays, unless it only says that the update is forgotten, or its time is over.
+func (p *Provider) putAnswer(a *provider.UpdateAnswer) (put *types.Put, bytes int, err error) {
+	now := p.now()
+	it := answerKey(a.InstanceID, a.UpdateID)
+	it[attrStartID] = str(a.StartID)
+	it["updateId"] = str(a.UpdateID)
+	it["name"] = str(a.Name)
+	it[attrOutcome] = str(string(a.Outcome))
+	it[attrExecution] = str(a.ExecutionID)
+	it["answeredAt"] = str(formatTime(now))
+	it[attrTTL] = unix(now.Add(provider.AnswerLife))
+	if a.EventID > 0 {
+		it["eventId"] = num(a.EventID)
+	}
+	if a.Reason != "" {
+		it["reason"] = str(a.Reason)
+	}
+	if a.Result != nil {
+		it["result"] = str(string(a.Result))
+	}
+	const rest = 1 << 10
+	bytes = rest + len(a.UpdateID) + len(a.Name) + len(a.Result)
+	if a.Error != nil {
+		doc, err := errorOf(a)
+		if err != nil {
+			return nil, 0, fmt.Errorf("dynamo: instance %q: answer to update %q: %w", a.InstanceID, a.UpdateID, err)
+		}
+		bytes += len(doc)
+		it["error"] = str(doc)
+	}
+
+	return &types.Put{
+		TableName: &p.hub.Table, Item: it,
+		ConditionExpression:       aws.String(notExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today"),
+		ExpressionAttributeNames:  map[string]string{"#outcome": attrOutcome, "#until": attrTTL},
+		ExpressionAttributeValues: item{":life": str(a.StartID), ":forgotten": str(string(provider.UpdateForgotten)), ":today": unix(now)},
+	}, bytes, nil
+}
+
+// errorOf is the error of an answer, without its causes where these are too much for an item: history has them.
+func errorOf(a *provider.UpdateAnswer) (string, error) {
+	doc, err := json.Marshal(a.Error)
+	if err == nil && len(doc) > mostErrorBytes {
+		alone := *a.Error
+		alone.Cause = nil
+		doc, err = json.Marshal(&alone)
+	}
+	return string(doc), err
+}
+
+// ReadUpdate reads an answer. One whose time is over may be there for days yet: DynamoDB deletes it when it comes to it.
+func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+	var out *dynamodb.GetItemOutput
+	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
+		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: answerKey(instanceID, updateID), ConsistentRead: aws.Bool(true)})
+		return err
+	})
+	if err != nil {
+		return provider.UpdateAnswer{}, err
+	}
+	if it := out.Item; len(it) > 0 && getNumber(it, attrTTL) >= p.now().Unix() {
+		return decodeAnswer(instanceID, it)
+	}
+	return provider.UpdateAnswer{}, fmt.Errorf("dynamo: instance %q: the answer to update %q: %w", instanceID, updateID, provider.ErrNotFound)
+}
+
+func decodeAnswer(instanceID string, it item) (provider.UpdateAnswer, error) {
+	a := provider.UpdateAnswer{
+		InstanceID: instanceID, StartID: getString(it, attrStartID), UpdateID: getString(it, "updateId"), Name: getString(it, "name"),
+		Outcome: provider.UpdateOutcome(getString(it, attrOutcome)), Reason: getString(it, "reason"), ExecutionID: getString(it, attrExecution),
+		EventID: getNumber(it, "eventId"),
+	}
+	if result := getString(it, "result"); result != "" {
+		a.Result = history.Payload(result)
+	}
+	if doc := getString(it, "error"); doc != "" {
+		if err := json.Unmarshal([]byte(doc), &a.Error); err != nil {
+			return a, fmt.Errorf("dynamo: instance %q: answer to update %q: %w", instanceID, a.UpdateID, err)
+		}
+	}
+	return a, nil
+}
+
+// eraseAnswers deletes the answers beside an instance that is being deleted: no others can come. It reads the keys alone, page by page, and goes on
+// where an earlier call has stopped.
+func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
+	if it[attrAnswered] == nil {
+		return nil
+	}
+	pk := getString(it, attrPK)
+	instanceID := strings.TrimPrefix(pk, idPrefix)
+	in := &dynamodb.QueryInput{
+		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#sk"),
+		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :sk)"),
+		ExpressionAttributeNames:  map[string]string{"#sk": attrSK},
+		ExpressionAttributeValues: item{valuePK: str(pk), valueSK: str(skAnswers)},
+	}
+	moved := p.now()
+	for page, err := range p.query(ctx, instanceID, in) {
+		if err != nil {
+			return err
+		}
+		removals := make([]func() error, len(page))
+		for i, answer := range page {
+			removals[i] = func() error { return p.removeAnswer(ctx, instanceID, item{attrPK: str(pk), attrSK: answer[attrSK]}) }
+		}
+		if err := together(removals...); err != nil {
+			return err
+		}
+		if p.now().Sub(moved) < progressNoted {
+			continue
+		}
+		moved = p.now()
+		if err := p.noteProgress(ctx, it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Provider) removeAnswer(ctx context.Context, instanceID string, key item) error {
+	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
+		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
+		return err
+	})
+}
+
+// progressNoted is the time after which a long deletion says that it goes on: the watch finishes one that has made no progress for two minutes.
+const progressNoted = 30 * time.Second
+
+// noteProgress says that a deletion goes on.
+func (p *Provider) noteProgress(ctx context.Context, it item) error {
+	_, err := p.updateIf(ctx, strings.TrimPrefix(getString(it, attrPK), idPrefix), &dynamodb.UpdateItemInput{
+		TableName: &p.hub.Table, Key: item{attrPK: it[attrPK], attrSK: it[attrSK]}, UpdateExpression: aws.String("SET updated = :wentOn"),
+		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting)"),
+		ExpressionAttributeValues: item{":wentOn": str(formatTime(p.now())), ":x": it[attrExecution]},
+	})
+	return err
+}

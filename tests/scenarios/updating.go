@@ -1,0 +1,124 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+const deposit = "deposit"
+
+var errNotPositive = perdure.NonRetryable(errors.New("the amount must be positive"))
+
+// account takes deposits, each with a fee that an activity adds, until it is closed. It continues as new when it is told, behind the deposits that are under way.
+func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
+	err := perdure.HandleUpdate(ctx, deposit, func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
+		fee, err := perdure.CallActivity(ctx, inc, 0).Await(ctx)
+		if err != nil {
+			return 0, err
+		}
+		balance += amount + fee
+		return balance, nil
+	}, perdure.ValidateUpdate(func(amount int) error {
+		if amount <= 0 {
+			return errNotPositive
+		}
+		return nil
+	}))
+	if err == nil {
+		err = perdure.HandleUpdate(ctx, "leave", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+			perdure.RaiseEvent(ctx, ctx.InstanceID(), "close", struct{}{})
+			return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
+		})
+	}
+	if err == nil {
+		err = perdure.HandleUpdate(ctx, "fail", func(*perdure.OrchestrationContext, struct{}) (int, error) { return 0, errNotPositive })
+	}
+	if err != nil {
+		return "", err
+	}
+
+	closing := perdure.WaitForExternalEvent[struct{}](ctx, "close")
+	first, err := perdure.Select(ctx, closing, perdure.WaitForExternalEvent[struct{}](ctx, "anew"))
+	if err != nil {
+		return "", err
+	}
+	if first == 1 {
+		if err := perdure.UpdatesDone(ctx); err != nil {
+			return "", err
+		}
+		return perdure.ContinueAsNew[string](ctx, balance)
+	}
+	return fmt.Sprint("balance ", balance), nil
+}
+
+// updatesAccount sends updates, each until it is answered, and some of them twice.
+func updatesAccount(ctx context.Context, w World, id string) error {
+	for _, step := range []struct {
+		update, id string
+		input      any
+		want       string
+		code       client.UpdateCode
+	}{
+		{update: deposit, id: "d1", input: 5, want: "7"},
+		{update: deposit, id: "d2", input: -1, code: client.UpdateRejected},
+		{update: deposit, id: "d3", input: "much", code: client.UpdateBadInput},
+		{update: "withdraw", id: "d4", input: 1, code: client.UpdateUnknown},
+		{update: "fail", id: "d5", input: struct{}{}, code: client.UpdateFailed},
+		{update: deposit, id: "d1", input: 50, want: "7"},
+		{update: "anew"},
+		{update: deposit, id: "d6", input: 9, want: "17"},
+		{update: deposit, id: "d1", input: 50, want: "7"},
+		{update: "leave", id: "d9", input: struct{}{}, code: client.UpdateLeft},
+	} {
+		if step.id == "" {
+			if err := w.Client.Raise(ctx, id, step.update, struct{}{}, client.WithEventID(step.update)); err != nil {
+				return err
+			}
+			if err := w.until(ctx, id, func(s client.Status) bool { return s.ExecutionNumber == 2 }); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.updates(ctx, id, step.update, step.id, step.input, step.want, step.code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// updates sends an update until it has an answer, which must be this one. What crashes meanwhile is why it may be sent more than once.
+func (w World) updates(ctx context.Context, id, update, updateID string, input any, want string, code client.UpdateCode) error {
+	var result json.RawMessage
+	var err error
+	for range looks {
+		result, err = w.Client.Update(ctx, id, update, input, client.WithUpdateID(updateID))
+		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
+			break
+		}
+		w.Pass(w.Tick / 4)
+	}
+	if code != "" && hasCode(err, code) || code == "" && err == nil && string(result) == want {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("update %s of %v (%s) gives %s, want %s %s", update, input, updateID, result, want, code), err)
+}
+
+func hasCode(err error, code client.UpdateCode) bool {
+	e, told := errors.AsType[*client.UpdateError](err)
+	return told && e.Code == code
+}
+
+// updated checks what became of an update, of an instance that is over.
+func updated(update, updateID string, code client.UpdateCode) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		if _, err := c.Update(ctx, s.InstanceID, update, struct{}{}, client.WithUpdateID(updateID)); !hasCode(err, code) {
+			return fmt.Errorf("update %s (%s): %w, want %s", update, updateID, err, code)
+		}
+		return nil
+	}
+}
