@@ -103,20 +103,35 @@ func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 	return b, nil
 }
 
-// builds caches which orchestrations the deployed builds know.
+// builds caches which orchestrations the deployed builds know. One process reads them once at a time: whoever needs them meanwhile waits for that
+// read, for as long as its context lives.
 type builds struct {
-	mu     sync.Mutex
+	mu sync.Mutex // not held while the table is read
+	buildsRead
 	readAt time.Time
+	poked  time.Time
+	// begun counts the reads, taken is the last that has succeeded; underway is the one that is being made, nil where none is.
+	begun, taken int
+	underway     *buildsLook
+}
+
+// buildsRead is what a read of the builds has found.
+type buildsRead struct {
 	names  map[string][]string // orchestration to versions; nil: no build has ever reported
 	latest string              // the id of the build that reported last
-	poked  time.Time
+}
+
+// buildsLook is one read of the builds, for all that wait for it.
+type buildsLook struct {
+	done chan struct{}
+	err  error // for all; nil where it has succeeded, or was given up by who has made it
 }
 
 // latestBuild returns the build that reported last; empty when none has.
 func (b *builds) latestBuild(ctx context.Context, p *Provider) (string, error) {
+	err := b.look(ctx, p, func() bool { return false })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err := b.read(ctx, p)
 	return b.latest, err
 }
 
@@ -134,20 +149,56 @@ func (b *builds) mayPoke(now time.Time) bool {
 // known returns nil for a name that some build can run. Before the first build has reported, every name is known: the
 // message that starts the instance is what makes a build report. A missing name is looked up again, since it may just
 // have been deployed.
+//
+// Where a name is known, and it is time to read the builds again, the first to ask does, and the others go by what was read before.
 func (b *builds) known(ctx context.Context, p *Provider, name, version string) error {
+	has := func() bool { return b.has(name, version) }
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.has(name, version) && p.now().Sub(b.readAt) < buildsLive {
+	isKnown := has() && (p.now().Sub(b.readAt) < buildsLive || b.underway != nil)
+	b.mu.Unlock()
+	if isKnown {
 		return nil
 	}
 
-	if err := b.read(ctx, p); err != nil {
+	if err := b.look(ctx, p, has); err != nil {
 		return err
 	}
-	if b.names == nil || b.has(name, version) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.names == nil || has() {
 		return nil
 	}
 	return fmt.Errorf("%w: %q version %q", provider.ErrUnknownOrchestration, name, version)
+}
+
+// look returns once the builds were read in a read that began after it was called, or once another, which was under way, has found enough. The
+// error of a read is for all that wait for it, unless its context has ended: then another reads.
+func (b *builds) look(ctx context.Context, p *Provider, enough func() bool) error {
+	b.mu.Lock()
+	for called := b.begun; b.taken <= called; {
+		l := b.underway
+		if l == nil {
+			l = &buildsLook{done: make(chan struct{})}
+			b.underway, b.begun = l, b.begun+1
+			b.mu.Unlock()
+			return b.read(ctx, p, l)
+		}
+		b.mu.Unlock()
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return fmt.Errorf("dynamo: hub %q: builds: %w", p.hub.Name, context.Cause(ctx))
+		}
+		if l.err != nil {
+			return l.err
+		}
+		b.mu.Lock()
+		if enough() {
+			break
+		}
+	}
+	b.mu.Unlock()
+	return nil
 }
 
 func (b *builds) has(name, version string) bool {
@@ -164,15 +215,29 @@ func hubQuery(table, sk string) *dynamodb.QueryInput {
 	}
 }
 
-func (b *builds) read(ctx context.Context, p *Provider) error {
+// read reads the builds, as the one that does.
+func (b *builds) read(ctx context.Context, p *Provider, l *buildsLook) error {
+	found, err := p.readBuilds(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.buildsRead, b.readAt, b.taken = found, p.now(), b.begun
+	} else if ctx.Err() == nil {
+		l.err = err
+	}
+	b.underway = nil
+	close(l.done)
+	return err
+}
+
+func (p *Provider) readBuilds(ctx context.Context) (found buildsRead, err error) {
 	in := hubQuery(p.hub.Table, skBuilds)
 	in.ConsistentRead = aws.Bool(true)
 
-	var names map[string][]string
 	latest := item{}
 	for page, err := range p.query(ctx, "", in) {
 		if err != nil {
-			return err
+			return found, err
 		}
 		for _, it := range page {
 			if getString(it, attrCreated) > getString(latest, attrCreated) {
@@ -181,19 +246,16 @@ func (b *builds) read(ctx context.Context, p *Provider) error {
 
 			var build provider.Build
 			if err := json.Unmarshal([]byte(getString(it, attrBuild)), &build); err != nil {
-				return fmt.Errorf("dynamo: build %s: %w", getString(it, attrSK), err)
+				return found, fmt.Errorf("dynamo: build %s: %w", getString(it, attrSK), err)
 			}
-			if names == nil {
-				names = map[string][]string{}
+			if found.names == nil {
+				found.names = map[string][]string{}
 			}
 			for name, versions := range build.Orchestrations {
-				names[name] = append(names[name], versions...)
+				found.names[name] = append(found.names[name], versions...)
 			}
 		}
 	}
-
-	b.names = names
-	b.readAt = p.now()
-	b.latest = strings.TrimPrefix(getString(latest, attrSK), skBuilds)
-	return nil
+	found.latest = strings.TrimPrefix(getString(latest, attrSK), skBuilds)
+	return found, nil
 }
