@@ -33,6 +33,7 @@ type job struct {
 	Longer  time.Duration
 	Fails   bool // in the end
 	Panics  bool // in the end
+	Brief   bool // it is the activity "brief"
 }
 
 var (
@@ -113,7 +114,11 @@ func (f *floor) registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "jobs", func(ctx *perdure.OrchestrationContext, jobs []job) (int, error) {
 		var fs []perdure.Awaitable
 		for _, j := range jobs {
-			fs = append(fs, perdure.CallActivityByName[string](ctx, "job", j))
+			name := "job"
+			if j.Brief {
+				name = "brief"
+			}
+			fs = append(fs, perdure.CallActivityByName[string](ctx, name, j))
 		}
 		return len(jobs), perdure.WhenAll(ctx, fs...)
 	})

@@ -172,3 +172,23 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 		})
 	}
 }
+
+// The interval of an activity that has ended counts no more: what runs beside it for hours is looked after as often as it asks for itself.
+func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		r := perdure.NewRegistry()
+		perdure.DefineActivity[job, string]("job", perdure.CancelPollInterval(10*time.Second)).Register(r, f.do)
+		perdure.DefineActivity[job, string]("brief").Register(r, f.do)
+		f.jobsOf("a", job{Takes: 12 * time.Minute}, job{Takes: 5 * time.Second, Brief: true}, job{Takes: 5 * time.Second, Brief: true})
+		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		over := f.handled(ctx, w)
+		time.Sleep(time.Minute)
+		before := f.polls()
+		time.Sleep(10 * time.Minute)
+		if n := f.polls() - before; n < 59 || n > 61 {
+			t.Errorf("%d looks in ten minutes, want one in ten seconds", n)
+		}
+		<-over
+	})
+}

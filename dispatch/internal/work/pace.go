@@ -1,6 +1,7 @@
 package work
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
@@ -19,6 +20,7 @@ const (
 // pace is when the cancel record of an execution is read next, and how.
 type pace struct {
 	every   time.Duration // what the most impatient of its activities asks for; 0: none has
+	asked   []asked
 	next    time.Time
 	strong  time.Time // when a poll must be strongly consistent
 	began   time.Time // the last poll
@@ -28,11 +30,37 @@ type pace struct {
 // newPace is that of an execution whose cancel record was read, strongly consistent, just before an activity began at now.
 func newPace(now time.Time) pace { return pace{strong: now.Add(strongEvery)} }
 
-// ask has it polled every so often, from now on.
+// asked is how many of the activities that run ask for an interval.
+type asked struct {
+	every      time.Duration
+	activities int
+}
+
+// ask has it polled every so often for an activity, from now on.
 func (p *pace) ask(every time.Duration, now time.Time) {
+	if i := slices.IndexFunc(p.asked, func(a asked) bool { return a.every == every }); i >= 0 {
+		p.asked[i].activities++
+	} else {
+		p.asked = append(p.asked, asked{every, 1})
+	}
 	if p.every == 0 || every < p.every {
 		p.every = every
 		p.next = intake.Earlier(p.next, now.Add(every))
+	}
+}
+
+// leave has what an activity has asked for count no more.
+func (p *pace) leave(every time.Duration) {
+	p.asked = slices.DeleteFunc(p.asked, func(a asked) bool { return a.every == every && a.activities == 1 })
+	p.every = 0
+	for i := range p.asked {
+		a := &p.asked[i]
+		if a.every == every {
+			a.activities--
+		}
+		if p.every == 0 || a.every < p.every {
+			p.every = a.every
+		}
 	}
 }
 

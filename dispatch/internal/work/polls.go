@@ -49,6 +49,7 @@ func (p *cancelPolls) watch(t *task) (next time.Time) {
 // unwatch ends that for a task.
 func (p *cancelPolls) unwatch(t *task) {
 	x := p.executions[t.item.ExecutionID]
+	x.pace.leave(t.pollEvery)
 	if x.running--; x.running == 0 {
 		delete(p.executions, x.executionID)
 	}
@@ -87,12 +88,17 @@ func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64, c provide
 	x.polling = false
 	firstFailure := x.pace.end(err)
 	m.heedAll(x.executionID, cancels)
+	if x.running > 0 {
+		m.arm(x.pace.next)
+	}
 	m.mu.Unlock()
 
 	if firstFailure {
 		m.options.Logger.WarnContext(ctx, "the cancel record of an execution cannot be read, its activities run on meanwhile", "instance", x.instanceID, "execution", x.executionID, "error", err)
 	}
-	m.look()
+	if len(cancels) > 0 { // else there is nothing to stop: to look at all that runs behind each of a thousand polls is a million looks
+		m.look()
+	}
 }
 
 // instead has a renewal answer what the next poll of a task's execution would, and returns the segment from which on it is to answer.
