@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -183,24 +185,45 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	})
 }
 
-// A process that was frozen in a step, while another went on, commits nothing: its outcome is not the one that counts.
+// A process that was frozen in a step, while another went on, commits nothing: its outcome is not the one that counts, whether the instance has ended
+// meanwhile or still waits for the worker.
 func TestR20AThawedStepIsAConflict(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	w.code = func(ctx context.Context, _ int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token == "" {
-			time.Sleep(time.Hour) // frozen: it does not see its end either
-			return 1, nil
+	for _, works := range []time.Duration{0, time.Hour} {
+		w := &workshop{}
+		w.code = func(ctx context.Context, _ int) (int, error) {
+			if perdure.ActivityInfoFrom(ctx).Token == "" {
+				time.Sleep(30 * time.Minute)
+				return 1, nil
+			}
+			return 2, sleepFor(ctx, works)
 		}
-		return 2, nil
+		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+			stopped := time.Now() // in a function that is frozen no time passes
+			o := must(dispatch.NewOrchestrator(w.registry(nil), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", Logger: h.logger(), Clock: func() time.Time { return stopped }}))
+			defer o.Close()
+			var frozen atomic.Int64
+			h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+				if ctx.Value(deathly{}) != nil && isCommit(c, "h#0000000001") {
+					frozen.Add(1)
+				}
+				return next()
+			}
+			in := h.start("works", 1)
+			over := make(chan []string, 1)
+			records := h.receive(h.Provider.Hub().InboxURL)
+			go func() { over <- o.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
+			h.serveFor(20 * time.Minute)
+			w.wantRuns(t, 2, 1)
+			if failed := <-over; len(failed) > 0 || frozen.Load() != 1 {
+				t.Errorf("thawed: failed %v after %d commits", failed, frozen.Load())
+			}
+			if end := h.finish(in); string(end.Output) != "2" {
+				t.Errorf("ended with %s %s", end.String(), end.Output)
+			}
+			h.checkRest()
+		})
 	}
-	inWorkshop(t, w, simhub.Options{InlineTimeout: 2 * time.Hour, Environments: 2}, nil, func(_ context.Context, h *hub) {
-		in := h.start("works", 1)
-		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
-		}
-		h.events(in)
-	})
 }
 
 // What is warm is looked at, strongly consistent, before the first step runs: a turn of another process may have cancelled the instance (I6).
@@ -641,6 +664,7 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 		"error":   {func() error { return errors.New("no") }, "no"},
 		"panic":   {func() error { panic("oh") }, "oh"},
 		"pending": {func() error { return perdure.ErrPending }, "perdure.Inline"},
+		"goexit":  {func() error { runtime.Goexit(); return nil }, "Goexit"},
 	} {
 		w := &workshop{code: func(context.Context, int) (int, error) { return 0, c.code() }}
 		inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {

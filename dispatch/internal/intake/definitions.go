@@ -15,14 +15,15 @@ type Definition struct {
 // Definitions lists every metric.
 func Definitions() []Definition {
 	const orchestrator, worker, renewer = "orchestrator", "worker", "renewer"
+	const worksInline = "worker; orchestrator, of inline activities"
 	return []Definition{
 		{MetricActivityScheduleToStart, UnitMilliseconds, DimensionActivity, worker, false, "from when an attempt is sent, or due, until its code begins"},
-		{MetricActivityExecution, UnitMilliseconds, DimensionActivity, worker, false, "how long the code of an attempt runs"},
+		{MetricActivityExecution, UnitMilliseconds, DimensionActivity, worksInline, false, "how long the code of an attempt runs"},
 		{MetricActivityEndToEnd, UnitMilliseconds, DimensionOrchestration, orchestrator, false, "from the turn that schedules an activity to the turn that takes its outcome, all attempts and waits included"},
-		{MetricActivitiesFailed, UnitCount, DimensionActivity, worker, false, "attempts that failed, and that nothing follows"},
-		{MetricActivitiesRetried, UnitCount, DimensionActivity, worker, false, "attempts that failed, and that another follows"},
-		{MetricActivitiesCancelled, UnitCount, DimensionActivity, worker, false, "activities that ended after they were cancelled, and those that did not begin for that reason"},
-		{MetricActivitiesLeaked, UnitCount, DimensionActivity, worker, false, "activities that ignored the end of their context, and were given up"},
+		{MetricActivitiesFailed, UnitCount, DimensionActivity, worksInline, false, "attempts that failed, and that nothing follows"},
+		{MetricActivitiesRetried, UnitCount, DimensionActivity, worksInline, false, "attempts that failed, and that another follows"},
+		{MetricActivitiesCancelled, UnitCount, DimensionActivity, worksInline, false, "activities that ended after they were cancelled, and those that did not begin for that reason"},
+		{MetricActivitiesLeaked, UnitCount, DimensionActivity, worksInline, false, "activities that ignored the end of their context, and were given up"},
 		{MetricOrchestrationScheduleToStart, UnitMilliseconds, DimensionOrchestration, orchestrator, false, "from the start of an instance, or the time that it was delayed to, to its first turn"},
 		{MetricOrchestrationExecution, UnitMilliseconds, DimensionOrchestration, orchestrator, false, "from the first turn of an execution to its end; not of one that continues as new"},
 		{MetricOrchestrationEndToEnd, UnitMilliseconds, DimensionOrchestration, orchestrator, false, "from the start of an execution, or the time that it was delayed to, to its end; not of one that continues as new"},

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -27,12 +28,25 @@ func (m Metrics) Known() bool { return m == MetricsOff || m == MetricsByHub || m
 
 // Meter adds up what an invocation does, and logs it as metrics. It is safe for concurrent use. A nil Meter counts nothing, and costs nothing.
 type Meter struct {
+	*readings
+
+	by string // the dimension of names; empty: there is none
+}
+
+// readings are what meters of an invocation have added up.
+type readings struct {
 	hub    string
-	by     string // the dimension of names; empty: there is none
 	clock  func() time.Time
 	log    *slog.Logger
 	mu     sync.Mutex
-	series map[string]*series // by name
+	series map[named]*series
+}
+
+// named is a name, and what it is the name of.
+type named struct{ by, name string }
+
+func (n named) compare(o named) int {
+	return cmp.Or(cmp.Compare(n.by, o.by), cmp.Compare(n.name, o.name))
 }
 
 // series are the metrics of one name.
@@ -50,7 +64,15 @@ func NewMeter(m Metrics, hub, by string, b *Base) *Meter {
 	if m != MetricsByName {
 		by = ""
 	}
-	return &Meter{hub: hub, by: by, clock: b.Clock, log: b.Logger, series: map[string]*series{}}
+	return &Meter{by: by, readings: &readings{hub: hub, clock: b.Clock, log: b.Logger, series: map[named]*series{}}}
+}
+
+// By is the meter for names of another dimension, whose metrics are of the same lines; nil where there is none.
+func (m *Meter) By(dimension string) *Meter {
+	if m == nil || m.by == "" {
+		return m
+	}
+	return &Meter{by: dimension, readings: m.readings}
 }
 
 // Now is the time that a latency begins at; zero where nothing is measured.
@@ -94,10 +116,11 @@ func (m *Meter) of(name string) *series {
 	if m.by == "" {
 		name = ""
 	}
-	s := m.series[name]
+	of := named{m.by, name}
+	s := m.series[of]
 	if s == nil {
 		s = &series{counts: map[string]int{}, lags: map[string]int{}, samples: map[string][]float64{}}
-		m.series[name] = s
+		m.series[of] = s
 	}
 	return s
 }
@@ -112,11 +135,11 @@ func (m *Meter) Flush(ctx context.Context) {
 	}
 	m.mu.Lock()
 	all := m.series
-	m.series = map[string]*series{}
+	m.series = map[named]*series{}
 	m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		for s := all[name]; s != nil; s = s.rest() {
-			m.write(ctx, name, s)
+	for _, of := range slices.SortedFunc(maps.Keys(all), named.compare) {
+		for s := all[of]; s != nil; s = s.rest() {
+			m.write(ctx, of, s)
 		}
 	}
 }
@@ -136,12 +159,12 @@ func (s *series) rest() *series {
 }
 
 // write logs a line, at the lowest level from info on that is logged: metrics are not for a level of the log to switch off.
-func (m *Meter) write(ctx context.Context, name string, s *series) {
+func (m *Meter) write(ctx context.Context, of named, s *series) {
 	attrs := []any{DimensionHub, m.hub}
 	dimensions := []string{DimensionHub}
-	if m.by != "" && name != "" {
-		attrs = append(attrs, m.by, name)
-		dimensions = append(dimensions, m.by)
+	if of.by != "" && of.name != "" {
+		attrs = append(attrs, of.by, of.name)
+		dimensions = append(dimensions, of.by)
 	}
 
 	var units []MetricUnit

@@ -26,9 +26,6 @@ func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
 	if !s.x.verified && !known {
 		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
 	}
-	if err := handStepsOver(ctx, s); err != nil {
-		return goOn, err
-	}
 	s.x.breakOff(err)
 	b := &blocking{s: s, err: err, why: why, known: known, taken: s.taken()}
 	return b.resolve(ctx)
@@ -51,8 +48,8 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 	case b.early(end):
 		b.reportEarly(ctx)
 		return goOn, b.err
-	case end != nil && s.x.read == nil:
-		return verify, nil // what is outstanding stands in history alone
+	case s.x.read == nil && (end != nil || s.steps.any()):
+		return verify, nil // what is outstanding stands in history alone, and what runs is sent by a repeated dispatch
 	case end != nil:
 		leaveUntaken(end, b.taken...)
 		return b.commit(ctx, s.x.withCancellations(*end))

@@ -222,6 +222,7 @@ func chainOn(ctx context.Context, s *session) error {
 func closeSteps(ctx context.Context, s *session) {
 	s.steps.drop()
 	for _, st := range s.steps.awaitStrays(ctx, s.o.options.Clock) {
+		s.o.stepMeter.Count(intake.MetricActivitiesLeaked, st.event.Name, 1)
 		st.log().WarnContext(ctx, "activity ignores the end of its context: it is not waited for any longer, and leaked", "inline", true)
 	}
 }

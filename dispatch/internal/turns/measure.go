@@ -1,8 +1,11 @@
 package turns
 
 import (
+	"context"
+	"errors"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -35,6 +38,25 @@ func measure(s *session, t *provider.Turn) {
 	m.Count(ended, name, 1)
 	m.Between(intake.MetricOrchestrationExecution, name, time.UnixMilli(x.times[1]), now)
 	m.Between(intake.MetricOrchestrationEndToEnd, name, x.dueAt(), now)
+}
+
+// measure counts how an attempt of a step has ended, as a worker does. What goes on in its queue has not.
+func (st *step) measure(ctx context.Context, began time.Time, end stepEnd) {
+	m, name := st.view.o.stepMeter, st.event.Name
+	if m == nil {
+		return
+	}
+	m.Since(intake.MetricActivityExecution, name, began)
+	stopped, _ := errors.AsType[*perdure.CancelledError](context.Cause(ctx))
+	switch {
+	case stopped == errStopped || stopped == errDropped:
+	case stopped != nil:
+		m.Count(intake.MetricActivitiesCancelled, name, 1)
+	case end.outcome == nil:
+		m.Count(intake.MetricActivitiesRetried, name, 1)
+	case end.outcome.Error != nil:
+		m.Count(intake.MetricActivitiesFailed, name, 1)
+	}
 }
 
 // dueAt is when the execution was started, or is to begin where that is later.

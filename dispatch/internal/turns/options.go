@@ -45,9 +45,10 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	opts.InlineTimeout = cmp.Or(opts.InlineTimeout, DefaultInlineTimeout)
 	opts.MaxAttempts = cmp.Or(opts.MaxAttempts, intake.DefaultMaxAttempts)
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
+	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
 	return &Orchestrator{
 		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(),
-		interceptors: interceptorsOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base),
+		interceptors: interceptorsOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: meter, stepMeter: meter.By(intake.DimensionActivity),
 	}
 }

@@ -27,9 +27,10 @@ type Orchestrator struct {
 	asked    *askLimits
 	// interceptors are nil where there are none.
 	interceptors *turnChain
-	around       *body.Chain  // of inline activities; nil where there are none
-	leaks        atomic.Int64 // inline activities that were given up, and still run
-	meter        *intake.Meter
+	around       *body.Chain   // of inline activities; nil where there are none
+	leaks        atomic.Int64  // inline activities that were given up, and still run
+	meter        *intake.Meter // by orchestration
+	stepMeter    *intake.Meter // by activity
 	report       buildReport
 }
 

@@ -33,7 +33,7 @@ type step struct {
 	cancel          context.CancelCauseFunc
 	// came is what it has come to, once it is over.
 	came stepEnd
-	// at is the attempt that is made.
+	// at is the attempt that is made, or that is next.
 	at atomic.Int32
 	// inside is how many of its attempts' code have not come back: of one that was out of time it may be several.
 	inside atomic.Int32
@@ -74,10 +74,12 @@ const retryHere = time.Second
 func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 	goroutine.ReserveStack()
 	end := stepEnd{attempt: st.firstAttempt()}
+	var began time.Time
 	returned := false
 	defer func() {
 		if !returned { // its code has ended the goroutine
 			end = st.next(st.outcome(end.attempt, nil, body.Vanished(st.event.Name)))
+			st.measure(ctx, began, end)
 		}
 		tell(st, end)
 	}()
@@ -88,7 +90,10 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 			return
 		}
 		st.at.Store(int32(end.attempt))
+		began = st.view.o.stepMeter.Now()
 		end = st.next(st.attempt(ctx, end.attempt, &beats))
+		st.measure(ctx, began, end)
+		st.at.Store(int32(end.attempt)) // what stops it before that begins sends this one to its queue
 		wait := end.dueAt.Sub(st.view.o.options.Clock())
 		if end.outcome != nil || wait > retryHere || !end.dueAt.Before(st.until) {
 			returned = true

@@ -33,7 +33,7 @@ const (
 	stepGrace = 250 * time.Millisecond
 	// stepLinger is how long the outcome of a step waits for others that are about to come, to be committed with them.
 	stepLinger = time.Millisecond
-	// arrivingBytes bounds the results that are committed with one turn, but for the first.
+	// arrivingBytes bounds the outcomes that are committed with one turn, but for the first.
 	arrivingBytes = 1 << 20
 )
 
@@ -273,8 +273,7 @@ func (s *steps) arriving(last int64, now time.Time) (outcomes []history.Event) {
 		if st.phase != stepDone {
 			continue
 		}
-		size := len(st.came.outcome.Result)
-		if total += size; total > arrivingBytes && len(outcomes) > 0 {
+		if total += outcomeBytes(st.came.outcome); total > arrivingBytes && len(outcomes) > 0 {
 			break
 		}
 		o := *st.came.outcome
@@ -282,6 +281,15 @@ func (s *steps) arriving(last int64, now time.Time) (outcomes []history.Event) {
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// outcomeBytes is roughly what an outcome takes of a commit.
+func outcomeBytes(e *history.Event) int {
+	bytes := len(e.Result)
+	for f := e.Error; f != nil; f = f.Cause {
+		bytes += len(f.Message)
+	}
+	return bytes
 }
 
 // unkept has all steps go on in their queues that have an outcome which is not among those that arrive.

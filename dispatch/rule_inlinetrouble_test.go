@@ -1,0 +1,194 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// Steps that fail, are stopped, or whose copies fail elsewhere.
+
+// Failures that are more than a commit holds are taken in parts, as results are, and no step runs again.
+func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
+	t.Parallel()
+	w := &workshop{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
+	body := func(ctx *perdure.OrchestrationContext, n int) (failed int, _ error) {
+		var fs []*perdure.Future[int]
+		for i := range n {
+			fs = append(fs, callWork(ctx, i))
+		}
+		for _, f := range fs {
+			if _, err := f.Await(ctx); err != nil {
+				failed++
+			}
+		}
+		return failed, nil
+	}
+	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		commits := 0
+		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+			for _, it := range itemsPut(c) {
+				if strings.HasPrefix(text(it, "sk"), "h#") {
+					commits++
+				}
+			}
+			if commits > 100 {
+				return errors.New("there is no end of commits")
+			}
+			return next()
+		}
+		if end := h.finish(h.start("works", 400)); string(end.Output) != "400" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		w.wantRuns(t, 400, 0)
+		h.checkRest()
+	})
+}
+
+// A step that is stopped between two attempts goes on with the one that is next: what has failed is not made again.
+func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
+	t.Parallel()
+	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
+		return 0, fmt.Errorf("attempt %d", perdure.ActivityInfoFrom(ctx).Attempt)
+	}}
+	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		policy := perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, BackoffCoefficient: 1, MaxAttempts: 3}
+		return callWork(ctx, n, perdure.WithRetry(policy)).Await(ctx)
+	}
+	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
+		in := h.start("works", 3)
+		time.AfterFunc(500*time.Millisecond, func() { must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann"))) })
+		h.serveFor(time.Minute)
+		w.wantRuns(t, 3, 1)
+		for i, a := range w.runs {
+			if a.Attempt != i+1 {
+				t.Errorf("run %d is attempt %d", i+1, a.Attempt)
+			}
+		}
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
+		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
+			t.Errorf("ended with %s", end.String())
+		}
+		h.checkRest()
+	})
+}
+
+// A copy of a step may run in a worker. Where the step's own outcome is history, though its code has not seen it, the copy's failure leads to no
+// other attempt: neither of an instance that is paused, nor of one whose chain has made way.
+func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
+	t.Parallel()
+	retried := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+		for range n {
+			if v, err = callWork(ctx, v, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second, MaxAttempts: 9})).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return v, nil
+	}
+	for name, c := range map[string]struct {
+		takes  time.Duration
+		pauses bool
+	}{"paused": {time.Millisecond, true}, "made way": {100 * time.Millisecond, false}} {
+		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, c.takes) }}
+		inWorkshop(t, w, simhub.Options{}, retried, func(ctx context.Context, h *hub) {
+			in := h.start("works", 150)
+			if c.pauses {
+				must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
+			}
+			h.turn(0)
+			last := lastArrived(h, in)
+			o := failed(last.SourceEventID, 1, "r.1", time.Now().Add(time.Second))
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Outcomes: []provider.ActivityOutcome{o}}))
+			h.turn(0)
+			for _, made := range h.made() {
+				if tx, ok := made.Input.(*dynamodb.TransactWriteItemsInput); ok && slices.ContainsFunc(tx.TransactItems, isRetry) {
+					t.Errorf("%s: a next attempt is stored", name)
+				}
+			}
+			if c.pauses {
+				must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
+			}
+			if end := h.finish(in); string(end.Output) != "150" {
+				t.Errorf("%s: ended with %s %s", name, end.String(), end.Output)
+			}
+			w.wantRuns(t, 150, 0)
+			h.checkRest()
+		})
+	}
+}
+
+// isRetry reports whether a write stores the current attempt of an activity that has failed before.
+func isRetry(w ddbtypes.TransactWriteItem) bool {
+	return w.Update != nil && strings.HasPrefix(text(w.Update.Key, "sk"), "r#")
+}
+
+// lastArrived is the outcome of the last step in the history of an instance.
+func lastArrived(h *hub, in provider.Instance) (last history.Event) {
+	h.t.Helper()
+	for _, e := range h.stored(in.ExecutionID) {
+		if e.Arrives() {
+			last = e
+		}
+	}
+	if last.SourceEventID == 0 {
+		h.t.Fatal("no outcome of a step has arrived")
+	}
+	return last
+}
+
+// Steps are in the metrics of activities, in those of the orchestrator's function: whoever watches an activity need not know where it runs.
+func TestMetricsOfSteps(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	w.code = func(ctx context.Context, n int) (int, error) {
+		switch a := perdure.ActivityInfoFrom(ctx); {
+		case n == 1: // the loser of the race
+			return n, sleepFor(ctx, time.Second)
+		case n == 2 && a.Token == "": // it overruns, and ignores that
+			time.Sleep(time.Minute)
+		case n == 3 && a.Attempt < 3:
+			return 0, errors.New("again")
+		case n == 4:
+			return 0, errors.New("no")
+		}
+		return n, nil
+	}
+	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		scope, cancel := perdure.WithCancel(ctx)
+		_, _ = perdure.Select(ctx, callWork(scope, 0), callWork(scope, 1))
+		cancel()
+		if _, err := callWork(ctx, 3, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaxAttempts: 3})).Await(ctx); err != nil {
+			return 0, err
+		}
+		_, _ = callWork(ctx, 4).Await(ctx)
+		return callWork(ctx, 2).Await(ctx)
+	}
+	lines, _ := measured(t, w.registry(body), dispatch.MetricsByName, func(h *hub) { h.finish(h.start("works", 0)) })
+	of := map[string][]metricLine{}
+	for _, l := range lines {
+		d := l.AWS.CloudWatchMetrics[0].Dimensions[0][1]
+		of[d] = append(of[d], l)
+	}
+	want := map[string]int{
+		"ActivityExecutionLatency": 7, "ActivityScheduleToStartLatency": 1, // in a worker
+		"ActivitiesRetried": 2, "ActivitiesFailed": 1, "ActivitiesCancelled": 1, "ActivitiesLeaked": 1,
+	}
+	if diff := cmp.Diff(want, sums(t, of["activity"])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
