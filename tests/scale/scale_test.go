@@ -3,11 +3,16 @@ package scale_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure/internal/docpage"
+	"github.com/perdure/perdure/tests/cost"
 	"github.com/perdure/perdure/tests/scale"
 )
 
@@ -59,4 +64,32 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 		}
 	})
 	return m
+}
+
+// What docs/scale.md reckons from is what docs/cost.md says that a step of a long chain takes.
+func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
+	t.Parallel()
+	costs, err := os.ReadFile("../../docs/cost.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| chain of 1,600, worker \| activities \| 1\.0\d \| 1 \| 7 \| 2 \| (\S+) \|$`).FindSubmatch(costs)
+	if row == nil {
+		t.Fatal("a step of a long chain takes other amounts by docs/cost.md than docs/scale.md reckons with: 1 write unit, 2 invocations")
+	}
+	seconds, err := strconv.ParseFloat(string(row[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All of it in a function of 512 MB, or all in one of 256 MB.
+	least, most := 1000*seconds/cost.Memory[cost.Orchestrator], 1000*seconds/cost.Memory[cost.Worker]
+	for _, want := range []string{string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most)} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("docs/scale.md does not say %q", want)
+		}
+	}
 }
