@@ -203,12 +203,12 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 			o := must(dispatch.NewOrchestrator(w.registry(nil), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", Logger: h.logger(), Clock: func() time.Time { return stopped }}))
 			defer o.Close()
 			var frozen atomic.Int64
-			h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
+			h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 				if ctx.Value(deathly{}) != nil && isCommit(c, "h#0000000001") {
 					frozen.Add(1)
 				}
 				return next()
-			}
+			})
 			in := h.start("works", 1)
 			over := make(chan []string, 1)
 			records := h.receive(h.Provider.Hub().InboxURL)
@@ -289,9 +289,13 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 		}
 		return 2, nil
 	}}
-	lost := 0
+	lost, looks, sent := 0, 0, false
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			sent = sent || lost > 0 && c.Operation == "SendMessageBatch"
+			if lost > 0 && !sent && c.Operation == "Query" {
+				looks++
+			}
 			err := next()
 			if isCommit(c, "h#0000000001") && lost == 0 {
 				lost++
@@ -304,6 +308,9 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2, 1)
+		if looks > 0 {
+			t.Errorf("%d looks at history before the step was sent: its commit was taken for another's", looks)
+		}
 		h.checkRest()
 	})
 }

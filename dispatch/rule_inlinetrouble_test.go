@@ -41,7 +41,7 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 	}
 	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		commits := 0
-		h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			for _, it := range itemsPut(c) {
 				if strings.HasPrefix(text(it, "sk"), "h#") {
 					commits++
@@ -51,7 +51,7 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 				return errors.New("there is no end of commits")
 			}
 			return next()
-		}
+		})
 		if end := h.finish(h.start("works", 400)); string(end.Output) != "400" {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
