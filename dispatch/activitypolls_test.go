@@ -2,7 +2,9 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/simaws"
 )
 
 // A cancel is seen within the interval of 250 ms, whenever it is decided.
@@ -190,5 +193,27 @@ func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
 			t.Errorf("%d looks in ten minutes, want one in ten seconds", n)
 		}
 		<-over
+	})
+}
+
+// A look that is cut off, as by a function that is frozen, concerns nobody once what it was for has ended: it is no warning.
+func TestALookThatFailsBehindItsActivityIsNoWarning(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: 5 * time.Second})
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(4300 * time.Millisecond)
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if readsCancels(c) {
+				time.Sleep(3 * time.Second)
+				return errors.New("cut off")
+			}
+			return next()
+		})
+		<-over
+		time.Sleep(time.Minute)
+		if strings.Contains(f.log.String(), "cancel record") {
+			t.Errorf("the log has %s", f.log.String())
+		}
 	})
 }

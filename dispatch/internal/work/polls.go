@@ -90,6 +90,8 @@ func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64, c provide
 	m.heedAll(x.executionID, cancels)
 	if x.running > 0 {
 		m.arm(x.pace.next)
+	} else {
+		firstFailure = false // it concerns nobody
 	}
 	m.mu.Unlock()
 
