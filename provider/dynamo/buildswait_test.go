@@ -38,20 +38,19 @@ func (b *slowBuilds) Query(ctx context.Context, _ *dynamodb.QueryInput, _ ...fun
 }
 
 // onSlowBuilds runs f in a bubble, on a provider with slow builds.
-func onSlowBuilds(t *testing.T, takes time.Duration, f func(t *testing.T, b *slowBuilds, known func(ctx context.Context, name string) error)) {
+func onSlowBuilds(t *testing.T, takes time.Duration, f func(ctx context.Context, b *slowBuilds, known func(ctx context.Context, name string) error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBuilds{takes: takes}
 		p := &Provider{table: b, now: time.Now, log: slog.New(slog.DiscardHandler), hub: Hub{Table: "t", InboxURL: "url"}}
-		f(t, b, func(ctx context.Context, name string) error { return p.builds.known(ctx, p, name, "") })
+		f(t.Context(), b, func(ctx context.Context, name string) error { return p.builds.known(ctx, p, name, "") })
 	})
 }
 
 // A start of a name that is known does not wait while another reads the builds again.
 func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 	t.Parallel()
-	onSlowBuilds(t, time.Second, func(t *testing.T, b *slowBuilds, known func(context.Context, string) error) {
-		ctx := t.Context()
+	onSlowBuilds(t, time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
 		if err := known(ctx, "order"); err != nil {
 			t.Fatal(err)
 		}
@@ -74,14 +73,14 @@ func TestAKnownNameWaitsForNoReadOfTheBuilds(t *testing.T) {
 // The end of a context frees a start that waits for the read of another.
 func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 	t.Parallel()
-	onSlowBuilds(t, time.Hour, func(t *testing.T, b *slowBuilds, known func(context.Context, string) error) {
-		reader, stop := context.WithCancel(t.Context())
+	onSlowBuilds(t, time.Hour, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
+		reader, stop := context.WithCancel(ctx)
 		go func() { _ = known(reader, "order") }()
 		synctest.Wait()
-		ctx, release := context.WithTimeout(t.Context(), time.Second)
+		brief, release := context.WithTimeout(ctx, time.Second)
 		defer release()
 		began := time.Now()
-		if err := known(ctx, "order"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+		if err := known(brief, "order"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if n := b.reads.Load(); n != 1 {
@@ -95,14 +94,14 @@ func TestTheEndOfAContextFreesWhoWaitsForTheBuilds(t *testing.T) {
 // A read whose context ends is no error of those that wait for it: one of them reads.
 func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 	t.Parallel()
-	onSlowBuilds(t, 10*time.Second, func(t *testing.T, b *slowBuilds, known func(context.Context, string) error) {
-		reader, stop := context.WithTimeout(t.Context(), time.Second)
+	onSlowBuilds(t, 10*time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
+		reader, stop := context.WithTimeout(ctx, time.Second)
 		defer stop()
 		errs := make(chan error, 11)
 		go func() { errs <- known(reader, "order") }()
 		synctest.Wait()
 		for range 10 {
-			go func() { errs <- known(t.Context(), "order") }()
+			go func() { errs <- known(ctx, "order") }()
 		}
 		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -122,7 +121,7 @@ func TestAReadOfTheBuildsThatIsGivenUpIsAnothers(t *testing.T) {
 func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []error{nil, errors.New("no")} {
-		onSlowBuilds(t, time.Second, func(t *testing.T, b *slowBuilds, known func(context.Context, string) error) {
+		onSlowBuilds(t, time.Second, func(ctx context.Context, b *slowBuilds, known func(context.Context, string) error) {
 			b.fails = fails
 			want := fails
 			if want == nil {
@@ -130,7 +129,7 @@ func TestThoseWhoAskForAMissingNameShareARead(t *testing.T) {
 			}
 			errs := make(chan error, 1000)
 			for n := range 1000 {
-				go func() { errs <- known(t.Context(), fmt.Sprint("ordre-", n)) }()
+				go func() { errs <- known(ctx, fmt.Sprint("ordre-", n)) }()
 			}
 			for range 1000 {
 				if err := <-errs; !errors.Is(err, want) {
