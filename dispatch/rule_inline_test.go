@@ -289,16 +289,22 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 		}
 		return 2, nil
 	}}
-	lost, looks, sent := 0, 0, false
+	lost := 0
+	var looks atomic.Int64
+	var isLost, sent atomic.Bool
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			sent = sent || lost > 0 && c.Operation == "SendMessageBatch"
-			if lost > 0 && !sent && c.Operation == "Query" {
-				looks++
+			switch {
+			case !isLost.Load():
+			case c.Operation == "SendMessageBatch":
+				sent.Store(true)
+			case c.Operation == "Query" && !sent.Load():
+				looks.Add(1)
 			}
 			err := next()
 			if isCommit(c, "h#0000000001") && lost == 0 {
 				lost++
+				isLost.Store(true)
 				return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
 			}
 			return err
@@ -308,8 +314,8 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2, 1)
-		if looks > 0 {
-			t.Errorf("%d looks at history before the step was sent: its commit was taken for another's", looks)
+		if n := looks.Load(); n > 0 {
+			t.Errorf("%d looks at history before the step was sent: its commit was taken for another's", n)
 		}
 		h.checkRest()
 	})

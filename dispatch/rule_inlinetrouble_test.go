@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,14 +41,14 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 		return failed, nil
 	}
 	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
-		commits := 0
+		var commits atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			for _, it := range itemsPut(c) {
 				if strings.HasPrefix(text(it, "sk"), "h#") {
-					commits++
+					commits.Add(1)
 				}
 			}
-			if commits > 100 {
+			if commits.Load() > 100 {
 				return errors.New("there is no end of commits")
 			}
 			return next()
