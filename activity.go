@@ -23,9 +23,13 @@ type queueOption string
 
 func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q) }
 
-// OnQueue sends an activity to a worker queue of its own, instead of DefaultQueue. An empty name panics.
+// OnQueue sends an activity to a worker queue of its own, instead of DefaultQueue. An empty name panics, and one that ends with ".fifo": those are the
+// queues that Exclusive leads to.
 func OnQueue(name string) ActivityOption {
 	mustName("OnQueue", name)
+	if _, exclusive := history.OfExclusiveQueue(name); exclusive {
+		panic(fmt.Sprintf("perdure: OnQueue: name %q ends as the queues do that perdure.Exclusive leads to: name the queue beside it", name))
+	}
 	return queueOption(name)
 }
 

@@ -75,6 +75,34 @@ func WithFairnessKey(key string) ActivityCallOption {
 	return fairnessKey(key)
 }
 
+type exclusiveKey string
+
+func (k exclusiveKey) applyToActivityCall(c *replay.ActivityCall) { c.ExclusiveKey = string(k) }
+
+// maxExclusiveKey is the size of an exclusive key, which history holds with each call.
+const maxExclusiveKey = 256
+
+// Exclusive says what an activity must have for itself while it runs: an account, a device. Of all activities that are called with one key, by
+// whatever instances of the hub, and that are on the same work queue, one attempt runs at a time; the others wait, in the order in which their calls
+// were committed. An attempt that is tried again waits anew, behind those that came meanwhile.
+//
+// It holds while workers keep their locks and activities heed the end of their contexts. A worker that stands still for longer than its lock (30
+// seconds) has lost it: another runs the next then, and what the first still does, until it notices, it does beside that. What must bear that too says
+// so to whatever it writes to, by the ids of ActivityInfo. A worker that dies keeps its key from others for as long as its lock is: 30 seconds, once
+// the activity has run for 3, or else the function's timeout.
+//
+// The hub needs a FIFO queue beside the work queue: Exclusive in WorkQueueProps of the construct. Without it the activity fails at once, with an
+// *ActivityError of type ExclusiveQueueError. An activity that is called so cannot be completed from outside: if it returns ErrPending it fails, with
+// type ExclusivePendingError. A fairness key has no effect beside it. SQS takes 300 activities a second of one key.
+//
+// The key has at most 256 bytes and stands in history; SQS gets a digest of it. One that is empty, longer or not UTF-8 panics.
+func Exclusive(key string) ActivityCallOption {
+	if key == "" || len(key) > maxExclusiveKey || !utf8.ValidString(key) {
+		panic(fmt.Sprintf("perdure: Exclusive: field key has %d bytes: it must have 1 to %d, in UTF-8: %.64q", len(key), maxExclusiveKey, key))
+	}
+	return exclusiveKey(key)
+}
+
 // CallActivity schedules an activity and returns the future of its result. fn only identifies it: it is the function, or
 // the method of any value of the type, even nil, that was registered. Functions that cannot be identified (closures, one function
 // under several names, methods through an interface) stop the turn with an error that explains it: use CallActivityByName or
@@ -118,7 +146,7 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
 	}
-	call.Inline = call.Inline && !call.WaitCancel && call.Heartbeat == 0
+	call.Inline = call.Inline && !call.WaitCancel && call.Heartbeat == 0 && call.ExclusiveKey == ""
 	return call
 }
 

@@ -11,7 +11,7 @@ import (
 // serve runs what a registry holds, in real time, on a task hub in memory, and returns a client of it. On AWS the functions
 // serve, and the client is made of a provider; all else in the examples is the same.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
-	h := must(simhub.New(simhub.Options{Registry: r}))
+	h := must(simhub.New(simhub.Options{Registry: r, Exclusive: true}))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {

@@ -87,6 +87,9 @@ func (w *Worker) Announce(ctx context.Context) error { return w.work.Announce(ct
 // HandleRecords waits for them for WorkerOptions.CancellationGracePeriod then, and no longer.
 //
 // Those on which a mark stands come last, one after the other, and go back to the queue where there is no time left (R13).
+//
+// Records of one message group, as those of an exclusive key are (perdure.Exclusive), run one after the other. Where one fails, all later ones of its
+// group do (R29).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	return w.work.HandleRecords(ctx, records)
 }

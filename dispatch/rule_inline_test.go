@@ -708,13 +708,13 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 	})
 }
 
-// A call whose end is waited for goes to its worker queue: what must be undone must not run unseen.
+// A call whose end is waited for goes to its worker queue: what must be undone must not run unseen. So does one with a key, which a queue holds.
 func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute)} {
+	for _, opt := range []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k")} {
 		w := &workshop{}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n, opt).Await(ctx) }
-		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		inWorkshop(t, w, simhub.Options{Exclusive: true}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 1)
 			h.finish(in)
 			w.wantRuns(t, 1, 1)

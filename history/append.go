@@ -35,7 +35,7 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		return nil, err
 	}
 	b = appendStrings(b,
-		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"change", e.Change},
+		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.Change},
 		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID}, text{"eventId", e.EventID})
 
 	b = appendNumber(b, "number", e.Number)

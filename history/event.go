@@ -28,7 +28,10 @@ type Event struct {
 	Queue   string `json:"queue,omitempty"`
 	// FairnessKey is whose an activity is, where the workers of a queue are shared fairly among those who have any.
 	FairnessKey string `json:"fairnessKey,omitempty"`
-	Change      string `json:"change,omitempty"`
+	// ExclusiveKey is what an activity needs for itself while it runs: of those on a queue with the same key one runs at a
+	// time. Queue is then an ExclusiveQueue.
+	ExclusiveKey string `json:"exclusiveKey,omitempty"`
+	Change       string `json:"change,omitempty"`
 
 	InstanceID  string `json:"instanceId,omitempty"`
 	ExecutionID string `json:"executionId,omitempty"`

@@ -179,6 +179,11 @@ func grown() map[string]sample {
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, FairnessKey: "tenant-7",
 			}, "name queue input fairnessKey",
 		},
+		"ActivityScheduled-exclusive": {
+			history.Event{
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments.fifo", Input: in, ExclusiveKey: "account-17",
+			}, "name queue input exclusiveKey",
+		},
 		"ActivityCompleted-ended": {
 			history.Event{
 				ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Attempt: 1, Result: out,

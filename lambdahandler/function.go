@@ -128,8 +128,8 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	return f, nil
 }
 
-// NewWorker makes the function of the work queue PERDURE_QUEUE: it runs the activities in r. Outside Lambda it polls
-// the queue. A work queue may be push and poll at once: a worker keeps no state between activities, so it does not
+// NewWorker makes the function of the work queue PERDURE_QUEUE, and of the FIFO queue for exclusive keys beside it, where the hub has that: it runs
+// the activities in r. Outside Lambda it polls them. A work queue may be push and poll at once: a worker keeps no state between activities, so it does not
 // matter which one runs an activity, as long as both have it. Its error names every variable of the environment that is
 // wrong.
 func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
@@ -152,12 +152,9 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 		return nil, err
 	}
 
-	w, err := dispatch.NewWorker(r, p, &options)
+	w, err := b.newWorkers(ctx, r, p, &options)
 	if err != nil {
 		return nil, err
-	}
-	if err := w.Announce(ctx); err != nil {
-		b.log.WarnContext(ctx, "it could not be made known that this worker has started: activities of its queue may be shown as waiting for one", "queue", options.Queue, "error", err)
 	}
 	return b.function(sqsHandler(w), func(ctx context.Context) error { return b.serveWork(ctx, p, w, r, &options) }), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/loopback"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
@@ -39,13 +40,25 @@ func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue strin
 // serveWork serves a work queue, and logs at the end whether activities were left running. Fetched records are first
 // locked for the queue's visibility timeout, which is set for functions. From the first renewal on, a third of
 // LockTimeout later, they are locked for LockTimeout, so that the death of this process is noticed within that time.
-func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *dispatch.Worker, r *perdure.Registry, o *dispatch.WorkerOptions) error {
-	poll := dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second}
-	err := b.serveQueue(ctx, p, o.Queue, w, activityNames(r, o.Queue), poll)
-	if n := w.Leaked(); n > 0 {
-		b.log.WarnContext(ctx, "activities have ignored the end of their contexts", "leaked", n)
+func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, r *perdure.Registry, o *dispatch.WorkerOptions) error {
+	names := activityNames(r, o.Queue)
+	serve := func(queue string, w *dispatch.Worker) error {
+		poll := dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second}
+		err := b.serveQueue(ctx, p, queue, w, names, poll)
+		if n := w.Leaked(); n > 0 {
+			b.log.WarnContext(ctx, "activities have ignored the end of their contexts", "leaked", n)
+		}
+		return err
 	}
-	return err
+	if w.exclusive == nil {
+		return serve(o.Queue, w.shared)
+	}
+	var beside sync.WaitGroup
+	var err error
+	beside.Go(func() { err = serve(history.ExclusiveQueue(o.Queue), w.exclusive) })
+	shared := serve(o.Queue, w.shared)
+	beside.Wait()
+	return errors.Join(shared, err)
 }
 
 // stopped logs how serving ended. Records that went back are not an error of the process: they are delivered again.

@@ -54,7 +54,8 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
 		CacheBytes:    -1,
 		Reports:       true,
-		SendAnewAfter: -1, // no later build will know an activity that r does not: it is given up, and the hub comes to rest
+		Exclusive:     true, // what a stack without the queues says is no concern of code that is tested
+		SendAnewAfter: -1,   // no later build will know an activity that r does not: it is given up, and the hub comes to rest
 	}}
 	for _, opt := range opts {
 		opt.apply(&o)

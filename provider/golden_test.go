@@ -51,6 +51,8 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	}
 	fair := item
 	fair.Retry, fair.FairnessKey, fair.Hub = nil, "tenant-7", "orders"
+	exclusive := fair
+	exclusive.FairnessKey, exclusive.Queue, exclusive.ExclusiveKey = "", history.ExclusiveQueue(item.Queue), "account-17"
 	signed := limited
 	signed.Hub = "orders"
 	signed.Token = provider.NewTokens("orders", provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
@@ -89,7 +91,7 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired, "timerfired-activity": ended,
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"timer-refresh": refresh, "wake-refresh": wake,
-		"workitem-waits": awaited, "workitem-fair": fair, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
+		"workitem-waits": awaited, "workitem-fair": fair, "workitem-exclusive": exclusive, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
 		"workitem-token":    signed,
 		"workitem-pickedup": pickedUp, "event-pickedup": event,
 	} {

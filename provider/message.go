@@ -237,6 +237,9 @@ type WorkItem struct {
 	CloseBy *time.Time `json:"closeBy,omitempty"`
 	// FairnessKey is whose the activity is, of those who share the queue's workers; empty is nobody's.
 	FairnessKey string `json:"fairnessKey,omitempty"`
+	// ExclusiveKey is what the activity needs for itself while it runs (history.Event); Queue is then a
+	// history.ExclusiveQueue, in which the work items of one key are delivered in order, one batch at a time.
+	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	// Hub is as in Message.
 	Hub string `json:"hub,omitempty"`
 	// Again marks a work item that may be a copy of another. Before it runs, a worker checks whether its activity is

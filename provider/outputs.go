@@ -109,7 +109,7 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
 			Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
-			FairnessKey: e.FairnessKey, WaitCancel: e.Waits(), TraceParent: x.trace,
+			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitCancel: e.Waits(), TraceParent: x.trace,
 		}
 		if by, limited := e.CloseBy(); limited {
 			w.CloseBy = &by

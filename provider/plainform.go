@@ -160,6 +160,7 @@ func plainWorkItem(body string) (w WorkItem, ok bool) {
 	p.trace(&w.TraceParent)
 	p.number("heartbeatMs", &w.HeartbeatMs)
 	p.text("fairnessKey", &w.FairnessKey)
+	p.text("exclusiveKey", &w.ExclusiveKey)
 	p.text("hub", &w.Hub)
 	p.yes("again", &w.Again)
 	p.yes("waitCancel", &w.WaitCancel)

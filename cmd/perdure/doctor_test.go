@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -88,6 +89,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		},
 		"this machine's differs from that of AWS by 59s": func(h *tool, _ *simhub.Hub, _ *described, _ *mappings) {
 			h.adminHub.Now = func() time.Time { return time.Now().Add(time.Minute) }
+		},
+		"queue default.fifo: it is of the wrong kind": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+			exclusiveQueue(h, hub, m, "of-keys")
 		},
 		"queue inbox: it is of the wrong kind": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
 		"it has no dead letters": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
@@ -258,6 +262,25 @@ func swapInbox(h *tool, m *mappings) {
 	where := &h.adminHub.Where
 	where.InboxURL = where.TimersURL
 	m.all = append(m.all[:0:0], m.all[1:]...)
+}
+
+// exclusiveQueue gives the hub what is beside its work queue for exclusive keys, by the name of that in SQS.
+func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
+	hub.Cloud.Queues.Create("dead-"+name, simaws.QueueConfig{})
+	h.adminHub.Where.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{DeadLetterQueue: "dead-" + name, MaxReceiveCount: 100})
+	m.add("worker", hub.Cloud.Queues.ARN(h.adminHub.Where.WorkQueues[history.ExclusiveQueue("default")]), "Enabled")
+}
+
+// The queue for exclusive keys is a FIFO queue, and rightly so.
+func TestDoctorKnowsQueuesOfExclusiveKeys(t *testing.T) {
+	t.Parallel()
+	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
+		_, m := healthy(h, hub)
+		exclusiveQueue(h, hub, m, "of-keys.fifo")
+		if got := h.mustRun("doctor"); got != "nothing is wrong\n" {
+			t.Errorf("it says %s", got)
+		}
+	})
 }
 
 func TestDoctorSaysWhatItMayNotRead(t *testing.T) {

@@ -54,7 +54,7 @@ func (h alarmList) queueAlarms() []alarmSpec {
 		{name: "TimersAge", metric: h.MetricTimersAge(), threshold: timersAgeSeconds, description: "Timers are late"},
 		{name: "TimersWaiting", metric: h.MetricTimersWaiting(), description: "Timers are due, and none is served: is the mapping enabled?"},
 	}
-	for _, work := range h.WorkQueues {
+	for _, work := range h.servedQueues() {
 		specs = append(specs,
 			alarmSpec{name: "WorkAge-" + work.Name, metric: h.MetricWorkAge(work), threshold: *h.queueProps(work.Name).AgeAlarm.ToSeconds(nil), description: "Work waits in the queue " + work.Name + " for longer than an activity may take"},
 			alarmSpec{name: "WorkerMissing-" + work.Name, metric: h.MetricActivitiesWithoutWorker(work.Name), description: "Work waits in the queue " + work.Name + ", and no worker of it has been heard of"},

@@ -49,6 +49,9 @@ func TestAlarms(t *testing.T) {
 		"ApiErrors":             {1, 2, 3, quiet},
 		"ApiUrlErrors":          {1, 2, 3, quiet},
 	}
+	for _, perQueue := range []string{"WorkAge-", "WorkerMissing-", "Unregistered-", "DeadLetters-"} {
+		want[perQueue+"default.fifo"] = want[perQueue+"default"]
+	}
 	for _, function := range []string{"Orchestrator", "Worker-default", "Renewer", "Api"} {
 		want["Errors-"+function] = rule{1, 1, 1, quiet}
 		want["Throttles-"+function] = rule{1, 3, 3, quiet}

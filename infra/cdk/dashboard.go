@@ -120,7 +120,7 @@ func (h dashboard) services() []awscloudwatch.IWidget {
 
 func (h dashboard) ages() []awscloudwatch.IMetric {
 	all := []awscloudwatch.IMetric{labelled(h.MetricInboxAge(), deadLettersInbox), labelled(h.MetricTimersAge(), deadLettersTimers)}
-	for _, work := range h.WorkQueues {
+	for _, work := range h.servedQueues() {
 		all = append(all, labelled(h.MetricWorkAge(work), work.Name))
 	}
 	return all
@@ -136,7 +136,7 @@ func (h dashboard) deadLetterCounts() []awscloudwatch.IMetric {
 
 func (h dashboard) workerless() []awscloudwatch.IMetric {
 	var all []awscloudwatch.IMetric
-	for _, work := range h.WorkQueues {
+	for _, work := range h.servedQueues() {
 		all = append(all,
 			labelled(h.MetricActivitiesWithoutWorker(work.Name), work.Name+": no worker"),
 			labelled(h.MetricActivitiesUnregistered(work.Name), work.Name+": not registered"))

@@ -176,6 +176,9 @@ func (h environments) check() {
 		}
 		const punctuation = 6 // "":"",
 		total += name + dead + 2*(longestURL+len(queue)+punctuation)
+		if h.queueProps(queue).Exclusive {
+			total += name + dead + 2*(longestURL+len(queue)+punctuation+2*len(exclusiveSuffix))
+		}
 	}
 	if total > mostEnvironment {
 		panic(fmt.Errorf("task hub %s: the URLs of %d work queues, and Schedules, may not fit the 4 KB that a function's environment holds (%d bytes): "+

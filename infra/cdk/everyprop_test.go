@@ -53,7 +53,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 		{
 			HubName: "orders", FunctionsDir: placeholders, Architecture: awslambda.Architecture_X86_64(), WorkQueues: []string{"default", "payments"},
 			WorkQueueProps: map[string]cdk.WorkQueueProps{"payments": {
-				FunctionProps: cdk.FunctionProps{MemorySize: 2048, Code: zip}, Timeout: minutes(5), Concurrency: 3, BatchSize: 1, AgeAlarm: minutes(5), Client: true,
+				FunctionProps: cdk.FunctionProps{MemorySize: 2048, Code: zip}, Timeout: minutes(5), Concurrency: 3, BatchSize: 1, AgeAlarm: minutes(5), Exclusive: true, Client: true,
 			}},
 			OrchestratorProps: cdk.FunctionProps{MemorySize: 1024}, RenewerProps: cdk.FunctionProps{MemorySize: 512}, APIProps: cdk.FunctionProps{MemorySize: 512},
 			InboxTimeout: seconds(60), InboxVisibility: seconds(180), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),

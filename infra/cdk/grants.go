@@ -68,7 +68,7 @@ func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 // does not have. A Go program that polls needs GrantPollDirect.
 func (g hubGrants) GrantPoll(grantee awsiam.IGrantable, queue string) {
 	g.GrantRenew(grantee)
-	g.grant(grantee, append(g.hub.keyPermissions(), allow(arns(g.workQueue(queue).Queue), consume...)))
+	g.grant(grantee, append(g.hub.keyPermissions(), allow(g.workQueue(queue).arns(), consume...)))
 }
 
 // GrantReadDirect lets grantee find the hub and read its table: Status, Wait, History and List

@@ -19,7 +19,7 @@ const watchAgeMinutes = 2
 func (h *TaskHub) addMappings() {
 	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency, batchSize)
 	h.addMapping("TimersMapping", h.Timers, h.Renewer, 0, batchSize)
-	for _, work := range h.WorkQueues {
+	for _, work := range h.servedQueues() {
 		own := h.queueProps(work.Name)
 		h.addMapping("WorkMapping-"+work.Name, work.Queue, aliasOr(work.Alias, work.Worker), own.Concurrency, own.BatchSize)
 	}

@@ -41,8 +41,8 @@ func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
 func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 	all := []awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems)...),
-		allow(arns(work.Queue), concat(consume, []string{send})...),
-		allow(arns(h.Inbox, work.DeadLetters), send),
+		allow(work.arns(), concat(consume, []string{send})...),
+		allow(append(arns(h.Inbox, work.DeadLetters), work.exclusiveDeadLetterARNs()...), send),
 	}
 	if h.queueProps(work.Name).Client {
 		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send), h.askPermission())
@@ -105,6 +105,21 @@ func namedARNs(queues []namedQueue) []string {
 		all = append(all, *q.queue.QueueArn())
 	}
 	return all
+}
+
+// arns are those of a work queue, and of the one for exclusive keys beside it.
+func (w WorkQueue) arns() []string {
+	if w.Exclusive == nil {
+		return arns(w.Queue)
+	}
+	return arns(w.Queue, w.Exclusive)
+}
+
+func (w WorkQueue) exclusiveDeadLetterARNs() []string {
+	if w.Exclusive == nil {
+		return nil
+	}
+	return arns(w.ExclusiveDeadLetters)
 }
 
 func arns(queues ...awssqs.Queue) []string {

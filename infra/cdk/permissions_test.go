@@ -122,15 +122,17 @@ func TestQueuePermissionsOfEachFunction(t *testing.T) {
 	parsed := parse(t)
 	for prefix, want := range map[string]map[string]string{
 		"TaskHubOrchestratorRole": {
-			"Inbox": consumeAndSend, "Workdefault": "SendMessage", "Timers": "SendMessage", "InboxDeadLetters": "SendMessage",
+			"Inbox": consumeAndSend, "Workdefault": "SendMessage", "Exclusivedefault": "SendMessage", "Timers": "SendMessage", "InboxDeadLetters": "SendMessage",
 		},
 		"TaskHubWorkerdefaultRole": {
-			"Workdefault": consumeAndSend, "Inbox": "SendMessage", "WorkdefaultDeadLetters": "SendMessage",
+			"Workdefault": consumeAndSend, "Exclusivedefault": consumeAndSend, "Inbox": "SendMessage",
+			"WorkdefaultDeadLetters": "SendMessage", "ExclusivedefaultDeadLetters": "SendMessage",
 		},
 		"TaskHubRenewerRole": {
-			"Timers": consumeAndSend, "Inbox": "SendMessage", "Workdefault": "ChangeMessageVisibility GetQueueAttributes SendMessage",
+			"Timers": consumeAndSend, "Inbox": "SendMessage",
+			"Workdefault": "ChangeMessageVisibility GetQueueAttributes SendMessage", "Exclusivedefault": "ChangeMessageVisibility GetQueueAttributes SendMessage",
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
-			"WorkdefaultDeadLetters": consumeAndSend,
+			"WorkdefaultDeadLetters": consumeAndSend, "ExclusivedefaultDeadLetters": consumeAndSend,
 		},
 		"TaskHubApiRole":      {"Inbox": "SendMessage", "Timers": "SendMessage"},
 		"TaskHubScheduleRole": {"Timers": "SendMessage", "TimersDeadLetters": "SendMessage"},
@@ -195,7 +197,7 @@ func TestWhoExtendsTheLocksOfWorkItems(t *testing.T) {
 	parsed := parse(t)
 	policy := parsed.find(t, "AWS::IAM::Policy", "TaskHubApiRenewals")
 	statements := statementsIn(policy.get("PolicyDocument"))
-	if got := queueActions(statements); !maps.Equal(got, map[string]string{"Workdefault": "ChangeMessageVisibility"}) || len(actionsOf(statements)) != 1 {
+	if got := queueActions(statements); !maps.Equal(got, map[string]string{"Workdefault": "ChangeMessageVisibility", "Exclusivedefault": "ChangeMessageVisibility"}) || len(actionsOf(statements)) != 1 {
 		t.Errorf("it allows %v", got)
 	}
 	if !strings.Contains(policy.condition, "IsFunctionUrl") {

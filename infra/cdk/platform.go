@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
@@ -89,6 +90,10 @@ type WorkQueueProps struct {
 	BatchSize int
 	// AgeAlarm is from which age of its oldest work item on the queue is in alarm. Default: 30 minutes.
 	AgeAlarm awscdk.Duration
+	// Exclusive gives the queue what perdure.Exclusive needs: a FIFO queue beside it, with dead letters and alarms of its own, which
+	// the worker serves too, by a mapping with the same Concurrency and BatchSize. Default: an activity that is called with an
+	// exclusive key fails.
+	Exclusive bool
 	// Client lets the activities of the queue hold a client of the hub (lambdahandler.NewClient): they may start
 	// orchestrations, at once or with a delay, raise events, cancel, read and list. A worker may write to the table and
 	// send to the inbox in any case; this adds the timers queue, and the indexes for lists.
@@ -158,9 +163,9 @@ func (w WorkQueueProps) validate() error {
 	return nil
 }
 
-// queueProps is what a work queue has of its own, with the hub's defaults.
+// queueProps is what a work queue, and the one for exclusive keys beside it, has of its own, with the hub's defaults.
 func (h *TaskHub) queueProps(name string) WorkQueueProps {
-	w := h.props.WorkQueueProps[name]
+	w := h.props.WorkQueueProps[strings.TrimSuffix(name, exclusiveSuffix)]
 	if w.Timeout == nil {
 		w.Timeout = h.props.WorkTimeout
 	}

@@ -29,8 +29,28 @@ func (h *TaskHub) addQueues() {
 	h.Timers, h.TimersDeadLetters = queues.add("Timers", "timers", renewerTimeout, false)
 	for _, name := range h.props.WorkQueues {
 		queue, deadLetters := queues.add("Work-"+name, "work-"+name, h.queueProps(name).Timeout, false)
-		h.WorkQueues = append(h.WorkQueues, WorkQueue{Name: name, Queue: queue, DeadLetters: deadLetters})
+		work := WorkQueue{Name: name, Queue: queue, DeadLetters: deadLetters}
+		if h.queueProps(name).Exclusive {
+			work.Exclusive, work.ExclusiveDeadLetters = queues.add("Exclusive-"+name, "work-"+name, h.queueProps(name).Timeout, true)
+		}
+		h.WorkQueues = append(h.WorkQueues, work)
 	}
+}
+
+// exclusiveSuffix is what perdure calls the queue for exclusive keys beside a work queue: a format that outlives a release.
+const exclusiveSuffix = ".fifo"
+
+// servedQueues are the work queues, each with the one for exclusive keys beside it, where it has that, as a work queue of its own.
+func (h *TaskHub) servedQueues() (all []WorkQueue) {
+	for _, work := range h.WorkQueues {
+		all = append(all, work)
+		if work.Exclusive != nil {
+			beside := work
+			beside.Name, beside.Queue, beside.DeadLetters = work.Name+exclusiveSuffix, work.Exclusive, work.ExclusiveDeadLetters
+			all = append(all, beside)
+		}
+	}
+	return all
 }
 
 // queueMaker makes the queues of a hub.
@@ -71,15 +91,15 @@ func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 // PERDURE_DEAD_LETTERS gives it, in the order of the props.
 func (h *TaskHub) deadLetters() []namedQueue {
 	all := []namedQueue{{deadLettersInbox, h.InboxDeadLetters}, {deadLettersTimers, h.TimersDeadLetters}}
-	for _, work := range h.WorkQueues {
+	for _, work := range h.servedQueues() {
 		all = append(all, namedQueue{work.Name, work.DeadLetters})
 	}
 	return all
 }
 
 func (h *TaskHub) workQueues() []namedQueue {
-	all := make([]namedQueue, 0, len(h.WorkQueues))
-	for _, work := range h.WorkQueues {
+	var all []namedQueue
+	for _, work := range h.servedQueues() {
 		all = append(all, namedQueue{work.Name, work.Queue})
 	}
 	return all

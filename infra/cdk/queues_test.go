@@ -49,7 +49,7 @@ func TestEachQueueHasDeadLettersOfItsKind(t *testing.T) {
 	}
 }
 
-func TestInboxIsHighThroughput(t *testing.T) {
+func TestFIFOQueuesAreHighThroughput(t *testing.T) {
 	t.Parallel()
 	fifo := 0
 	for _, queue := range parse(t).ofType(queueType) {
@@ -65,8 +65,8 @@ func TestInboxIsHighThroughput(t *testing.T) {
 			t.Errorf("%s: DeduplicationScope is %q", queue.id, scope)
 		}
 	}
-	if fifo != 2 {
-		t.Errorf("%d FIFO queues, want the inbox and its dead letters", fifo)
+	if fifo != 4 {
+		t.Errorf("%d FIFO queues, want the inbox and that of exclusive keys, each with its dead letters", fifo)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestMappings(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	mappings := parsed.ofType(mappingType)
-	if len(mappings) != 3 {
-		t.Fatalf("%d mappings, want inbox, timers and one work queue", len(mappings))
+	if len(mappings) != 4 {
+		t.Fatalf("%d mappings, want inbox, timers and one work queue, with the one beside it", len(mappings))
 	}
 	for _, mapping := range mappings {
 		t.Run(mapping.id, func(t *testing.T) {

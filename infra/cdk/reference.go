@@ -13,6 +13,8 @@ type ReferenceStackProps struct {
 	FunctionsDir string
 	// WorkQueues as in TaskHubProps.
 	WorkQueues []string
+	// Exclusive is as in WorkQueueProps, for all work queues.
+	Exclusive bool
 }
 
 // NewApp is the CDK app of the reference stack. outdir is where the cloud
@@ -45,10 +47,15 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		}),
 	})
 	p := parameters{stack}
+	own := map[string]WorkQueueProps{}
+	for _, queue := range props.WorkQueues {
+		own[queue] = WorkQueueProps{Exclusive: props.Exclusive}
+	}
 	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
 		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "The name the hub is found by"),
 		FunctionsDir:            props.FunctionsDir,
 		WorkQueues:              props.WorkQueues,
+		WorkQueueProps:          own,
 		Architecture:            awslambda.Architecture_Custom(jsii.String(p.choice("Architecture", "arm64", "x86_64")), nil),
 		InboxTimeout:            p.seconds("InboxTimeout", 30, 1, 900),
 		InboxVisibility:         p.seconds("InboxVisibility", 90, 1, 43200),

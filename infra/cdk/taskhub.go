@@ -16,6 +16,9 @@ type WorkQueue struct {
 	Name        string
 	Queue       awssqs.Queue
 	DeadLetters awssqs.Queue
+	// Exclusive is the FIFO queue beside Queue that WorkQueueProps.Exclusive asks for, and ExclusiveDeadLetters are its
+	// dead letters; nil without. Worker serves it too.
+	Exclusive, ExclusiveDeadLetters awssqs.Queue
 	// Worker is granted nothing but the hub: give its role what the activities
 	// of this queue need.
 	Worker awslambda.Function

@@ -27,6 +27,9 @@ type ActivityCall struct {
 	Retry *history.RetryPolicy
 	// FairnessKey is whose the activity is, for the fairness of its queue; empty is nobody's.
 	FairnessKey string
+	// ExclusiveKey is what the activity needs for itself while it runs; empty is nothing. It then goes to the queue beside Queue that keeps
+	// activities of one key apart.
+	ExclusiveKey string
 	// WaitCancel: when it is cancelled its task settles once it has really ended.
 	WaitCancel bool
 	// Inline: it is to run in the function that decides it.
@@ -45,6 +48,9 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	if added {
 		ev.Queue = a.Queue
 		ev.FairnessKey = a.FairnessKey
+		if a.ExclusiveKey != "" {
+			ev.Queue, ev.ExclusiveKey = history.ExclusiveQueue(a.Queue), a.ExclusiveKey
+		}
 		ev.Input = inline(a.Input)
 		ev.Retry = c.x.options.recorded(a.Retry)
 		ev.StartToCloseMs = milliseconds(a.StartToClose)

@@ -12,7 +12,7 @@ import (
 func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) error {
 	h.options.Registry, h.options.BuildID = r, build
 	for _, queue := range h.workQueues() {
-		h.createWorkQueue(queue)
+		h.addWorkQueue(queue)
 	}
 
 	h.Cloud.Unmap()
@@ -32,25 +32,23 @@ func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) err
 
 // AddQueue adds a work queue, with a worker, unless it is there. Nothing may be invoked meanwhile.
 func (h *Hub) AddQueue(name string) error {
-	if !h.createWorkQueue(name) {
+	if !h.addWorkQueue(name) {
 		return nil
 	}
 	h.added = append(h.added, name)
-	w, err := h.worker(name)
-	if err != nil {
+	if err := h.joinWorkers(h.Provider.Hub(), name); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
-	h.join(h.Provider.Hub().WorkQueues[name], always(w))
 	return nil
 }
 
-// createWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the maps are its own.
-func (h *Hub) createWorkQueue(name string) bool {
+// addWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the maps are its own.
+func (h *Hub) addWorkQueue(name string) bool {
 	where := h.Provider.Hub()
 	if _, there := where.WorkQueues[name]; there {
 		return false
 	}
-	where.WorkQueues[name] = h.createQueue(&where, name, "", h.options.WorkVisibility)
+	h.createWorkQueue(&where, name)
 	return true
 }
 

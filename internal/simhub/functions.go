@@ -40,13 +40,23 @@ func (h *Hub) mapFunctions(where dynamo.Hub) error {
 	}
 	h.join(where.InboxURL, h.inTurn())
 	for _, name := range h.workQueues() {
-		w, err := h.worker(name)
+		if err := h.joinWorkers(where, name); err != nil {
+			return err
+		}
+	}
+	h.join(where.TimersURL, always(h.Timekeeper))
+	return nil
+}
+
+// joinWorkers maps a work queue, and what is beside it, to workers.
+func (h *Hub) joinWorkers(where dynamo.Hub, name string) error {
+	for _, queue := range h.options.served(name) {
+		w, err := h.worker(queue)
 		if err != nil {
 			return err
 		}
-		h.join(where.WorkQueues[name], always(w))
+		h.join(where.WorkQueues[queue], always(w))
 	}
-	h.join(where.TimersURL, always(h.Timekeeper))
 	return nil
 }
 

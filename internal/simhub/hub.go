@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/simaws"
@@ -35,6 +37,8 @@ type Options struct {
 	CacheBytes int
 	// TurnLimit is as in the options of package dispatch.
 	TurnLimit time.Duration
+	// Exclusive is that each work queue has the FIFO queue beside it that exclusive keys need.
+	Exclusive bool
 	// Reports is that workers tell the hub that they are there, as the functions do: a call when they start, and one every five minutes in which they
 	// are at work.
 	Reports bool
@@ -238,7 +242,7 @@ func (h *Hub) createQueues() dynamo.Hub {
 	where.InboxURL = h.createQueue(&where, provider.QueueInbox, ".fifo", h.options.InboxVisibility)
 	where.TimersURL = h.createQueue(&where, provider.QueueTimers, "", time.Minute)
 	for _, name := range h.workQueues() {
-		where.WorkQueues[name] = h.createQueue(&where, name, "", h.options.WorkVisibility)
+		h.createWorkQueue(&where, name)
 	}
 	h.addScheduling(&where)
 	return where
@@ -246,7 +250,7 @@ func (h *Hub) createQueues() dynamo.Hub {
 
 // createQueue creates a queue with its dead letters.
 func (h *Hub) createQueue(where *dynamo.Hub, name, suffix string, visibility time.Duration) (url string) {
-	name, short := h.options.NewQueues+name, name
+	name, short := h.options.NewQueues+strings.TrimSuffix(name, suffix), name
 	where.DeadLetters[short] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
 	return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
 		VisibilityTimeout: visibility, DeadLetterQueue: name + "-dead" + suffix, MaxReceiveCount: h.options.MaxReceiveCount, PerGroupDeduplication: suffix != "",
@@ -265,6 +269,23 @@ func (h *Hub) addScheduling(where *dynamo.Hub) {
 	where.ScheduleGroup, where.ScheduleRoleARN = group, "arn:aws:iam::000000000000:role/schedules"
 	where.TimersARN = h.Cloud.Queues.ARN(where.TimersURL)
 	where.TimersDeadLettersARN = h.Cloud.Queues.ARN(where.DeadLetters[provider.QueueTimers])
+}
+
+// createWorkQueue creates a work queue, with its dead letters, and what is beside it.
+func (h *Hub) createWorkQueue(where *dynamo.Hub, name string) {
+	where.WorkQueues[name] = h.createQueue(where, name, "", h.options.WorkVisibility)
+	if h.options.Exclusive {
+		beside := history.ExclusiveQueue(name)
+		where.WorkQueues[beside] = h.createQueue(where, beside, ".fifo", h.options.WorkVisibility)
+	}
+}
+
+// served are the queues that the workers of a work queue serve.
+func (o Options) served(name string) []string {
+	if o.Exclusive {
+		return []string{name, history.ExclusiveQueue(name)}
+	}
+	return []string{name}
 }
 
 // workQueues are those that the registered activities are on, and those that were added.

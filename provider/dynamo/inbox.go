@@ -161,14 +161,14 @@ func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unre
 	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
 }
 
-// putDead sends a copy to the dead letters of a queue. Group and deduplication id are used for the inbox's alone.
+// putDead sends a copy to the dead letters of a queue. Group and deduplication id are used for those of FIFO queues alone.
 func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
 		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no queue for %q", queue)})
 	}
 	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
-	if queue == provider.QueueInbox {
+	if isFIFO(queue) {
 		e.group = group
 		e.dedup = dedup
 	}

@@ -163,6 +163,9 @@ func groupID(instanceID string) string { return digest("group", instanceID) }
 // fairGroup returns the message group of a fairness key, by which SQS's fair queues tell tenants apart.
 func fairGroup(key string) string { return digest("fair", key) }
 
+// exclusiveGroup returns the message group of an exclusive key.
+func exclusiveGroup(key string) string { return digest("exclusive", key) }
+
 // digest makes a name from ids: the same ids give the same name.
 func digest(parts ...string) string {
 	var room [512]byte

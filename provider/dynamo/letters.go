@@ -158,7 +158,7 @@ func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadL
 		if m, err := provider.DecodeMessage(d.Record.Body); err == nil {
 			return p.messageAgain(m, d.Record.ID)
 		}
-		return entry{body: d.Record.Body, group: d.Record.Group, dedup: digest("redriven", d.Record.ID)}, nil
+		return asItIs(d), nil
 	case provider.QueueTimers:
 		if t, err := provider.DecodeTimer(d.Record.Body); err == nil {
 			return p.timerAgain(t)
@@ -168,7 +168,15 @@ func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadL
 			return p.workAgain(ctx, w, d.Record.ID)
 		}
 	}
+	if isFIFO(queue) {
+		return asItIs(d), nil
+	}
 	return entry{body: d.Record.Body}, nil
+}
+
+// asItIs is a new record, in a FIFO queue, of a dead letter that cannot be read.
+func asItIs(d *provider.DeadLetter) entry {
+	return entry{body: d.Record.Body, group: d.Record.Group, dedup: digest("redriven", d.Record.ID)}
 }
 
 // messageAgain makes a new record of a message, which the queue does not take for a repeat of the first.

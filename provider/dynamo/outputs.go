@@ -58,12 +58,12 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 
 		url, known := p.hub.WorkQueues[w.Queue]
 		if !known {
-			refused = append(refused, refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name))
+			refused = append(refused, p.unknownQueue(w))
 			continue
 		}
 		e, err := workEntry(w)
 		e.known = true
-		if w.NotBefore != nil {
+		if w.NotBefore != nil && e.group == "" { // a FIFO queue delays no message
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
 		if err != nil {
@@ -73,6 +73,15 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 		queues.add(url, e)
 	}
 	return refused, nil
+}
+
+// unknownQueue is the refusal of a work item for which the hub has no queue.
+func (p *Provider) unknownQueue(w *provider.WorkItem) provider.OutputFailure {
+	if beside, exclusive := history.OfExclusiveQueue(w.Queue); exclusive {
+		return refuse(w.ActivityID, "ExclusiveQueueError", "activity %q was called with an exclusive key, and task hub %q has no FIFO queue for that beside its work queue %q: "+
+			"set Exclusive in the construct's WorkQueueProps of %q, and deploy the stack before the code", w.Name, p.hub.Name, beside, beside)
+	}
+	return refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name)
 }
 
 // messageEntries adds messages for other instances to the entries of the inbox.
@@ -119,7 +128,10 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 // workEntry makes the message of a work item.
 func workEntry(w *provider.WorkItem) (entry, error) {
 	e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
-	if w.FairnessKey != "" {
+	switch {
+	case w.ExclusiveKey != "":
+		e.group, e.dedup, e.loose = exclusiveGroup(w.ExclusiveKey), workID(w), true
+	case w.FairnessKey != "":
 		e.fair = fairGroup(w.FairnessKey)
 	}
 	return e, err
@@ -136,4 +148,18 @@ func newEntry(v any, id int64, most int) (entry, error) {
 		return entry{}, fmt.Errorf("%d bytes are more than the %d that a message may have", len(body), most)
 	}
 	return entry{id: id, body: body}, nil
+}
+
+// reconciled gives the work items of exclusive keys the deduplication ids of a reconciliation: it has found that the queues were emptied, perhaps a
+// moment ago, and SQS still takes what was in them for a repeat.
+func (p *Provider) reconciled(queues outgoing, run string) {
+	for i := range queues {
+		if q := &queues[i]; q.url != p.hub.InboxURL {
+			for j := range q.entries {
+				if e := &q.entries[j]; e.dedup != "" {
+					e.dedup = digest(e.dedup, run)
+				}
+			}
+		}
+	}
 }

@@ -46,6 +46,7 @@ type entry struct {
 	group string // FIFO only
 	dedup string // FIFO only
 	fair  string // the group of a fairness key, standard only
+	loose bool   // FIFO only: a batch may hold several of its group, which are out of order where it is taken in part
 	delay int32  // seconds, standard only
 	known bool   // id is that of an event of the sending execution, and unique in its queue
 
@@ -121,7 +122,8 @@ func (o *outgoing) add(url string, e entry) {
 	*o = append(*o, sentBatch{url, []entry{e}})
 }
 
-// roundsOf splits what is to be sent so that each round has one entry of a message group at the most: one round, mostly.
+// roundsOf splits what is to be sent so that each round has of a message group what one batch may hold of it: one entry, or several where they are
+// loose. It is one round, mostly.
 func roundsOf(queues outgoing) []outgoing {
 	rounds := []outgoing{{}}
 	for _, q := range queues {
@@ -129,18 +131,40 @@ func roundsOf(queues outgoing) []outgoing {
 			rounds[0] = append(rounds[0], q)
 			continue
 		}
-		sent := map[string]int{}
+		sent := map[string]share{}
 		for i := range q.entries {
 			e := &q.entries[i]
-			n := sent[e.group]
-			sent[e.group]++
-			if n == len(rounds) {
+			s := sent[e.group].with(e)
+			sent[e.group] = s
+			for s.round >= len(rounds) {
 				rounds = append(rounds, nil)
 			}
-			rounds[n].add(q.url, *e)
+			rounds[s.round].add(q.url, *e)
+		}
+	}
+	for _, round := range rounds {
+		for _, q := range round {
+			if len(q.entries) > 1 && q.entries[0].loose { // what is of one group is side by side
+				slices.SortStableFunc(q.entries, func(a, b entry) int { return strings.Compare(a.group, b.group) })
+			}
 		}
 	}
 	return rounds
+}
+
+// share is what a message group has of a round.
+type share struct{ round, entries, bytes int }
+
+// with is the share of which an entry is the next.
+func (s share) with(e *entry) share {
+	most := 1
+	if e.loose {
+		most = batchLimit
+	}
+	if s.entries == most || s.bytes+len(e.body) > messageLimit {
+		s = share{round: s.round + 1}
+	}
+	return share{s.round, s.entries + 1, s.bytes + len(e.body)}
 }
 
 // sending is the result of sending batches: what was taken, and what never will be.
@@ -209,22 +233,33 @@ func atOnce(most int, fs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// batches splits entries into runs that fit a request.
+// batches splits entries into runs that fit a request. What is loose, and of one group, stays together.
 func batches(entries []entry) [][]entry {
 	var cut [][]entry
 	for from, size := 0, 0; from < len(entries); size = 0 {
 		to := from
-		for to < len(entries) && to-from < batchLimit && size+len(entries[to].body) <= messageLimit {
-			size += len(entries[to].body)
-			to++
-		}
-		if to == from {
-			to++ // over the limit by itself: SQS will refuse it
+		for to < len(entries) {
+			n, bytes := inseparable(entries[to:])
+			if to > from && (to-from+n > batchLimit || size+bytes > messageLimit) {
+				break
+			}
+			to += n
+			size += bytes
 		}
 		cut = append(cut, entries[from:to])
 		from = to
 	}
 	return cut
+}
+
+// inseparable returns how many entries are to be in one batch with the first, and how many bytes they have.
+func inseparable(entries []entry) (n, bytes int) {
+	n, bytes = 1, len(entries[0].body)
+	for entries[0].loose && n < min(batchLimit, len(entries)) && entries[n].group == entries[0].group && bytes+len(entries[n].body) <= messageLimit {
+		bytes += len(entries[n].body)
+		n++
+	}
+	return n, bytes
 }
 
 // sendBatch sends one batch, and repeats the entries that SQS may take another time. What is left then is a

@@ -310,11 +310,9 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		if a.again && c.p.sentRetries.has(c.sent(a)) {
 			continue // this process has seen it arrive
 		}
-		if a.at.Sub(c.p.now()) > c.p.longestDelay {
-			out.Timers = append(out.Timers, provider.Timer{
-				V: provider.WireVersion, InstanceID: c.InstanceID, ExecutionID: c.Head.ExecutionID, Segment: a.segment,
-				TimerID: a.activityID, FireAt: a.at, Attempt: a.number,
-			})
+		left := a.at.Sub(c.p.now())
+		if left > c.p.longestDelay {
+			out.Timers = append(out.Timers, c.timer(a))
 			continue
 		}
 
@@ -327,6 +325,9 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 			continue
 		case err != nil:
 			return nil, err
+		case left > c.p.longestDelayOf(&w):
+			out.Timers = append(out.Timers, c.timer(a))
+			continue
 		}
 
 		w.Attempt = a.number
@@ -348,6 +349,14 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		}
 	}
 	return refused, err
+}
+
+// timer is the timer that begins an attempt.
+func (c *retrying) timer(a *attempt) provider.Timer {
+	return provider.Timer{
+		V: provider.WireVersion, InstanceID: c.InstanceID, ExecutionID: c.Head.ExecutionID, Segment: a.segment,
+		TimerID: a.activityID, FireAt: a.at, Attempt: a.number,
+	}
 }
 
 // sent returns a key for an attempt that was sent for a failure.

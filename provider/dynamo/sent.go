@@ -76,6 +76,9 @@ func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (nev
 	if err := b.leaveOut(ctx, queues); err != nil {
 		return nil, err
 	}
+	if b.run != "" {
+		b.p.reconciled(queues, b.run)
+	}
 	sent, err := b.p.sendAll(ctx, queues)
 	if t.executionID != "" && (remember || err != nil) {
 		for i := range sent.taken {

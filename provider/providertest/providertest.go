@@ -23,7 +23,7 @@ type Harness struct {
 	Open func(t *testing.T, c Config, test func(t *testing.T, h Hub))
 }
 
-// Config describes a hub. Every hub has the work queues Queue and OtherQueue and a dead-letter queue for each queue.
+// Config describes a hub. Every hub has the work queues Queue and OtherQueue, a history.ExclusiveQueue beside Queue alone, and a dead-letter queue for each queue.
 type Config struct {
 	// Visibility is how long a record that was received stays locked, in all queues.
 	Visibility time.Duration
@@ -45,7 +45,7 @@ type Hub struct {
 	// ReceiveDead is Receive for the dead letters of a queue.
 	ReceiveDead func(queue string) []provider.Record
 	// Bury puts a record into the dead letters of a queue, as it lies there when the queue itself has moved it. Of the record only Body
-	// and, for the inbox, Group count.
+	// and, for the inbox and an exclusive queue, Group count.
 	Bury func(queue string, r provider.Record)
 	// Now is the clock that the provider goes by.
 	Now func() time.Time

@@ -3,6 +3,7 @@ package providertest
 import (
 	"time"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -55,9 +56,9 @@ func reportAtWork(f *fixture) {
 }
 
 func workItemsCounted(f *fixture) {
-	f.quiet("a").commit(turnStarted(), activity(Queue), activity(Queue), activity(OtherQueue))
+	f.quiet("a").commit(turnStarted(), activity(Queue), activity(Queue), activity(OtherQueue), exclusively(Queue, "a"))
 	f.locked(OtherQueue)
 	counts, err := f.p.CountWorkItems(f.ctx())
 	f.must(err)
-	f.wantEqual("counts", counts, map[string]int{Queue: 2, OtherQueue: 1})
+	f.wantEqual("counts", counts, map[string]int{Queue: 2, OtherQueue: 1, history.ExclusiveQueue(Queue): 1})
 }

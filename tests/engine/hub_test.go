@@ -35,7 +35,7 @@ func inBubble(t *testing.T, r *perdure.Registry, f func(ctx context.Context, h *
 func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, f func(ctx context.Context, h *hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := simhub.New(simhub.Options{Registry: r, TurnLimit: time.Second, Intercept: intercept})
+		sim, err := simhub.New(simhub.Options{Registry: r, Exclusive: true, TurnLimit: time.Second, Intercept: intercept})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -163,13 +164,30 @@ func (h *hub) invoke() (invocations int) {
 func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
+	most := map[string]int{"without keys": 6, "of one key": 60, "a key each": 6} // invocations; an inbox message is a dead letter after 100 deliveries
+	for name, opts := range map[string]func(n int) []perdure.ActivityCallOption{
+		"without keys": func(int) []perdure.ActivityCallOption { return nil },
+		"of one key":   func(int) []perdure.ActivityCallOption { return []perdure.ActivityCallOption{perdure.Exclusive("a")} },
+		"a key each": func(n int) []perdure.ActivityCallOption {
+			return []perdure.ActivityCallOption{perdure.Exclusive(strconv.Itoa(n))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aHundredThousandAreSentOnce(t, opts, most[name])
+		})
+	}
+}
+
+func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.ActivityCallOption, mostInvocations int) {
+	t.Helper()
 	const n = 100_000
 	r := build(func(r *perdure.Registry) {
 		perdure.AddActivity(r, "small", func(context.Context, int) (int, error) { return 0, nil })
 		perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			fs := make([]perdure.Awaitable, n)
 			for i := range fs {
-				fs[i] = perdure.CallActivityByName[int](ctx, "small", i)
+				fs[i] = perdure.CallActivityByName[int](ctx, "small", i, opts(i)...)
 			}
 			return n, perdure.WhenAll(ctx, fs...)
 		})
@@ -186,6 +204,9 @@ func TestAHundredThousandActivitiesOfOneTurnAreSentOnce(t *testing.T) {
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
 		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.dies)*betweenCursors {
 			t.Errorf("%d of %d were sent, each %.3f times, %d of them needlessly, one %d times", len(b.of), n, float64(b.all)/n, again, most)
+		}
+		if invocations > mostInvocations {
+			t.Errorf("it took %d invocations, want %d at the most", invocations, mostInvocations)
 		}
 		if s := h.status("wide"); s.Status != client.StatusRunning {
 			t.Errorf("the instance is %s", s.Status)

@@ -14,6 +14,7 @@ func mapping(tick time.Duration) []Scenario {
 		{Name: "Values", Register: body(allValues), Input: 4, Check: gives([]int{1, 2, 3, 4})},
 		{Name: "First", Register: body(firstValue), Input: []string{soldOut, "tent"}, Check: gives("reserved tent, lost: select_loser")},
 		{Name: "Fair", Register: body(fairly), Input: []string{"skis", "sled"}, Check: gives([]string{"reserved skis", "reserved sled"})},
+		{Name: "Exclusive", Register: body(oneByOne), Input: []string{"skis", "sled", soldOut}, Check: gives("[reserved skis reserved sled], StockError")},
 		{Name: "Map", Register: body(reserveAll), Input: []string{"tent", soldOut, "boat"}, Check: gives("[reserved tent reserved boat], StockError")},
 		{Name: "MapFew", Register: body(fewAtOnce), Input: tick, Check: gives("2 at once, [1 2 3 4 5]")},
 		{Name: "MapEnough", Register: body(enoughOf), Input: tick, Check: gives("[rested 3], lost: select_loser, select_loser; then [2 of 3], StockError")},
@@ -62,6 +63,17 @@ func fairly(ctx *perdure.OrchestrationContext, items []string) ([]string, error)
 		fs = append(fs, perdure.CallActivity(ctx, reserve, item, perdure.WithFairnessKey("whose "+item+"?")))
 	}
 	return perdure.Values(ctx, fs)
+}
+
+// oneByOne reserves items of one store, which serves one customer at a time.
+func oneByOne(ctx *perdure.OrchestrationContext, items []string) (string, error) {
+	results, err := perdure.Map(ctx, items, func(ctx *perdure.OrchestrationContext, item string) (string, error) {
+		return perdure.CallActivity(ctx, reserve, item, perdure.Exclusive("the store")).Await(ctx)
+	})
+	if err == nil {
+		return "", errors.New("no item failed")
+	}
+	return fmt.Sprintf("%v, %s", results.Values(), typeOf(results[2].Err)), nil
 }
 
 // fewAtOnce counts the items that are under way.

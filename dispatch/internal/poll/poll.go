@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
@@ -81,6 +82,10 @@ func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx
 	<-ctx.Done()
 	if within(q.options.Grace, finished) {
 		return nil
+	}
+	if _, exclusive := history.OfExclusiveQueue(queue); exclusive { // what goes back may begin elsewhere: first it is to end here
+		stop(errStopped)
+		within(q.options.Unwind, finished)
 	}
 	left := q.giveBack(work)
 	stop(errStopped)

@@ -39,7 +39,7 @@ func (a *admission) admit(ctx context.Context, t *task) (run func(context.Contex
 	if !a.awaitTurn(ctx, t) {
 		return nil, &result{back: true}
 	}
-	t.cancels, t.looks = a.readAgain(ctx, t), newLook(ctx) // the batch has read before the wait
+	a.lookAgain(ctx, t)
 	if run, hindered = a.prepare(ctx, t); hindered == nil {
 		hindered = a.mark(ctx, t, false)
 	}
@@ -55,7 +55,7 @@ func (a *admission) prepare(ctx context.Context, t *task) (run func(context.Cont
 			if err := intake.WaitUntil(ctx, a.options.Clock, *it.NotBefore); err != nil {
 				return nil, &result{back: true}
 			}
-			t.cancels, t.looks = a.readAgain(ctx, t), newLook(ctx) // the batch has read before the wait
+			a.lookAgain(ctx, t)
 		}
 	}
 
@@ -77,6 +77,8 @@ func (a *admission) prepare(ctx context.Context, t *task) (run func(context.Cont
 	switch {
 	case tooLate(&it.WorkItem, a.options.Clock()):
 		return nil, &result{outcome: a.tooLate(ctx, t)}
+	case hop && mayNotHop(it):
+		return nil, &result{back: true}
 	case hop:
 		return nil, a.hop(ctx, t)
 	}
@@ -189,6 +191,11 @@ func (a *admission) overBefore(ctx context.Context, t *task) *result {
 	return nil
 }
 
+// lookAgain has a task read anew what its batch has read before it had to wait.
+func (a *admission) lookAgain(ctx context.Context, t *task) {
+	t.cancels, t.looks = a.readAgain(ctx, t), newLook(ctx)
+}
+
 // readAgain is a read of the cancel record for a task alone.
 func (a *admission) readAgain(ctx context.Context, t *task) *provider.CancelRead {
 	return provider.NewCancelRead(ctx, a.provider.ReadCancels, t.item.ExecutionID, t.item.Segment)
@@ -246,7 +253,10 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		activity.Run = body.Within(a.interceptors, activity.Run)
 		value, failure := t.runWithin(ctx, activity, input)
 		if failure != nil && failure.Type == registry.TypePending {
-			return result{outcome: t.pending()}
+			if it.ExclusiveKey == "" {
+				return result{outcome: t.pending()}
+			}
+			failure = exclusivePending(it)
 		}
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {

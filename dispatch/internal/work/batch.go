@@ -36,7 +36,6 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 	b := &batch{ctx: ctx, worker: w, since: since, ended: newCollector(len(items)), tasks: make([]task, len(items))}
 	b.stopAt, b.lastAt = w.lastMoments(ctx)
 	b.base = body.Until(ctx, b.stopAt)
-	b.line.busy = len(items)
 	for i := range items {
 		t := &b.tasks[i]
 		t.item, t.batch, t.index = &items[i], b, i
@@ -45,6 +44,10 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 		if mayBeOver(t.item) {
 			t.looks = looksFor(ctx, b.tasks[:i], items[i].ExecutionID)
 		}
+	}
+	waiting := lineUp(b.tasks)
+	if b.line.busy = len(items) - waiting; waiting > 0 {
+		leaseBehind(b.tasks, w.options.Clock().Add(w.options.LockAfter))
 	}
 	return b
 }

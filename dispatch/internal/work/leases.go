@@ -58,7 +58,7 @@ func (l *leases) takeEarly(ctx context.Context, b *batch) {
 	m.mu.Lock()
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if !t.lease.ours || !t.doubtful() {
+		if !t.lease.ours || !t.doubtful() && !t.place.doubtful {
 			continue
 		}
 		t.item.Record.Hold = provider.NewHold(m.options.Clock(), m.options.LockTimeout)
@@ -140,14 +140,14 @@ func (l *leases) due(b *batch, now time.Time) (next time.Time) {
 	return next
 }
 
-// isLeased reports whether the worker keeps the lock: of a task that runs, and of one that is leased, from before it begins until its
-// record is deleted.
+// isLeased reports whether the worker keeps the lock: of a task that runs, of one that waits for its key, since its record keeps that from others too,
+// and of one that is leased, from before it begins until its record is deleted.
 func (t *task) isLeased() bool {
 	if !t.lease.ours || t.stop.lost {
 		return false
 	}
 	h := t.item.Record.Hold
-	return t.phase == phaseRunning || t.phase != phaseGone && h != nil && !h.Ended()
+	return t.phase == phaseRunning || t.place.isBehind() || t.phase != phaseGone && h != nil && !h.Ended()
 }
 
 // renew takes or renews the leases of tasks.

@@ -135,7 +135,7 @@ func (s *settlement) sendAnew(ctx context.Context, back []*task) (rest []*task) 
 // isForNew reports whether a work item that goes back has failed again and again in a way that its code had no part in, or was stopped
 // and has made progress: then a new record takes its place, of which the queue has counted no deliveries.
 func (s *settlement) isForNew(t *task, now time.Time) bool {
-	after := s.options.SendAnewAfter
+	after := s.anewAfter(t)
 	switch {
 	case after < 0, t.item.Record.ReceiveCount < after, !t.item.Record.Held(now):
 		return false
@@ -146,14 +146,17 @@ func (s *settlement) isForNew(t *task, now time.Time) bool {
 	}
 }
 
-// later is a work item that is due again after the delay of its last delivery: the longest, if it has been sent anew before.
+// later is a work item that is due again after the delay of its last delivery: the longest, if it has been sent anew before. One with an exclusive key
+// comes behind the others of its key, without a delay, which its queue does not know.
 func later(it *provider.LockedWorkItem, now time.Time) provider.WorkItem {
 	delay := intake.RetryDelay(it.Record.ReceiveCount)
 	if it.Anew > 0 {
 		delay = intake.LongestRetryDelay
 	}
 	next, at := it.WorkItem, now.Add(delay).UTC()
-	next.NotBefore = &at
+	if next.NotBefore = &at; it.ExclusiveKey != "" {
+		next.NotBefore = nil
+	}
 	next.Again = true
 	next.Anew = it.Anew + 1
 	return next
@@ -166,11 +169,13 @@ func (s *settlement) giveBack(ctx context.Context, tasks []*task) (failed []stri
 	}
 	ctx = context.WithoutCancel(ctx)
 	now := s.options.Clock()
-	var held, apart []provider.Record
+	var held, apart, behind []provider.Record
 	for _, t := range tasks {
 		switch r := t.item.Record; {
 		case !r.Held(now):
 			failed = append(failed, r.ID)
+		case t.place.wentBack():
+			behind = append(behind, r)
 		case t.suspicion.apart:
 			apart = append(apart, r)
 		default:
@@ -178,5 +183,6 @@ func (s *settlement) giveBack(ctx context.Context, tasks []*task) (failed []stri
 		}
 	}
 	failed = append(failed, intake.Abandon(ctx, s.base, s.options.Queue, held)...)
+	failed = append(failed, intake.AbandonAfter(ctx, s.base, s.options.Queue, behind, atOnce)...)
 	return append(failed, intake.AbandonAfter(ctx, s.base, s.options.Queue, apart, intake.Spread)...)
 }

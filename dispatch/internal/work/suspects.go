@@ -16,7 +16,7 @@ import (
 // line is where the suspects of a batch wait until the results of all others are sent.
 type line struct {
 	mu      sync.Mutex
-	busy    int // tasks whose results are not sent, and that are not in the line
+	busy    int // tasks whose results are not sent, and that are neither in the line nor behind another of their key
 	waiting []*task
 	proven  bool // a task that has died alone is in it, or was
 }
@@ -70,6 +70,9 @@ func (l *line) next() {
 	close(first.suspicion.turn)
 }
 
+// joins counts a task that was behind another of its key. The lock is held.
+func (l *line) joins() { l.busy++ }
+
 // awaitTurn waits until a suspect may run, or reports false when it is to go back. Its lease is renewed meanwhile.
 func (a *admission) awaitTurn(ctx context.Context, t *task) bool {
 	line := &t.batch.line
@@ -95,12 +98,13 @@ func (a *admission) awaitTurn(ctx context.Context, t *task) bool {
 	return t.suspicion.single
 }
 
-// sent ends the turns of tasks whose results are sent.
-func (a *admission) sent(b *batch, ends []finished) {
+// sent ends the turns of tasks whose results are sent, of which some have failed.
+func (a *admission) sent(b *batch, ends []finished, failed []string) {
 	for _, e := range ends {
 		if e.task.suspicion.single {
 			a.alone.Release()
 		}
 	}
+	a.passOn(b, ends, failed)
 	b.line.sent(len(ends))
 }

@@ -28,6 +28,7 @@ type task struct {
 	// pollEvery is how often the cancel record is polled while it runs.
 	pollEvery time.Duration
 
+	place     place
 	suspicion suspicion
 	past      past
 	metered   time.Time // when its code began, where that is measured

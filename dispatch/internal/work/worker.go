@@ -40,7 +40,7 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	return append(failed, w.serve(ctx, w.newBatch(ctx, items, since))...)
 }
 
-// serve runs the activities of a batch side by side.
+// serve runs the activities of a batch side by side, those of one exclusive key one after the other.
 func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 	defer w.manager.enter(b)()
 	w.manager.leases.takeEarly(ctx, b)
@@ -49,9 +49,10 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 		go w.run(ctx, &b.tasks[i])
 	}
 	for ends := range b.ended.all() {
-		failed = append(failed, w.settlement.settle(ctx, ends)...)
+		back := w.settlement.settle(ctx, ends)
+		failed = append(failed, back...)
 		w.manager.release(ends)
-		w.admission.sent(b, ends)
+		w.admission.sent(b, ends, back)
 	}
 	return failed
 }
@@ -60,6 +61,10 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
 	ctx = withInfo(ctx, t.item)
+	if !w.admission.awaitKey(ctx, t) {
+		t.batch.ended.add(finished{t, result{back: true}})
+		return
+	}
 	run, hindered := w.admission.admit(ctx, t)
 	if hindered != nil {
 		if o := hindered.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
@@ -40,6 +41,9 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		where.DeadLetters[name] = c.CreateQueue(name+"-dead"+suffix, config.Visibility)
 		return c.CreateQueue(name+suffix, config.Visibility)
 	}
+	exclusive := history.ExclusiveQueue(providertest.Queue)
+	where.DeadLetters[exclusive] = c.CreateQueue(providertest.Queue+"-dead.fifo", config.Visibility)
+	where.WorkQueues[exclusive] = c.CreateQueue(exclusive, config.Visibility)
 	where.InboxURL, where.TimersURL = create(provider.QueueInbox, ".fifo"), create(provider.QueueTimers, "")
 	for _, name := range []string{providertest.Queue, providertest.OtherQueue} {
 		where.WorkQueues[name] = create(name, "")

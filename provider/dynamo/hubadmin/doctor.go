@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -147,8 +148,10 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	if seconds, err := strconv.Atoi(attributes["VisibilityTimeout"]); err == nil {
 		x.visibility[name] = time.Duration(seconds) * time.Second
 	}
-	if fifo := attributes["FifoQueue"] == "true"; fifo != (name == provider.QueueInbox) {
-		x.wrong(of, "it is of the wrong kind: the inbox is a FIFO queue, and no other is", "turns of an instance run side by side, or work waits for other work", redeploy)
+	_, exclusive := history.OfExclusiveQueue(name)
+	if fifo := attributes["FifoQueue"] == "true"; fifo != (exclusive || name == provider.QueueInbox) {
+		x.wrong(of, "it is of the wrong kind: the inbox, and what is for exclusive keys, is a FIFO queue, and no other is",
+			"turns of an instance, or activities of a key, run side by side, or work waits for other work", redeploy)
 	}
 	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil && time.Duration(seconds)*time.Second < leastRetention {
 		x.wrong(of, fmt.Sprintf("it keeps messages for %v", time.Duration(seconds)*time.Second), "an outage of that length loses work", redeploy)

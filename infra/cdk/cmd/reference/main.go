@@ -14,6 +14,7 @@ import (
 func main() {
 	functions := flag.String("functions", "dist", "folder with orchestrator/, worker/, renewer/ and api/, each with a bootstrap")
 	queues := flag.String("work-queues", "default", "names of the work queues, separated by commas")
+	exclusive := flag.Bool("exclusive", false, "whether each work queue has the FIFO queue beside it that perdure.Exclusive needs")
 	out := flag.String("out", "", "where the cloud assembly goes when not run by the cdk command")
 	flag.Parse()
 
@@ -21,6 +22,7 @@ func main() {
 	app := cdk.NewApp(*out, cdk.ReferenceStackProps{
 		FunctionsDir: *functions,
 		WorkQueues:   strings.Split(*queues, ","),
+		Exclusive:    *exclusive,
 	})
 	app.Synth(nil)
 }
