@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -119,10 +120,10 @@ func (c *subOrchestrationCall) complete(in any) error {
 
 // checkID holds an id against the rule that clients' starts are held against.
 func (c *subOrchestrationCall) checkID() error {
-	longest, room := replay.MaxInstanceIDBytes, ""
+	longest, room := history.MaxInstanceIDBytes, ""
 	if c.Retry != nil { // each attempt is an instance of its own
-		longest -= replay.RetrySuffixBytes
-		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", replay.RetrySuffixBytes)
+		longest -= history.RetrySuffixBytes
+		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", history.RetrySuffixBytes)
 	}
 	id := c.InstanceID
 	switch at := strings.IndexFunc(id, unicode.IsControl); {

@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
@@ -76,6 +78,8 @@ type Hub interface {
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
+	// ReadDocument is as in provider.Orchestrations.
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 	// These are as in provider.Jobs.
 	PutJob(ctx context.Context, j *provider.Job) error
 	ReadJob(ctx context.Context, id string) (provider.Job, error)

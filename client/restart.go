@@ -21,11 +21,16 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 // Repeating it is safe: one end is restarted once. The new id is that of the instance and the end's digest, such as "order-7.restart-3f9c2a1b"; to
 // restart it again, restart the new one, or give another id with WithInstanceID and a key with WithIdempotencyKey.
 //
+// With FromEvent it begins with what the last execution had been through up to some event, instead of at the beginning.
+//
 // It returns ErrNotFound when there is no such instance, or when it is being purged; ErrNotTerminal when it is not over; and the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
 	in, began, err := c.ended(ctx, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
+	}
+	if from := startOptionsOf(opts).from; from != nil {
+		return c.restartFrom(ctx, in, *from, opts)
 	}
 	input, ok := began.Input.Document()
 	if !ok {

@@ -24,6 +24,8 @@ type startOptions struct {
 	version        string
 	delay          time.Duration
 	tags           map[string]string
+	from           *int64
+	past           *provider.Past // of a restart from an event
 }
 
 // WithInstanceID sets the id of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. Without it the
@@ -74,12 +76,16 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 	return s.InstanceID, nil
 }
 
-// startOf returns the start that the arguments of Start ask for.
-func (c *Client) startOf(ctx context.Context, orchestration string, input any, opts []StartOption) (provider.Start, error) {
-	var o startOptions
+func startOptionsOf(opts []StartOption) (o startOptions) {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	return o
+}
+
+// startOf returns the start that the arguments of Start ask for.
+func (c *Client) startOf(ctx context.Context, orchestration string, input any, opts []StartOption) (provider.Start, error) {
+	o := startOptionsOf(opts)
 	if err := o.check(orchestration); err != nil {
 		return provider.Start{}, err
 	}
@@ -90,7 +96,7 @@ func (c *Client) startOf(ctx context.Context, orchestration string, input any, o
 	return provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
-		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx),
+		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx), Past: o.past,
 	}, nil
 }
 

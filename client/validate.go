@@ -28,6 +28,7 @@ const (
 const (
 	fieldInput   = "input"
 	fieldMessage = "message"
+	fieldFrom    = "from"
 )
 
 func (o *startOptions) check(orchestration string) error {
@@ -47,6 +48,9 @@ func (o *startOptions) check(orchestration string) error {
 	}
 	if o.delay < 0 || o.delay > MaxDelay {
 		return &provider.FieldError{Field: "delay", Problem: fmt.Sprintf("must be 0s to %s (ten years), is %s", MaxDelay, o.delay)}
+	}
+	if o.from != nil && o.past == nil {
+		return &provider.FieldError{Field: fieldFrom, Problem: "is for Restart alone"}
 	}
 	return provider.CheckTags(o.tags)
 }

@@ -773,12 +773,15 @@ func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, er
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
 
-// answeredMeanwhile completes what an instance waits for, as #3, after seven minutes: with the token of whichever attempt is the current one
+// answeredMeanwhile answers what an instance waits for as #3.
+func answeredMeanwhile(h *hub, in provider.Instance) { answersMeanwhile(h, in, 1, 3) }
+
+// answersMeanwhile completes an activity that an instance has scheduled in a segment, after seven minutes: with the token of whichever attempt is the current one
 // by then, and insistently, as who is not sure whether a call came through.
-func answeredMeanwhile(h *hub, in provider.Instance) {
+func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 	c, begun := client.New(h.Provider), time.Now()
 	call := func(attempt int) error {
-		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: attempt, Queue: "default"}
+		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment, ActivityID: activityID, Attempt: attempt, Queue: "default"}
 		token, err := h.Provider.SignCompletion(h.t.Context(), &w)
 		if err != nil {
 			return err

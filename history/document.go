@@ -9,7 +9,7 @@ import (
 // DocumentFormat names the format of a Document.
 const DocumentFormat = "perdure.history/1"
 
-// Document is the whole history of an instance in one file: what `perdure history --json` prints and a unit test replays.
+// Document is the whole history of an instance in one file: what `perdure export` prints and a unit test replays.
 type Document struct {
 	Format     string              `json:"format"` // DocumentFormat
 	InstanceID string              `json:"instanceId"`
@@ -66,4 +66,22 @@ func (x *DocumentExecution) validate() error {
 	}
 	_, err := Log(x.Events)
 	return err
+}
+
+// Find returns the document that an event of one of the executions refers to.
+func (d *Document) Find(ref Reference) (json.RawMessage, error) {
+	at, err := ParsePlace(ref.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for i := range d.Executions {
+		if d.Executions[i].ExecutionID != at.ExecutionID {
+			continue
+		}
+		data, _ := at.Find(d.Executions[i].Events)
+		if doc, ok := data.Document(); ok && len(data) > 0 {
+			return doc, ref.Check(doc)
+		}
+	}
+	return nil, errors.New("the recorded history lacks it: record all executions of the instance")
 }

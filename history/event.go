@@ -104,6 +104,13 @@ func (e *Event) Arrives() bool {
 	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
 }
 
+// EndsWithoutCode reports whether the event is an end that no code took part in: an order to terminate, or a failure because the code differs from
+// history or because its turn was too large for any commit.
+func (e *Event) EndsWithoutCode() bool {
+	failed := e.Kind == OrchestrationFailed && e.Error != nil
+	return e.Kind == OrchestrationTerminated || failed && (e.Error.Type == TypeNondeterminism || e.Error.Type == TypePayloadTooLarge)
+}
+
 // IsInput reports whether the event came from outside, rather than being a decision of the orchestration. A cancel
 // request is a decision when the body or the engine made it, and an input otherwise.
 func (e *Event) IsInput() bool {

@@ -57,6 +57,8 @@ const (
 	InputsParked       Kind = "InputsParked"
 	ExecutionSuspended Kind = "ExecutionSuspended"
 	ExecutionResumed   Kind = "ExecutionResumed"
+	// ExecutionRestarted: the events before it were taken over from another instance, and the execution goes on from there (R30).
+	ExecutionRestarted Kind = "ExecutionRestarted"
 
 	// How an execution ends.
 	OrchestrationCompleted      Kind = "OrchestrationCompleted"
@@ -81,7 +83,7 @@ func (k Kind) traits() (traits, bool) {
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
 		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered:
 		return traits{input: true, sourced: true}, true
-	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, CancelRequested, ExecutionSuspended, ExecutionResumed:
+	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, CancelRequested, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:
 		return traits{input: true}, true
 	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested, UpdateCompleted:
 		return traits{sourced: true}, true
@@ -127,7 +129,7 @@ func Kinds() []Kind {
 		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
 		UpdateReceived, UpdateAccepted, UpdateRejected, UpdateCompleted,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
-		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed,
+		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed, ExecutionRestarted,
 		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,
 	}
 }

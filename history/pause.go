@@ -30,9 +30,13 @@ func (s *Standing) Takes(order *Event) bool {
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// DueAfterPause reports whether the execution was resumed and has had no turn since: it has one, whatever arrives, since
-// nothing else leads to the inputs that were parked meanwhile.
-func (s *Standing) DueAfterPause() bool { return s.Last == ExecutionResumed }
+// GoesOn reports whether the execution was resumed or restarted and has had no turn since: it has one, whatever arrives, since
+// nothing else leads to the inputs that were parked meanwhile, or to what was taken over.
+func (s *Standing) GoesOn() bool { return s.Last == ExecutionResumed || s.Restarted() }
+
+// Restarted reports whether the execution has taken over its history, and has had no turn of its own: what it has taken over is not
+// sent.
+func (s *Standing) Restarted() bool { return s.Last == ExecutionRestarted }
 
 // pause applies an order to pause or to resume.
 func (s *Standing) pause(e *Event) {
@@ -58,4 +62,12 @@ func (s *Standing) notePause(id string) {
 	}
 	ids := append(slices.Clone(s.PauseIDs), id)
 	s.PauseIDs = ids[max(0, len(ids)-mostPauseIDs):]
+}
+
+// restart has the execution go on, whatever held up the one that it has taken its history from.
+func (s *Standing) restart(e *Event) {
+	s.Parked += len(e.Inputs)
+	s.Paused = nil
+	s.Blocked = Blocked{}
+	s.InParts = false
 }

@@ -93,6 +93,11 @@ func samples() []sample {
 		with(one(history.ExecutionResumed, 0), "eventId message requestedBy", func(e *history.Event) {
 			e.EventID, e.Message, e.RequestedBy = "perdure:pause:01JRESUME", "m", alice
 		}),
+		with(one(history.ExecutionRestarted, 0), "instanceId executionId parent inputs requestedBy", func(e *history.Event) {
+			e.InstanceID, e.ExecutionID, e.RequestedBy = "order-7.restart-3f9c2a1b", "01JRESTART", alice
+			e.Parent = &history.Parent{InstanceID: "order-7", ExecutionID: "01JEXEC", EventID: 9}
+			e.Inputs = []history.Event{{Kind: history.TimerFired, Time: e.Time, SourceEventID: 7}}
+		}),
 		with(one(history.OrchestrationCompleted, 0), "output", func(e *history.Event) { e.Output = out }),
 		with(one(history.OrchestrationFailed, 0), "error", func(e *history.Event) { e.Error = failed }),
 		with(one(history.OrchestrationCancelled, 0), "reason message", func(e *history.Event) { e.Reason, e.Message = "requested", "m" }),
@@ -138,6 +143,11 @@ func grown() map[string]sample {
 			history.Event{
 				ID: 9, Kind: history.DetachedOrchestrationScheduled, Time: noon, Name: "audit", InstanceID: "other", StartID: "start", Input: in, StartAt: &later,
 			}, "name instanceId startId input startAt",
+		},
+		"OrchestrationStarted-restarted": {
+			history.Event{
+				ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "order", Input: in, StartID: "start", Number: 1, InstanceID: "order-7", ExecutionID: "01JPAST",
+			}, "name input startId number instanceId executionId",
 		},
 		"ActivityScheduled-limits": {
 			history.Event{

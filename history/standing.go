@@ -79,6 +79,8 @@ func (s *Standing) Status() RuntimeStatus {
 		return status
 	}
 	switch {
+	case s.Last == ExecutionRestarted: // it has had no turn of its own
+		return StatusPending
 	case s.Paused != nil:
 		return StatusPaused
 	case s.Blocked.Is:
@@ -120,6 +122,8 @@ func (s *Standing) apply(e *Event) {
 		s.park(e)
 	case ExecutionSuspended, ExecutionResumed:
 		s.pause(e)
+	case ExecutionRestarted:
+		s.restart(e)
 	case CancelRequested:
 		s.Cancelling = true
 	case CustomStatusSet:
@@ -145,7 +149,7 @@ func (s *Standing) Waiting() int { return s.Arrived + s.Parked }
 // IsDue reports whether a turn is due, whatever arrives: it takes what waits, or is the first after a pause. None is due
 // while the execution is paused, or blocked: what waits is then for a resume, or for a build.
 func (s *Standing) IsDue() bool {
-	return s.InParts || s.DueAfterPause() || s.Arrived > 0 && s.Paused == nil && !s.Blocked.Is
+	return s.InParts || s.GoesOn() || s.Arrived > 0 && s.Paused == nil && !s.Blocked.Is
 }
 
 // beginTurn takes the inputs that wait: all of them, or a part.

@@ -37,3 +37,36 @@ func TestRestart(t *testing.T) {
 	h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"input":1}`).wantProblem(http.StatusBadRequest, "invalid_request", "input")
 	h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"instanceId":""}`).wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
 }
+
+func TestRestartFromAnEvent(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.call(t, http.MethodPost, "/v1/orchestrations/hello", `{"instanceId":"one","input":7}`).want(http.StatusAccepted)
+	at := time.Date(2026, 7, 1, 3, 0, 1, 0, time.UTC)
+	h.Append("one",
+		history.Event{Kind: history.TurnStarted, Time: at, Version: "1.0.0"}, history.Event{Kind: history.ActivityScheduled, Time: at, Name: "greet"},
+		history.Event{Kind: history.TurnStarted, Time: at}, history.Event{Kind: history.ActivityCompleted, Time: at, SourceEventID: 3},
+		history.Event{Kind: history.OrchestrationFailed, Time: at, Error: &history.Failure{Type: "error", Message: "m"}})
+
+	for body, says := range map[string]string{
+		`{"from":2}`: "the nearest that are possible are 1 and 3", `{"from":0}`: "the history has the events 1 to 6", `{"from":9}`: "the nearest that is possible is 5",
+		`{"from":5,"delay":"1h"}`: "", `{"from":"x"}`: "",
+	} {
+		p := h.call(t, http.MethodPost, "/v1/instances/one/restart", body)
+		if p.want(http.StatusBadRequest); !strings.Contains(p.Body.String(), says) {
+			t.Errorf("%s: %s", body, p.Body)
+		}
+	}
+	first := h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"from":5}`)
+	first.want(http.StatusAccepted)
+	if again := h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"from":5}`); again.Body.String() != first.Body.String() {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
+	}
+	if other := h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"from":3,"instanceId":"two"}`); !strings.Contains(other.Body.String(), `"instanceId":"two"`) {
+		t.Errorf("from another event: %s", other.Body)
+	}
+	got := h.call(t, http.MethodGet, "/v1/instances/two/history", "")
+	if got.want(http.StatusOK); !strings.Contains(got.Body.String(), `"kind":"ExecutionRestarted"`) || !strings.Contains(got.Body.String(), `"parent":{"instanceId":"one","executionId":"x1","eventId":3}`) {
+		t.Errorf("its history: %s", got.Body)
+	}
+}

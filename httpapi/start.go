@@ -63,6 +63,7 @@ type startFields struct {
 	id, version, delay *string
 	tags               map[string]string
 	input              json.RawMessage
+	from               *int64 // of a restart alone
 }
 
 func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []client.StartOption, error) {
@@ -97,6 +98,9 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
 		}
 		opts = append(opts, client.WithDelay(d))
+	}
+	if f.from != nil {
+		opts = append(opts, client.FromEvent(*f.from))
 	}
 	return opts, nil
 }

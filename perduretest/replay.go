@@ -1,8 +1,6 @@
 package perduretest
 
 import (
-	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -23,7 +21,7 @@ func AllowOtherInputs() ReplayOption {
 	return func(o *replayOptions) { o.otherInputs = true }
 }
 
-// Replay runs the code in r against the history of a real instance, as `perdure history --json` wrote it, and fails the
+// Replay runs the code in r against the history of a real instance, as `perdure export` wrote it, and fails the
 // test when the code would not have taken the same decisions. Keep a few histories in testdata: they find changes that
 // would block running instances before those are deployed.
 //
@@ -56,25 +54,5 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 }
 
 func replayExecution(r *registry.Registry, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
-	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: within(doc)})
-}
-
-// within finds what an execution refers to among all those of the document.
-func within(doc *history.Document) func(history.Reference) (json.RawMessage, error) {
-	return func(ref history.Reference) (json.RawMessage, error) {
-		at, err := history.ParsePlace(ref.Ref)
-		if err != nil {
-			return nil, err
-		}
-		for i := range doc.Executions {
-			if doc.Executions[i].ExecutionID != at.ExecutionID {
-				continue
-			}
-			data, _ := at.Find(doc.Executions[i].Events)
-			if inline, ok := data.Document(); ok && len(data) > 0 {
-				return inline, nil
-			}
-		}
-		return nil, errors.New("the recorded history lacks it: record all executions of the instance")
-	}
+	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find})
 }

@@ -68,6 +68,25 @@ type Start struct {
 	RequestedBy string
 	// TraceParent is the trace context of the start; empty where it has none.
 	TraceParent history.TraceParent
+	// Past is a history that the instance takes over, and goes on from, instead of beginning with Input; nil: it takes over none.
+	Past *Past
+}
+
+// Past is a history that a start takes over from another instance (R30).
+type Past struct {
+	history.Owner
+
+	// Events are those of the execution from its start to where it is cut (history.CheckCut).
+	Events []history.Event
+}
+
+// Begin returns the history that an instance begins with which takes over the past.
+func (p *Past) Begin(in *Instance, trace history.TraceParent) []history.Event {
+	t := history.Takeover{
+		From: p.Owner, To: history.Owner{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
+		RequestedBy: in.RequestedBy, At: in.CreatedAt, TraceParent: trace,
+	}
+	return t.Of(p.Events)
 }
 
 // Query selects instances for a list, newest first; with StatusBlocked, StatusPaused and StatusDeleting, the instances

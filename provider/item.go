@@ -119,6 +119,15 @@ type Orchestration struct {
 // Start returns the event that the execution began with.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
+// TakenOver returns the events that the execution has taken over from another, in a restart (R30); none, as nearly always.
+func (o *Orchestration) TakenOver() []history.Event {
+	first := o.Segments[0].Events
+	if first[len(first)-1].Kind != history.ExecutionRestarted {
+		return nil
+	}
+	return first
+}
+
 // Last returns the last event of the history so far.
 func (o *Orchestration) Last() *history.Event {
 	events := o.Segments[len(o.Segments)-1].Events

@@ -83,7 +83,7 @@ func (c *command) root() *cobra.Command {
 
 Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch and start --wait exit with 2
 when the instance failed, 3 when it was cancelled or terminated, and 4 when --timeout was over first;
-verify has codes of its own, see there.
+verify and import have codes of their own, see there.
 Errors are one line on stderr, with what to do next. With --json stdout has JSON alone.`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
@@ -99,7 +99,7 @@ Errors are one line on stderr, with what to do next. With --json stdout has JSON
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
 	root.AddCommand(startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), raiseVerb(c))
 	root.AddCommand(versionsVerb(c), verifyVerb(c), cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
-	root.AddCommand(scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c))
+	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c))
 	root.AddCommand(tokenVerbs(c)...)
 	root.AddCommand(devVerb(c), initVerb(c), vetVerb(c), versionVerb(c))
 	return root

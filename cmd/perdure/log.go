@@ -113,6 +113,8 @@ func causeOf(e *history.Event) (parts []string) {
 		add("to instance %s", e.InstanceID)
 	case e.Kind == history.ExternalEventRaised && e.Parent != nil:
 		add("from instance %s", e.Parent.InstanceID)
+	case e.Kind == history.ExecutionRestarted && e.Parent != nil:
+		add("from event %d of instance %s, execution %s", e.Parent.EventID, e.Parent.InstanceID, e.Parent.ExecutionID)
 	}
 	if e.Reason != "" {
 		add("%s", e.Reason)

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
 )
 
 func TestRestart(t *testing.T) {
@@ -23,4 +26,23 @@ func TestRestart(t *testing.T) {
 		t.Errorf("status: %s", got)
 	}
 	h.wantError(exitError, "no such instance", "restart", "nobody")
+}
+
+// What it is restarted from is said where it cannot be, and in the history of the new instance.
+func TestRestartFromAnEvent(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one", "--input", "7")
+	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}), at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
+		at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
+	h.wantError(exitError, "from cannot be event 2: the code had not come to rest behind it, it went on to decide what follows; the nearest that are possible are 1 and 3", "restart", "one", "--from", "2")
+	h.wantError(exitError, "must be", "restart", "one", "--from", "5", "--version", "2")
+
+	id := strings.TrimSpace(h.mustRun("restart", "one", "--from", "5"))
+	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from", "5") != id+"\n" || h.mustRun("restart", "one") == id+"\n" {
+		t.Errorf("printed %q, then %q", id, h.out.String())
+	}
+	if got := h.mustRun("history", id); !strings.Contains(got, "ExecutionRestarted") || !strings.Contains(got, "from event 5 of instance one, execution x1") {
+		t.Errorf("history: %s", got)
+	}
 }

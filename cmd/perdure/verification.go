@@ -201,7 +201,7 @@ func (v *verification) found(of versionOf, s *client.Status, verdict *rehearsal.
 		f.Outcome = outcomeWouldBlock
 	case verdict.OtherInputs > 0:
 		n.OtherInputs++
-		f.Outcome, f.Problem = outcomeOtherInputs, fmt.Sprintf("%d inputs differ from those recorded: %s", verdict.OtherInputs, verdict.FirstInput)
+		f.Outcome, f.Problem = outcomeOtherInputs, otherInputs(verdict)
 	default:
 		f.Outcome = outcomeGoesOn
 	}
@@ -233,4 +233,9 @@ func (v *verification) result() verified {
 		return cmp.Or(cmp.Compare(slices.Index(severity, a.Outcome), slices.Index(severity, b.Outcome)), cmp.Compare(a.InstanceID, b.InstanceID))
 	})
 	return r
+}
+
+// otherInputs says which inputs a replay has found to differ.
+func otherInputs(v *rehearsal.Verdict) string {
+	return fmt.Sprintf("%d inputs differ from those recorded: %s", v.OtherInputs, v.FirstInput)
 }

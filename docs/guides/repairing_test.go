@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/perduretest"
 )
 
@@ -44,6 +45,20 @@ func payAgain(ctx context.Context, hub *client.Client, failed string) (payment s
 		return failed, nil // it is under way
 	}
 	return payment, err
+}
+
+// payFrom goes on with what failed from the last outcome that its code received: what was paid is not paid again.
+func payFrom(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
+	var from int64
+	for e, err := range hub.History(ctx, failed) {
+		if err != nil {
+			return "", err
+		}
+		if e.Kind == history.ActivityCompleted {
+			from = e.ID
+		}
+	}
+	return hub.Restart(ctx, failed, client.FromEvent(from))
 }
 
 func paying(t *testing.T, transfer func(context.Context, int) (int, error)) *perduretest.Env {
@@ -126,5 +141,42 @@ func TestAPaymentThatFailedIsMadeOnceMore(t *testing.T) {
 	}
 	if n, err := client.Result[int](s); err != nil || n != 7 {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestAPaymentGoesOnBehindWhatWasPaid(t *testing.T) {
+	t.Parallel()
+	transferred, mended := 0, false
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "transfer", func(_ context.Context, amount int) (int, error) { transferred += amount; return transferred, nil })
+	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
+		paid, err := pay(ctx, amount)
+		if err == nil && !mended {
+			err = errors.New("the ledger has no such account")
+		}
+		return paid, err
+	})
+	env := perduretest.New(t, r)
+	failed, err := env.Client().Start(t.Context(), "pay", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, env, failed)
+	approve(t, env, failed)
+	if s, err := env.Client().Wait(t.Context(), failed); err != nil || s.Status != client.StatusFailed {
+		t.Fatalf("it is %s, %v", s.Status, err)
+	}
+
+	mended = true
+	payment, err := payFrom(t.Context(), env.Client(), failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := env.Client().Wait(t.Context(), payment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client.Result[int](s); err != nil || n != 7 || transferred != 7 {
+		t.Errorf("%d, %d were transferred, %v", n, transferred, err)
 	}
 }

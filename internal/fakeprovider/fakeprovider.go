@@ -209,6 +209,9 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	}
 	p.instances[s.InstanceID] = in
 	p.beginExecution(in, now, s.Input).TraceParent = s.TraceParent
+	if s.Past != nil {
+		p.events[in.ExecutionID] = s.Past.Begin(&in, s.TraceParent)
+	}
 	return in, nil
 }
 

@@ -23,13 +23,6 @@ type SubOrchestrationCall struct {
 	WaitCancel bool
 }
 
-const (
-	// MaxInstanceIDBytes is the limit of an instance id.
-	MaxInstanceIDBytes = 1024
-	// RetrySuffixBytes is what "~<attempt>" may take at the end of an instance id.
-	RetrySuffixBytes = 16
-)
-
 // child is what a task remembers of the orchestration that it stands for. While it waits to be tried again, the task stands for the timer.
 type child struct {
 	name, version string
@@ -75,7 +68,7 @@ func (c *Context) StartDetached(s SubOrchestrationCall) string {
 func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *history.Event {
 	id := s.InstanceID
 	if id == "" {
-		id = x.options.childID(x.journal.cursor.lastID + 1)
+		id = x.identity.childID(kind, x.journal.cursor.lastID+1, x.journal.cursor.next())
 	}
 
 	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id, input: s.Input})
@@ -95,16 +88,6 @@ func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *his
 		recordWait(ev, s.WaitCancel)
 	}
 	return ev
-}
-
-// childID is the instance id of a child that was given none. It is unlike any other's, since execution ids are, even if its parent's id is used
-// again. Running instances compare it: it may never change.
-func (o *Options) childID(eventID int64) string {
-	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
-	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
-		return id
-	}
-	return own // each level of children makes ids longer
 }
 
 // startID makes a start that is sent again the same start (R10).

@@ -96,11 +96,7 @@ func endsWithoutCode(events []history.Event) bool {
 	}
 
 	end := &events[len(events)-1]
-	switch {
-	case end.Kind == history.OrchestrationTerminated:
-	case end.Kind == history.OrchestrationFailed && end.Error != nil &&
-		(end.Error.Type == history.TypeNondeterminism || end.Error.Type == history.TypePayloadTooLarge):
-	default:
+	if !end.EndsWithoutCode() {
 		return false
 	}
 

@@ -22,15 +22,15 @@ type execution struct {
 	documents documents
 	parking   *parking // nil until an input is parked
 
-	queries       map[string]QueryHandler // nil until the code sets one
-	updates       *updates                // nil until the code sets a handler, or one comes
-	status        json.RawMessage         // the custom status that the code set last
-	logger        *slog.Logger            // nil until the code asks for it, as the random numbers are
-	random, uuids *stream
+	queries  map[string]QueryHandler // nil until the code sets one
+	updates  *updates                // nil until the code sets a handler, or one comes
+	status   json.RawMessage         // the custom status that the code set last
+	logger   *slog.Logger            // nil until the code asks for it, as the random numbers are
+	identity identity
 }
 
 func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts}
+	x := &execution{orchestration: o, options: opts, identity: identity{self: history.Owner{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
 	x.journal.cursor.options = &x.options
 	x.scheduler.options = &x.options
 	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)

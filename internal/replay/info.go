@@ -9,11 +9,11 @@ import (
 // Info is what an orchestration's code may know of its execution.
 type Info struct{ x *execution }
 
-// InstanceID is the instance's id.
-func (i Info) InstanceID() string { return i.x.options.InstanceID }
+// InstanceID is the instance's id. While a restarted instance repeats what another was told, it is that one's.
+func (i Info) InstanceID() string { return i.x.identity.self.InstanceID }
 
-// ExecutionID is the execution's id.
-func (i Info) ExecutionID() string { return i.x.options.ExecutionID }
+// ExecutionID is the execution's id, as InstanceID.
+func (i Info) ExecutionID() string { return i.x.identity.self.ExecutionID }
 
 // Now is the time of the turn, in UTC.
 func (i Info) Now() time.Time { return i.x.journal.draft.now }
@@ -41,7 +41,7 @@ func (i Info) Logger() *slog.Logger {
 }
 
 // Rand returns a source of numbers that are the same in each replay of an execution.
-func (i Info) Rand() *rand.Rand { return numbersOf(i.x).Rand }
+func (i Info) Rand() *rand.Rand { return i.x.identity.numbers() }
 
 // NewUUID returns ids that are the same in each replay of an execution.
-func (i Info) NewUUID() string { return newUUID(idsOf(i.x).Rand) }
+func (i Info) NewUUID() string { return newUUID(i.x.identity.ids()) }

@@ -133,5 +133,5 @@ func terminated(events []history.Event) bool {
 
 // endsTurn reports whether an event of history belongs to no turn before it.
 func endsTurn(k history.Kind) bool {
-	return k == history.TurnStarted || k == history.InputsParked || k == history.ExecutionSuspended
+	return k == history.TurnStarted || k == history.InputsParked || k == history.ExecutionSuspended || k == history.ExecutionRestarted
 }

@@ -9,36 +9,29 @@ import (
 
 // stream is a stream of numbers that an execution's id determines. Streams have names, so that a draw from one does not move another.
 type stream struct {
-	*rand.Rand
-
-	source *rand.ChaCha8
+	name    string
+	source  *rand.ChaCha8 // nil until the first draw
+	numbers *rand.Rand
 }
 
-func newStream(name, executionID string) *stream {
-	source := rand.NewChaCha8(sha256.Sum256([]byte(name + "\x00" + executionID)))
-	return &stream{rand.New(source), source}
-}
-
-// numbersOf are what the code draws random numbers from.
-func numbersOf(x *execution) *stream {
-	if x.random == nil {
-		x.random = newStream("rand", x.options.ExecutionID)
+// of returns the numbers of a stream, which begins with the first call.
+func (s *stream) of(name, executionID string) *rand.Rand {
+	if s.source == nil {
+		s.name, s.source = name, rand.NewChaCha8(seedOf(name, executionID))
+		s.numbers = rand.New(s.source)
 	}
-	return x.random
+	return s.numbers
 }
 
-// idsOf are what the code's ids are drawn from.
-func idsOf(x *execution) *stream {
-	if x.uuids == nil {
-		x.uuids = newStream("uuid", x.options.ExecutionID)
+// become has the stream go on as that of another execution, also for code that has kept the numbers.
+func (s *stream) become(executionID string) {
+	if s.source != nil {
+		s.source.Seed(seedOf(s.name, executionID))
 	}
-	return x.uuids
 }
 
-// markDraws returns what takes back the draws that are made meanwhile, also by code that holds the source: no replay makes those of a validator again.
-func markDraws(x *execution) (takeBack func()) {
-	numbers, ids := *numbersOf(x).source, *idsOf(x).source
-	return func() { *x.random.source, *x.uuids.source = numbers, ids }
+func seedOf(name, executionID string) [32]byte {
+	return sha256.Sum256([]byte(name + "\x00" + executionID))
 }
 
 // newUUID draws a random UUID (RFC 9562, version 4).

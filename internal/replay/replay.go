@@ -47,6 +47,9 @@ func (x *execution) replayInput(ev *history.Event) error {
 	case history.ExecutionSuspended, history.ExecutionResumed: // they cause nothing here: what is parked meanwhile, the next turn takes
 		x.parking = x.parking.stop()
 		x.tasks.events().remember(ev.EventID)
+	case history.ExecutionRestarted: // what it has taken over caused all that it was to cause, but for what the first turn takes
+		x.parking = x.parking.add(ev, &x.documents).stop()
+		x.identity.become(ev)
 	case history.TurnStarted:
 		arrived := x.replayTurn(ev)
 		x.journal.cursor.pass() // decisions may follow
@@ -77,6 +80,9 @@ func (x *execution) replayStart(ev *history.Event) error {
 		return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 	}
 
+	if ev.ExecutionID != "" {
+		x.identity.become(ev)
+	}
 	x.life.setStart(input, ev.StartAt)
 	if len(ev.Inputs) > 0 {
 		x.parking = x.parking.add(ev, &x.documents)

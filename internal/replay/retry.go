@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int
 	if !(p.Jitter > 0) { // not a number, too
 		return interval, true
 	}
-	chance := newStream("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)).Float64()
+	chance := rand.New(rand.NewChaCha8(seedOf("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)))).Float64()
 	off := float64(interval.Milliseconds()) * min(p.Jitter, 1) * chance
 	return interval - time.Duration(off)*time.Millisecond, true
 }

@@ -254,7 +254,7 @@ func unknownUpdate(x *execution, name string) string {
 // back is the turn's (BlockedOutsideError).
 func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (refusal *UpdateRefusal) {
 	gate := &x.scheduler.gate
-	takeBack := markDraws(x)
+	takeBack := x.identity.markDraws()
 	gate.startQuery()
 	answers := make(chan *UpdateRefusal, 1)
 	go func() {

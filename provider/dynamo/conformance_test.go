@@ -37,7 +37,7 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 		Capabilities: []providertest.Capability{
 			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime, providertest.Polling, providertest.StrictLocks,
 		},
-		Want: providertest.Report{Ran: 427},
+		Want: providertest.Report{Ran: 429},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })

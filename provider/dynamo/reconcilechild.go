@@ -16,6 +16,8 @@ type spared struct {
 	ids map[int64]bool
 	// leftOut is how many detached starts and events for other instances are among them that may not have arrived.
 	leftOut int
+	// takenOver is the last event that the execution has taken over from another: what is to be sent of these was decided by its restart.
+	takenOver int64
 	// old are the starts of children that are waited for, from so long ago that nothing may be left which keeps them from happening again.
 	old []*history.Event
 }
@@ -27,9 +29,11 @@ func (u *spared) has(id int64) bool { return u.ids[id] }
 func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spared {
 	u := spared{ids: o.State(history.KeepOpen | history.KeepSettled).SettledSet()}
 	forgotten := p.now().Add(-provider.MostBack)
+	u.takeOver(o.TakenOver())
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {
 			switch e := &o.Segments[i].Events[j]; {
+			case e.ID <= u.takenOver:
 			case e.Kind == history.DetachedOrchestrationScheduled && e.Time.Before(since),
 				e.Kind == history.ExternalEventSent && e.Time.Before(since) && !u.ids[e.ID]:
 				u.ids[e.ID] = true
@@ -43,6 +47,20 @@ func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spar
 		}
 	}
 	return u
+}
+
+// takeOver leaves out what another execution has sent before its history was taken over, and what nobody waits for: only what the execution
+// itself waits for is its own to send, and answers to updates, whose ids are over here too.
+func (u *spared) takeOver(taken []history.Event) {
+	for i := range taken {
+		e := &taken[i]
+		u.takenOver = e.ID
+		switch e.Kind {
+		case history.DetachedOrchestrationScheduled, history.SubOrchestrationCancelRequested, history.ExternalEventRaised, history.InputsParked:
+			u.ids[e.ID] = true
+		default:
+		}
+	}
 }
 
 // seeToOld looks for the children of old starts. One that is there needs nothing. One that is not may have been purged, and its tombstone be

@@ -46,7 +46,7 @@ func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, erro
 	in.StartAt = s.StartAt
 	in.Tags = s.Tags
 	in.RequestedBy = history.Requester(s.RequestedBy)
-	return birth{Instance: in, input: s.Input, trace: s.TraceParent}, nil
+	return birth{Instance: in, input: s.Input, past: s.Past, trace: s.TraceParent}, nil
 }
 
 // delayFirstTurn sends the timer of a delayed start.
@@ -120,12 +120,16 @@ type birth struct {
 	provider.Instance
 
 	input    history.Payload
+	past     *provider.Past    // that it takes over; nil: none
 	consumed provider.Position // the message that asks for it
 	trace    history.TraceParent
 }
 
 // segment returns the first segment of the history.
 func (b *birth) segment() provider.Segment {
+	if b.past != nil {
+		return provider.Segment{Watermark: b.consumed, Events: b.past.Begin(&b.Instance, b.trace)}
+	}
 	return provider.Segment{Watermark: b.consumed, Events: []history.Event{{
 		ID: 1, Kind: history.OrchestrationStarted, Time: b.CreatedAt, Name: b.Name, Version: b.Version, Input: b.input,
 		StartID: b.StartID, Number: b.ExecutionNumber, Tags: b.Tags, Parent: b.Parent, StartAt: timeOrNil(b.StartAt), RequestedBy: b.RequestedBy,

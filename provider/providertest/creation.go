@@ -31,6 +31,8 @@ func creation() group {
 		{name: "IDsAreAnyUTF8", run: anyID},
 		{name: "SimilarIDsAreDifferentInstances", run: similarIDs},
 		{name: "ALostResponseIsTheSameStart", run: lostStart, needs: []Capability{Faults}},
+		{name: "APastIsTakenOver", run: pastTakenOver},
+		{name: "WhatIsOpenOfAPastIsSent", run: openPastIsSent},
 		{name: "ARefusedStartLeavesNothing", run: refusedStart, needs: []Capability{Faults}},
 	}}
 }

@@ -36,7 +36,7 @@ func NewEmulator() *Emulator {
 func (e *Emulator) Harness() providertest.Harness {
 	return providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling},
-		Want: providertest.Report{Ran: 399, NotApplicable: []string{
+		Want: providertest.Report{Ran: 401, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",

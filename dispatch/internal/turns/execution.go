@@ -129,6 +129,21 @@ func (x *execution) bytes() int {
 	return x.instance.Bytes() + len(x.state.CustomStatus)
 }
 
+// addSegments adds what was read to an execution's index of segments and to its cancels.
+func addSegments(x *execution, read *provider.Orchestration) {
+	for i := range read.Segments {
+		x.addSegment(&read.Segments[i].Events[0])
+		if i == 0 {
+			continue // a start cancels nothing, and what a restart has taken over is in no cancel record
+		}
+		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))
+	}
+	if taken := read.TakenOver(); len(taken) > 0 { // it began with its restart
+		x.start.Time = taken[len(taken)-1].Time
+		x.times[0] = x.start.Time.UnixMilli()
+	}
+}
+
 // revive rebuilds an execution by replaying what was read, of which state is the fold. With hindered its code is not run, for that reason.
 func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration, state *history.State, hindered error) (*execution, error) {
 	events, err := read.Events()
@@ -137,10 +152,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	}
 	x := &execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state}
 	x.due = read.Head.Segment == 0 || state.IsDue()
-	for i := range read.Segments {
-		x.addSegment(&read.Segments[i].Events[0])
-		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))
-	}
+	addSegments(x, read)
 	x.trail.applyAll(read.Segments)
 	x.retention = o.retentionOf(state.Name, state.Version)
 	x.start.Input, x.start.CarriedEvents, x.start.EventIDs, x.start.Inputs = nil, nil, nil, nil

@@ -20,7 +20,7 @@ func (d *dispatched) upTo(head provider.Head) { d.head = head }
 func (d *dispatched) forget() { d.head = provider.Head{} }
 
 // redelivered finds the first message that a committed turn has consumed before, or else one that stands for the turn which no message
-// leads to: the head's, where it took parked inputs alone (R4).
+// leads to: the head's, where it took parked inputs alone (R4), or was taken over by a restart (R30).
 func (s *session) redelivered() (provider.Position, bool) {
 	if s.sent.isAll(s.x) {
 		return provider.Position{}, false
@@ -35,7 +35,7 @@ func (s *session) redelivered() (provider.Position, bool) {
 		}
 	}
 	// What is warm was sent before it was kept.
-	return s.x.head.Watermark, s.x.read != nil && s.x.trail.alone
+	return s.x.head.Watermark, s.x.read != nil && (s.x.trail.alone || s.x.state.Restarted())
 }
 
 // redispatch finishes what an earlier invocation may have left unsent, before any turn (R4, I4).

@@ -21,7 +21,7 @@ func (t *trail) apply(events []history.Event, consumed bool) {
 		case e.Kind == history.TurnStarted && e.Parked > 0:
 			led := t.led || consumed
 			*t = trail{alone: !led, led: led}
-		case e.Kind == history.ExecutionSuspended, e.Kind == history.ExecutionResumed, e.Kind == history.OrchestrationStarted, e.Kind == history.InputsParked, e.Kind == history.TurnStarted, e.Kind.Terminal():
+		case e.Kind == history.ExecutionSuspended, e.Kind == history.ExecutionResumed, e.Kind == history.ExecutionRestarted, e.Kind == history.OrchestrationStarted, e.Kind == history.InputsParked, e.Kind == history.TurnStarted, e.Kind.Terminal():
 			*t = trail{}
 		default: // nothing of what is parked
 		}

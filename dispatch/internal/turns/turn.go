@@ -27,7 +27,7 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
 	out, err := s.x.instance.Turn(replay.Turn{
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
-		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
+		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
 	})
 	if err == nil {
 		if next, err := answerAgain(ctx, s, out.Repeated); next != goOn || err != nil {

@@ -1,0 +1,55 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+)
+
+// torn is a hub in which an instance is being purged while its history is read: some of its events are gone.
+type torn struct {
+	client.Hub
+
+	gone func(e *history.Event) bool
+}
+
+func (h torn) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		for e, err := range h.Hub.ReadHistory(ctx, instanceID, executionID, after) {
+			if err == nil && h.gone(&e) && e.ID > 1 {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A history that is purged while it is read is not restarted from what is left of it.
+func TestARestartFromWhatIsLeftOfAHistory(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(*history.Event) bool{
+		"its first part is gone": func(e *history.Event) bool { return e.ID < 3 },
+		"its end is gone":        func(e *history.Event) bool { return e.ID > 4 },
+	} {
+		c, p := setup(t)
+		if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"), client.WithVersion("1.0.0")); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []history.Kind{history.TurnStarted, history.TurnStarted, history.TurnStarted, history.OrchestrationCompleted} {
+			p.Append("one", history.Event{Kind: kind, Time: began})
+		}
+		left := client.New(torn{p, gone})
+		if id, err := left.Restart(t.Context(), "one", client.FromEvent(3)); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%s: restarted as %q, %v", name, id, err)
+		}
+		if id, err := c.Restart(t.Context(), "one", client.FromEvent(3)); err != nil || id == "" {
+			t.Errorf("whole: %q, %v", id, err)
+		}
+	}
+}

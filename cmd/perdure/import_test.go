@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// exported is the file that export prints of an instance.
+func (h *tool) exported(id string, more ...string) (file, text string) {
+	h.t.Helper()
+	text = h.mustRun(append([]string{"export", id}, more...)...)
+	file = filepath.Join(h.t.TempDir(), "history.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return file, text
+}
+
+// What is exported is what history prints with --json, and is replayed without the hub that it is from.
+func TestImportReplaysWhatWasExported(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
+	file, text := h.exported("a")
+	if text != h.mustRun("history", "a", "--json") {
+		t.Errorf("exported %s", text)
+	}
+	if one := h.mustRun("export", "a", "--execution", "x1"); one != text {
+		t.Errorf("the one execution is exported as %s", one)
+	}
+
+	for code, want := range map[string]struct {
+		exit    int
+		says    string
+		outcome outcome
+		eventID int64
+	}{
+		"same":          {0, "execution x1, 6 events, Completed: the code takes the decisions that are recorded\n", outcomeGoesOn, 0},
+		"changed":       {exitFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, outcomeWouldBlock, 3},
+		"other version": {exitFailed, `version "1" is not registered`, outcomeWouldBlock, 0},
+		"other input":   {0, "with other inputs\n  1 inputs differ from those recorded", outcomeOtherInputs, 0},
+		"dies":          {exitFailed, "no rates are there", outcomeWouldBlock, 0},
+	} {
+		binary := orchestratorOf(t, code)
+		home := setup(t)
+		if exit := home.run(t.Context(), "import", file, "--binary", binary); exit != want.exit || !strings.Contains(home.out.String(), want.says) {
+			t.Errorf("%s: exit %d, %s%s", code, exit, home.out.String(), home.err.String())
+		}
+		home.in = text
+		home.run(t.Context(), "import", "-", "--binary", binary, "--json")
+		var got imported
+		if err := json.Unmarshal(home.out.Bytes(), &got); err != nil || got.InstanceID != "a" || len(got.Executions) != 1 || got.Executions[0].Outcome != want.outcome || got.Executions[0].EventID != want.eventID {
+			t.Errorf("%s: %s, %v", code, home.out.String(), err)
+		}
+	}
+}
+
+func TestImportNeedsAHistoryAndABinary(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	fulfilling(h, "a")
+	file, _ := h.exported("a")
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(other, []byte(`{"format":"perdure.history/2"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.wantError(exitError, "--binary is missing", "import", file)
+	h.wantError(exitError, "FILE is missing", "import", "--binary", "x")
+	h.wantError(exitError, "is not what perdure export prints", "import", other, "--binary", "x")
+	h.wantError(exitError, "no such file", "import", "nowhere.json", "--binary", "x")
+	h.wantError(exitError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
+	h.wantError(exitTimeout, "--timeout gives more time", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
+	h.wantError(exitError, "no such instance", "export", "nobody")
+}

@@ -1,0 +1,375 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// The rules' tests: docs/rules.md, R30. The interleavings are in docs/decisions/0020-restarting-from-an-event.md.
+
+// restarter restarts instances of a hub.
+func (h *hub) restarter() *client.Client { return client.New(h.Provider, client.WithClock(time.Now)) }
+
+// restart restarts an instance that is over, from an event.
+func (h *hub) restart(id, as string, from int64) provider.Instance {
+	h.t.Helper()
+	now, err := h.restarter().Restart(h.t.Context(), id, client.FromEvent(from), client.WithInstanceID(as))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return must(h.Provider.ReadInstance(h.t.Context(), now))
+}
+
+// Whatever an orchestration does, it can be restarted from each event behind which its code had come to rest, and ends as it did: what had
+// ended by then is not done again, and the rest is.
+func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		if slices.Contains([]string{"tells-the-dead", "meets", "talks", "tells", "taken"}, s.name) {
+			continue // what becomes of it depends on another instance, which is over by now
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				in := h.start(s.name, s.input)
+				if s.meanwhile != nil {
+					s.meanwhile(h, in)
+				}
+				want := h.finish(in)
+				over := must(h.Provider.ReadInstance(ctx, in.InstanceID))
+				past := h.events(over)
+				restarts := 0
+				for i := range past {
+					if history.CheckCut(past, past[i].ID) != nil {
+						continue
+					}
+					restarts++
+					again := h.restart(in.InstanceID, fmt.Sprint("from-", past[i].ID), past[i].ID)
+					h.driveAgain(s, again, past[:i+1])
+					end := h.finish(again)
+					if s.want != "" && (end.Kind != want.Kind || string(end.Output) != string(want.Output)) {
+						t.Errorf("restarted from %d it ends with %s %s, want %s", past[i].ID, end.String(), end.Output, want.Output)
+					}
+					h.wantKept(again, past[:i+1])
+				}
+				if restarts == 0 {
+					t.Error("there is no event to restart from")
+				}
+				h.checkRest()
+			})
+		})
+	}
+}
+
+// driveAgain does for a restarted instance what a client does in the scenario, as far as it was not done by the cut.
+func (h *hub) driveAgain(s scenario, in provider.Instance, past []history.Event) {
+	h.t.Helper()
+	switch s.name {
+	case "pauses":
+		for n := range 3 {
+			h.raise(in, fmt.Sprint("e", n), n)
+		}
+	case "updates": // those that were taken by the cut, and the events, are known by their ids
+		updatedMeanwhile(h, in)
+	case "hands-over":
+		segment, activityID := int64(1), int64(4) // behind the start and the restart
+		if len(past) >= 3 {
+			segment, activityID = 0, 3 // it was taken over
+		}
+		answersMeanwhile(h, in, segment, activityID)
+	}
+}
+
+// wantKept fails unless an instance has taken over the past: what ends it, if that is an input, for its first turn.
+func (h *hub) wantKept(in provider.Instance, past []history.Event) {
+	h.t.Helper()
+	events := h.events(must(h.Provider.ReadInstance(h.t.Context(), in.InstanceID)))
+	at := slices.IndexFunc(events, func(e history.Event) bool {
+		return e.Kind == history.ExecutionRestarted && e.ExecutionID == in.ExecutionID
+	})
+	if at < 0 {
+		h.t.Fatalf("none of %d events says that it was restarted", len(events))
+	}
+	from := events[at].Parent
+	if from == nil || from.EventID != int64(len(past)) || events[0].StartID != in.StartID {
+		h.t.Errorf("it is said to be from %+v", from)
+	}
+	kept := append(slices.Clone(events[:at]), events[at].Inputs...)
+	if len(kept) != len(past) {
+		h.t.Fatalf("%d events were taken over of %d", len(kept), len(past))
+	}
+	for i := range past {
+		if kept[i].Kind != past[i].Kind || kept[i].SourceEventID != past[i].SourceEventID || !kept[i].Time.Equal(past[i].Time) {
+			h.t.Errorf("%s was taken over as %s", past[i].String(), kept[i].String())
+		}
+	}
+}
+
+// A function dies before or after its n-th call, for every n there is, while a restarted instance goes on: what it has taken over is sent, and
+// it ends as it did.
+func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		if !slices.Contains([]string{"fan", "timer", "retries", "children", "failing-child", "detaches", "again"}, s.name) {
+			continue
+		}
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
+				t.Parallel()
+				for n := int64(1); crashRestartAt(t, s, n, after); n++ {
+				}
+			})
+		}
+	}
+}
+
+// crashRestartAt restarts a scenario from where its first turn was done, with a crash at the n-th call of a function from then on, and reports whether
+// there was such a call.
+func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool) {
+	t.Helper()
+	intercept, calls := simhub.CrashAt(n, after)
+	begun := false
+	o := simhub.Options{Environments: 2, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
+		if !begun {
+			return next()
+		}
+		return intercept(ctx, c, next)
+	}}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		in := h.start(s.name, s.input)
+		want := h.finish(in)
+		past := h.events(must(h.Provider.ReadInstance(ctx, in.InstanceID)))
+		from := cutAt(past, 3)
+		begun = true
+		again := h.restart(in.InstanceID, "again", from)
+		if end := h.finish(again); end.Kind != want.Kind || s.want != "" && string(end.Output) != string(want.Output) {
+			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, want.Output)
+		}
+		h.wantKept(again, past[:from])
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("crash at call %d: %v", n, err)
+		}
+	})
+	return calls.Load() >= n
+}
+
+// cutAt returns the first event from some event on behind which a history can be cut, or its first event where there is none.
+func cutAt(past []history.Event, from int64) int64 {
+	for ; from < int64(len(past)); from++ {
+		if history.CheckCut(past, from) == nil {
+			return from
+		}
+	}
+	return 1
+}
+
+// chores are what an orchestration of these tests has done, in activities that leave a trace.
+type chores struct {
+	mu   sync.Mutex
+	done []string
+	fail bool
+}
+
+func (c *chores) do(_ context.Context, what string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = append(c.done, what)
+	if c.fail && what == "ship" {
+		return "", perdure.NonRetryable(errors.New("the carrier is closed"))
+	}
+	return what, nil
+}
+
+func (c *chores) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := c.done
+	c.done = nil
+	slices.Sort(done)
+	return done
+}
+
+func (c *chores) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = false
+}
+
+// order reserves, tells somebody and starts something, ships and bills at once, and says who it was all the time.
+func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	numbers := ctx.Rand()
+	said := []string{ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID()}
+	if _, err := perdure.CallActivityByName[string](ctx, "do", "reserve").Await(ctx); err != nil {
+		return "", err
+	}
+	if _, err := perdure.StartOrchestration(ctx, "nothing", 1); err != nil {
+		return "", err
+	}
+	bill := perdure.CallActivityByName[string](ctx, "do", "bill "+ctx.InstanceID(), perdure.WithScheduleToClose(time.Minute))
+	child := perdure.CallSubOrchestrationByName[int](ctx, "sleeps", 1)
+	reminder := perdure.CreateTimer(ctx, time.Hour)
+	if _, err := perdure.CallActivityByName[string](ctx, "do", "ship").Await(ctx); err != nil {
+		return "", err
+	}
+	said = append(said, ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID())
+	if err := perdure.WhenAll(ctx, bill, child, reminder); err != nil {
+		return "", err
+	}
+	return strings.Join(said, ","), nil
+}
+
+func choresRegistry(c *chores) *perdure.Registry {
+	r := registry()
+	perdure.AddActivity(r, "do", c.do)
+	perdure.AddOrchestration(r, "order", order)
+	perdure.AddOrchestration(r, "sleeps", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return n, perdure.Sleep(ctx, time.Minute)
+	})
+	return r
+}
+
+// What was under way is done anew, whatever has become of it since, and however long ago that was; what had ended is not. Until the cut the code is
+// who it was.
+func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
+	t.Parallel()
+	c := &chores{fail: true}
+	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
+		in := h.start("order", 1)
+		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
+			t.Fatalf("ended with %s", end.String())
+		}
+		c.take()
+		c.mend()
+		past := h.events(in)
+		ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
+		instances := len(must(h.Provider.ListInstances(ctx, provider.Query{})).Instances)
+		time.Sleep(40 * 24 * time.Hour) // longer than a start is repeated
+
+		again := h.restart(in.InstanceID, "again", past[ship].ID)
+		h.serveFor(time.Second)
+		if did := c.take(); !slices.Equal(did, []string{"bill i-1", "ship"}) {
+			t.Errorf("did %q", did)
+		}
+		end := h.finish(again)
+		if end.Kind != history.OrchestrationCompleted {
+			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
+		}
+		said := strings.Split(strings.Trim(string(end.Output), `"`), ",")
+		if said[0] != "i-1" || said[3] != "again" || said[1] == said[4] || said[2] == said[5] {
+			t.Errorf("it was %q", said)
+		}
+		h.wantInstances(instances + 2) // itself and a child, but nothing detached
+		h.checkRest()
+
+		events := h.events(again)
+		for i := range events {
+			e := &events[i]
+			switch {
+			case e.Kind == history.TimerFired && e.Time.After(past[0].Time.Add(41*24*time.Hour).Add(time.Minute)):
+				t.Errorf("a timer that was due is fired at %v", e.Time)
+			case e.Kind == history.SubOrchestrationScheduled && !strings.HasPrefix(e.InstanceID, "again:"+again.ExecutionID):
+				t.Errorf("the child is %s", e.InstanceID)
+			}
+		}
+	})
+}
+
+// The numbers that the code draws before the cut are those that it drew then, in each replay, and each later restart.
+func TestR30ARestartOfARestart(t *testing.T) {
+	t.Parallel()
+	c := &chores{}
+	inBubble(t, simhub.Options{Registry: choresRegistry(c), Environments: 1}, func(_ context.Context, h *hub) {
+		in := h.start("order", 1)
+		said := map[string][]string{"i-1": strings.Split(strings.Trim(string(h.finish(in).Output), `"`), ",")}
+		for _, r := range []struct {
+			of, as  string
+			shipped bool
+			who     [2]string // until the shipping, and behind it
+		}{{"i-1", "b", false, [2]string{"i-1", "b"}}, {"b", "c", false, [2]string{"i-1", "c"}}, {"b", "d", true, [2]string{"i-1", "b"}}} {
+			past := h.events(must(h.Provider.ReadInstance(t.Context(), r.of)))
+			ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
+			from := past[ship].ID
+			if r.shipped {
+				from = past[slices.IndexFunc(past, func(e history.Event) bool { return e.SourceEventID == from && e.Kind == history.ActivityCompleted })].ID + 1
+			}
+			again := h.restart(r.of, r.as, cutAt(past, from))
+			end := h.finish(again)
+			got := strings.Split(strings.Trim(string(end.Output), `"`), ",")
+			said[r.as] = got
+			if got[0] != r.who[0] || got[3] != r.who[1] || got[1] != said["i-1"][1] || got[2] != said["i-1"][2] {
+				t.Errorf("%s said %q", r.as, got)
+			}
+			if r.who[1] == "b" && (got[4] != said["b"][4] || got[5] != said["b"][5]) {
+				t.Errorf("%s said %q behind the shipping, %q said %q", r.as, got, "b", said["b"])
+			}
+		}
+		if said["b"][5] == said["c"][5] || said["b"][5] == said["i-1"][5] {
+			t.Errorf("two have one id: %q", said)
+		}
+		h.checkRest()
+	})
+}
+
+// Two who restart one end from one event at once have one instance, and what is under way is not restarted.
+func TestR30TheSameRestartTwice(t *testing.T) {
+	t.Parallel()
+	c := &chores{}
+	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
+		in := h.start("order", 1)
+		h.serveFor(time.Second)
+		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err, client.ErrNotTerminal) {
+			t.Errorf("a restart of what is under way is %v", err)
+		}
+		h.finish(in)
+		instances := len(must(h.Provider.ListInstances(ctx, provider.Query{})).Instances)
+
+		ids := make([]string, 4)
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() { ids[i] = must(h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1))) })
+		}
+		all.Wait()
+		if len(slices.Compact(slices.Clone(ids))) != 1 {
+			t.Errorf("four restarts are %q", ids)
+		}
+		h.wantInstances(instances + 1)
+		h.finish(must(h.Provider.ReadInstance(ctx, ids[0])))
+		h.checkRest()
+	})
+}
+
+// A child with an id of the code's own cannot be started twice: the restart says so, until it is purged.
+func TestR30AChildWhoseIDIsInUse(t *testing.T) {
+	t.Parallel()
+	r := choresRegistry(&chores{})
+	perdure.AddOrchestration(r, "names", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return perdure.CallSubOrchestrationByName[int](ctx, "sleeps", n, perdure.WithInstanceID("the-child")).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("names", 3)
+		want := h.finish(in)
+		past := h.events(in)
+		from := past[slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.SubOrchestrationScheduled })].ID
+		_, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(from))
+		if !errors.Is(err, client.ErrAlreadyExists) || !strings.Contains(err.Error(), "the-child") {
+			t.Fatalf("a restart beside its child is %v", err)
+		}
+		h.purge("the-child")
+		if end := h.finish(h.restart(in.InstanceID, "again", from)); string(end.Output) != string(want.Output) {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+	})
+}

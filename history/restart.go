@@ -1,0 +1,188 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Owner is an execution of an instance.
+type Owner struct{ InstanceID, ExecutionID string }
+
+const (
+	// MaxInstanceIDBytes is the limit of an instance id.
+	MaxInstanceIDBytes = 1024
+	// RetrySuffixBytes is what "~<attempt>" may take at the end of an instance id.
+	RetrySuffixBytes = 16
+)
+
+// ChildID is the instance id of a child that was given none, by the event which schedules it. It is unlike any other's, since execution ids are, even
+// if its parent's id is used again. Running instances compare it: it may never change.
+func (o Owner) ChildID(eventID int64) string {
+	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
+	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
+		return id
+	}
+	return own // each level of children makes ids longer
+}
+
+// StartID names the start that an event of the execution asks for (R10).
+func (o Owner) StartID(eventID int64) string { return fmt.Sprintf("%s:%d", o.ExecutionID, eventID) }
+
+// Takeover is how an execution takes over what another has been through: the events up to some event (CheckCut), and goes on from there. What was
+// decided and has not ended by then is decided by the new execution: it is sent anew (R30).
+type Takeover struct {
+	From, To Owner
+	// StartID is that of the new instance, Tags are its tags, and RequestedBy asked for it. At is when.
+	StartID     string
+	Tags        map[string]string
+	RequestedBy string
+	At          time.Time
+	TraceParent TraceParent
+}
+
+// Of returns the history that the new execution begins with: the past one, with an ExecutionRestarted behind it. The past is not changed. Its
+// references to documents of other executions stay as they are.
+//
+// Where the past ends with an input, that is parked in ExecutionRestarted, for the first turn: what the code of then has made of it is not in the past,
+// and the code of today may make something else of it.
+func (t *Takeover) Of(past []Event) []Event {
+	restarted := Event{
+		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,
+		Parent:      &Parent{InstanceID: t.From.InstanceID, ExecutionID: t.From.ExecutionID, EventID: past[len(past)-1].ID},
+		RequestedBy: t.RequestedBy, TraceParent: t.TraceParent,
+	}
+	taken := make([]Event, 0, len(past)+1)
+	taken = append(taken, past...)
+	if last := past[len(past)-1]; last.parks() {
+		taken = taken[:len(taken)-1]
+		restarted.ID = last.ID
+		last.ID = 0 // the turn that takes it numbers it
+		restarted.Inputs = []Event{last}
+	}
+	taken = append(taken, restarted)
+	t.begin(&taken[0])
+	t.scheduleAnew(taken)
+	for i := range taken {
+		t.referHere(&taken[i])
+	}
+	return taken
+}
+
+// begin has the first event say whose the execution is, and who its code has been told that it is.
+func (t *Takeover) begin(started *Event) {
+	if started.ExecutionID == "" {
+		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID
+	}
+	started.StartID, started.Number, started.Parent = t.StartID, 1, nil
+	started.Tags, started.RequestedBy, started.TraceParent = t.Tags, t.RequestedBy, t.TraceParent
+}
+
+// scheduleAnew has what has not ended be the new execution's: an activity has its time anew, a child is another instance unless the code gave it its id.
+func (t *Takeover) scheduleAnew(taken []Event) {
+	others := t.takeOverOpen(taken)
+	if len(others) == 0 {
+		return
+	}
+	for i := range taken {
+		first, attempt := splitAttempt(taken[i].InstanceID)
+		if other, renamed := others[first]; renamed && taken[i].Kind == SubOrchestrationScheduled {
+			taken[i].InstanceID = other + attempt
+		}
+	}
+}
+
+// takeOverOpen has the schedules of what is open be the new execution's, and returns the other ids of children, by those that they had.
+func (t *Takeover) takeOverOpen(taken []Event) (others map[string]string) {
+	state := NewState(KeepOpen, taken...)
+	completed := completedChildren(taken)
+
+	others = map[string]string{}
+	for i := range taken {
+		e := &taken[i]
+		o, open := state.Open(e.ID)
+		open = open && !o.Arrived // an outcome that is parked is one
+		switch {
+		case e.Kind == ActivityScheduled && open && e.ScheduleToCloseMs > 0:
+			e.ScheduleToCloseMs += t.At.Sub(e.Time).Milliseconds()
+		case e.Kind == SubOrchestrationScheduled && (open || e.Retry != nil && !completed[e.ID]):
+			if first, id, derived := t.From.derived(e.InstanceID); derived {
+				others[first] = t.To.ChildID(id)
+			}
+			if open {
+				e.StartID = t.To.StartID(e.ID)
+			}
+		default:
+		}
+	}
+	return others
+}
+
+// completedChildren are the children that have completed, by the event that has scheduled the last attempt.
+func completedChildren(events []Event) map[int64]bool {
+	completed := map[int64]bool{}
+	note := func(e *Event) {
+		if e.Kind == SubOrchestrationCompleted {
+			completed[e.SourceEventID] = true
+		}
+	}
+	for i := range events {
+		note(&events[i])
+		for j := range events[i].Inputs {
+			note(&events[i].Inputs[j])
+		}
+	}
+	return completed
+}
+
+// splitAttempt splits the id of a child into that of its first attempt and the "~<attempt>" of a later one.
+func splitAttempt(instanceID string) (first, attempt string) {
+	if i := strings.LastIndexByte(instanceID, '~'); i >= 0 && strings.Trim(instanceID[i+1:], "0123456789") == "" {
+		return instanceID[:i], instanceID[i:]
+	}
+	return instanceID, ""
+}
+
+// derived reports whether a child's id is one that the execution has given it (ChildID), with the id of its first attempt and that one's event.
+func (o Owner) derived(instanceID string) (first string, eventID int64, is bool) {
+	first, _ = splitAttempt(instanceID)
+	eventID, err := strconv.ParseInt(first[strings.LastIndexByte(first, ':')+1:], 10, 64)
+	return first, eventID, err == nil && first == o.ChildID(eventID)
+}
+
+// IsDerivedChild reports whether the execution has given a child its id.
+func (o Owner) IsDerivedChild(instanceID string) bool {
+	_, _, is := o.derived(instanceID)
+	return is
+}
+
+// referHere has references to documents of the past execution be about the same documents here: they lie in the first segment.
+func (t *Takeover) referHere(e *Event) {
+	copied := false
+	e.Raised(func(field string, index int, data *Payload) {
+		ref, refers := data.Reference()
+		if !refers {
+			return
+		}
+		at, err := ParsePlace(ref.Ref)
+		if err != nil || at.ExecutionID != t.From.ExecutionID {
+			return
+		}
+		if !copied { // the lists are those of the past
+			e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
+			copied = true
+		}
+		at.ExecutionID, at.Segment = t.To.ExecutionID, 0
+		ref.Ref = at.String()
+		switch field {
+		case PlaceInputs:
+			e.Inputs[index].Data = Refer(ref)
+		case PlaceCarried:
+			e.CarriedEvents[index].Data = Refer(ref)
+		default:
+			e.Data = Refer(ref)
+		}
+	})
+}
