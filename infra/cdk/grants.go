@@ -119,7 +119,7 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 // GrantOperate lets grantee operate the hub with the command perdure: dead, pause, resume, reconcile and doctor, and query, beside the verbs that read and
 // those that start, tell and purge. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
-	queues := append(append(g.hub.workQueueARNs(), g.hub.deadLetterARNs()...), arns(g.hub.Inbox, g.hub.Timers)...)
+	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...), arns(g.hub.Inbox, g.hub.Timers)...)
 	functions, roles := g.functions()
 	change := allow([]string{"*"}, "lambda:UpdateEventSourceMapping")
 	change.AddCondition(jsii.String("ArnLike"), map[string]any{"lambda:FunctionArn": jsii.Strings(functions...)})

@@ -60,7 +60,7 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
 	return []awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
-		allow(append(h.deadLetterARNs(), arns(h.Timers)...), concat(consume, []string{send})...),
+		allow(append(namedARNs(h.deadLetters()), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
 		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", lock, send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"),
@@ -73,7 +73,7 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 	var letters []awsiam.PolicyStatement
 	if h.props.DeadLetters {
-		letters = []awsiam.PolicyStatement{allow(h.deadLetterARNs(), consume...), allow(h.workQueueARNs(), send)}
+		letters = []awsiam.PolicyStatement{allow(namedARNs(h.deadLetters()), consume...), allow(h.workQueueARNs(), send)}
 	}
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
@@ -96,8 +96,7 @@ func (h *TaskHub) tableARNs(indexes ...string) []string {
 	return all
 }
 
-func (h *TaskHub) workQueueARNs() []string  { return namedARNs(h.workQueues()) }
-func (h *TaskHub) deadLetterARNs() []string { return namedARNs(h.deadLetters()) }
+func (h *TaskHub) workQueueARNs() []string { return namedARNs(h.workQueues()) }
 
 func namedARNs(queues []namedQueue) []string {
 	all := make([]string, 0, len(queues))

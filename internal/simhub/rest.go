@@ -85,7 +85,7 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 		}
 		events = append(events, e)
 	}
-	err := errors.Join(CheckLog(events), h.checkUpdates(ctx, instanceID, executionID, events))
+	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events))
 	if err == nil && !events[len(events)-1].Kind.Terminal() {
 		err = fmt.Errorf("it ends with %s", events[len(events)-1].String())
 	}
@@ -96,7 +96,7 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 }
 
 // checkUpdates looks whether each update that a history has accepted is over, and each that is over is answered as it says.
-func (h *Hub) checkUpdates(ctx context.Context, instanceID, executionID string, events []history.Event) error {
+func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, events []history.Event) error {
 	var errs []error
 	open := map[int64]bool{}
 	for i := range events {

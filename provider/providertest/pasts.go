@@ -33,11 +33,11 @@ func pastTakenOver(f *fixture) {
 	if ms := f.messages(); len(ms) != 2 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "b" {
 		f.t.Errorf("in the inbox: %s", text(ms))
 	}
-	again.wantPast(e, past)
+	wantPast(again, e, past)
 }
 
 // wantPast fails unless the history is a past that e had been through, whose last event is parked for the first turn.
-func (e *execution) wantPast(from *execution, past []history.Event) {
+func wantPast(e, from *execution, past []history.Event) {
 	f, log, last := e.f, e.log(), len(past)-1
 	f.t.Helper()
 	if len(log) != len(past) {
