@@ -143,7 +143,7 @@ func routes() []route {
 	return slices.Concat([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
 		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
-		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramLimit}, (*handler).status},
+		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramCost, paramLimit}, (*handler).status},
 		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},

@@ -15,11 +15,12 @@ const paramPending = "pending"
 // pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
 const pendingTime = 8 * time.Second
 
-// Instance is how an instance stands and, unless it is over or that was not asked for, what it waits for.
+// Instance is how an instance stands and, unless it is over or that was not asked for, what it waits for; where that was asked for, what it has cost.
 type Instance struct {
 	client.Status
 
 	Pending *Pending `json:"pending,omitempty"`
+	Cost    *Cost    `json:"cost,omitempty"`
 }
 
 // Pending is what an instance waits for, or why that is not known.
@@ -66,6 +67,12 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 			return err
 		}
 	}
+	priced := false
+	if query.Has(paramCost) {
+		if priced, err = boolParam(query, paramCost); err != nil {
+			return err
+		}
+	}
 	s, err := h.read(r)
 	if err != nil {
 		return err
@@ -78,6 +85,9 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 		if answer.Pending, unread = ReadPending(limited, h.client, s, int(limit)); unread != nil {
 			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "error", unread)
 		}
+	}
+	if priced {
+		answer.Cost = readCost(r.Context(), h, s.InstanceID)
 	}
 	if err := answer.shorten(); err != nil {
 		return err

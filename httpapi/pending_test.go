@@ -48,6 +48,10 @@ func TestAnInstanceTellsWhatItWaitsFor(t *testing.T) {
 	h.call(t, http.MethodGet, inUse+"?limit=1", "").want(http.StatusOK).wantBody(
 		standsWithoutPending + `,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge + `]}}`)
 	h.call(t, http.MethodGet, inUse+"?pending=false", "").want(http.StatusOK).wantBody(standsWithoutPending + "}")
+	if body := h.call(t, http.MethodGet, inUse+"?pending=false&cost=true", "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"cost":{"instanceId":"one","executions":1,"turns":1,"activities":2,"dollars":0.0000`) {
+		t.Errorf("what it has cost: %s", body)
+	}
+	h.call(t, http.MethodGet, inUse+"?cost=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "cost")
 	h.call(t, http.MethodGet, inUse+"?pending=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "pending")
 	h.call(t, http.MethodGet, inUse+"?limit=1001", "").wantProblem(http.StatusBadRequest, "invalid_request", "limit")
 	h.Append("one", failed("no more"))

@@ -97,7 +97,7 @@ Errors are one line on stderr, with what to do next. With --json stdout has JSON
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), raiseVerb(c))
+	root.AddCommand(startVerb(c), statusVerb(c), costVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), raiseVerb(c))
 	root.AddCommand(versionsVerb(c), verifyVerb(c), cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
 	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c))
 	root.AddCommand(tokenVerbs(c)...)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // Item is something that AWS bills, as the list names it.
@@ -45,10 +46,14 @@ type List struct {
 //go:embed us-east-1.json
 var usEast1 []byte
 
-var current = read(usEast1)
+// current is read when it is wanted: most functions that have a client never want it.
+var current = sync.OnceValue(func() *List {
+	l := read(usEast1)
+	return &l
+})
 
 // Current is the list that is in this build.
-func Current() *List { return &current }
+func Current() *List { return current() }
 
 func read(file []byte) (l List) {
 	d := json.NewDecoder(bytes.NewReader(file))

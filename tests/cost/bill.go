@@ -10,6 +10,8 @@ type Bill struct {
 	Of    string  `json:"of"`
 	Asked float64 `json:"asked,omitempty"` // what they are to cost
 	Total float64 `json:"total"`
+	// Reckoned is the same by the histories alone.
+	Reckoned float64 `json:"reckoned"`
 
 	Writes    float64 `json:"writes"`    // to the table
 	Reads     float64 `json:"reads"`     // of the table
@@ -57,6 +59,7 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 	for _, u := range []pricing.Usage{own, m.Received, m.Deleted, fired} {
 		b.SQSRequests += (u[pricing.StandardRequests] + u[pricing.FIFORequests]) * each
 	}
+	b.Reckoned = m.Reckoned * each * million
 	b.Total = b.Writes + b.Reads + b.Sends + b.Receives + b.Deletes + b.Requests + b.Durations + b.Schedules
 	return b
 }

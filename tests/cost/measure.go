@@ -41,6 +41,8 @@ type Measured struct {
 	Functions map[string]*Function
 	// Fired is how many schedules have fired.
 	Fired float64
+	// Reckoned is what the instances have cost by their histories, in dollars; their children have costs of their own.
+	Reckoned float64
 }
 
 // Names of functions.
@@ -93,6 +95,13 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 	}
 	m.Calls = counts.Counts()
+	for i := range m.Instances {
+		reckoned, err := client.CostOf(ctx, client.New(h.Provider), instanceID(i))
+		if err != nil {
+			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
+		}
+		m.Reckoned += reckoned.Dollars
+	}
 	m.Fired = m.callsOf("Scheduler.CreateSchedule") - m.callsOf("Scheduler.DeleteSchedule")
 	return m, nil
 }

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+)
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	h := thrice(t)
+	h.mustRun("cost", "poller")
+	h.wantGolden("cost.golden")
+	var cost client.Cost
+	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
+		t.Errorf("%+v, %v", cost, err)
+	}
+	h.wantError(exitError, "perdure list shows", "cost", "nobody")
+}

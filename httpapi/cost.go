@@ -1,0 +1,29 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/client"
+)
+
+const paramCost = "cost"
+
+// Cost is what an instance has cost, or why that is not known.
+type Cost struct {
+	*client.Cost
+
+	Unread *Unread `json:"unread,omitempty"`
+}
+
+// readCost reckons what an instance has cost, as long as an answer may wait for what is in a history.
+func readCost(ctx context.Context, h *handler, instanceID string) *Cost {
+	limited, stop := context.WithTimeout(ctx, pendingTime)
+	defer stop()
+	cost, err := client.CostOf(limited, h.client, instanceID)
+	if err != nil {
+		h.log.WarnContext(ctx, "what an instance has cost cannot be read", "error", err)
+		why := serverProblem(err)
+		return &Cost{Unread: &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}}
+	}
+	return &Cost{Cost: &cost}
+}

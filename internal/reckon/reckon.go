@@ -1,0 +1,234 @@
+// Package reckon says from a history what an instance has cost: nobody has counted it. It reckons as for an instance with nobody beside it, whose
+// turns are warm and whose activities take no time. tests/cost holds it to what is metered.
+package reckon
+
+import (
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/pricing"
+)
+
+// What each of these takes beside what it stores, by the table of docs/cost.md.
+const (
+	// The instance, the entries of its indexes, and the statuses Running and the end's.
+	startWrites, startReads = 10, 1.5
+	// Continue-as-new writes the instance in the transaction of both segments.
+	nextWrites = 4
+	// The items of a cancel are written in a transaction, and a custom status with an entry of the index.
+	cancelWrites, statusWrites = 2, 2
+	// What is stored of an attempt that has failed.
+	retryWrites = 2
+
+	orchestratorSeconds, stepSeconds, workerSeconds, timerSeconds = 0.0052, 0.0028, 0.0113, 0.0075 // in GB
+
+	// batch is how many messages a call of SQS takes, and a mapping hands over.
+	batch = 10
+	// readableBytes is up to what size a segment is stored as it is.
+	readableBytes = 4 << 10
+	// headBytes is what an item has beside its events.
+	headBytes = 260
+	kilobyte  = 1 << 10
+	// requestBytes is what SQS bills as one request.
+	requestBytes = 64 << 10
+	// longTimer is from when on a schedule holds a timer, which fires in a queue's longest delay before it is due.
+	longTimer = 15 * time.Minute
+)
+
+// Reckoning is what the events that it was told cost. The zero value has been told none.
+type Reckoning struct {
+	Turns, Activities int64
+
+	usage   pricing.Usage
+	segment segment
+	inline  map[int64]*history.Event // activities that were to run in their turn, until they have
+	long    map[int64]bool           // timers that wait for their schedule
+}
+
+// segment is what is committed together.
+type segment struct {
+	number  int64 // of the execution
+	doc     []byte
+	inputs  int
+	queued  int // activities for workers
+	bytes   int // of their inputs
+	cancels bool
+	step    bool // the process that committed the one before has gone on with it
+	arrives bool // outcomes of inline activities end it
+}
+
+// Add tells it the next event of an execution, of the first execution first. What belongs together ends with the next execution, or with Usage.
+func (r *Reckoning) Add(e *history.Event) {
+	if r.usage == nil {
+		r.usage, r.inline, r.long = pricing.Usage{}, map[int64]*history.Event{}, map[int64]bool{}
+	}
+	switch e.Kind {
+	case history.OrchestrationStarted:
+		r.commit()
+		r.segment = segment{}
+		r.begin(e)
+	case history.TurnStarted, history.InputsParked, history.ExecutionSuspended, history.ExecutionResumed:
+		r.commit()
+	default:
+	}
+	if doc, err := history.Encode([]history.Event{*e}); err == nil {
+		r.segment.doc = append(r.segment.doc, doc[1:]...) // a comma or a bracket behind it
+	}
+	r.segment.arrives = e.Arrives()
+	if e.IsInput() && !e.Arrives() {
+		r.segment.inputs++
+	}
+	r.count(e)
+}
+
+// begin is the start of an instance, or of its next execution.
+func (r *Reckoning) begin(e *history.Event) {
+	if e.Number > 1 {
+		r.usage[pricing.WriteUnits] += nextWrites
+		return
+	}
+	r.usage[pricing.WriteUnits] += startWrites
+	r.usage[pricing.ReadUnits] += startReads
+	r.usage[pricing.FIFORequests]++ // the wake
+}
+
+// count is what an event costs beside the place that it takes.
+func (r *Reckoning) count(e *history.Event) {
+	switch e.Kind {
+	case history.ActivityScheduled:
+		r.Activities++
+		if e.Inline {
+			scheduled := *e
+			r.inline[e.ID] = &scheduled
+			return
+		}
+		r.send(e)
+	case history.ActivityCompleted, history.ActivityFailed:
+		if scheduled := r.inline[e.SourceEventID]; scheduled != nil && !e.Inline {
+			r.send(scheduled) // it went to its queue after all
+		}
+		delete(r.inline, e.SourceEventID)
+		for range min(e.Attempt-1, 1<<16) {
+			if !e.Inline {
+				r.again()
+			}
+		}
+	case history.ActivityCancelRequested:
+		r.segment.cancels = true
+	case history.CustomStatusSet:
+		r.usage[pricing.WriteUnits] += statusWrites
+	case history.TimerCreated:
+		r.timer(e)
+	case history.TimerFired:
+		r.fire(e)
+	case history.ExternalEventRaised, history.SubOrchestrationScheduled, history.DetachedOrchestrationScheduled, history.ExternalEventSent, history.CancelRequested,
+		history.SubOrchestrationCancelRequested, history.UpdateAccepted:
+		r.usage[pricing.FIFORequests] += requests(len(e.Data) + len(e.Input))
+	default:
+	}
+}
+
+func (r *Reckoning) send(e *history.Event) {
+	r.segment.queued++
+	r.segment.bytes += len(e.Input)
+}
+
+// again is an attempt more: a work item, its outcome, and the timer in between.
+func (r *Reckoning) again() {
+	r.usage[pricing.WriteUnits] += retryWrites
+	r.usage[pricing.ReadUnits]++
+	r.usage[pricing.StandardRequests] += 4 + 3
+	r.usage[pricing.FIFORequests] += 3 + 1
+	r.usage[pricing.Invocations] += 3
+	r.usage[pricing.GBSeconds] += workerSeconds + orchestratorSeconds + timerSeconds
+}
+
+// timer is one that is created: a message that comes back after some time.
+func (r *Reckoning) timer(e *history.Event) {
+	r.hops(1)
+	if e.FireAt != nil && e.FireAt.Sub(e.Time) > longTimer {
+		r.long[e.ID] = true
+	}
+}
+
+// fire is one that fires: a long one has been held by a schedule, whose message is delayed once more.
+func (r *Reckoning) fire(e *history.Event) {
+	if r.long[e.SourceEventID] {
+		r.hops(2) //nolint:mnd // until the schedule is made, and behind it
+		r.usage[pricing.ScheduleInvocations]++
+	}
+	delete(r.long, e.SourceEventID)
+	r.usage[pricing.FIFORequests]++
+}
+
+func (r *Reckoning) hops(n float64) {
+	r.usage[pricing.StandardRequests] += 3 * n
+	r.usage[pricing.Invocations] += n
+	r.usage[pricing.GBSeconds] += timerSeconds * n
+}
+
+// commit ends a segment.
+func (r *Reckoning) commit() {
+	s := r.segment
+	r.segment = segment{number: s.number + 1, step: s.arrives}
+	if len(s.doc) == 0 {
+		return
+	}
+	units := writeUnits(s.doc)
+	switch {
+	case s.number == 0: // in the transaction of the start
+		r.usage[pricing.WriteUnits] += 2 * (units - 1)
+		return
+	case s.cancels:
+		r.usage[pricing.WriteUnits] += units + cancelWrites
+	}
+	r.Turns++
+	r.usage[pricing.WriteUnits] += units
+	r.invocation(&s)
+	if s.queued == 0 {
+		return
+	}
+	batches := batchesOf(s.queued)
+	r.usage[pricing.StandardRequests] += max(batches, requests(s.bytes)) + 3*batches
+	r.usage[pricing.FIFORequests] += batches
+	r.usage[pricing.ReadUnits] += batches
+	r.usage[pricing.Invocations] += batches
+	r.usage[pricing.GBSeconds] += workerSeconds * batches
+}
+
+// invocation is that of a turn: one that goes on with what ran in the turn before is in the same.
+func (r *Reckoning) invocation(s *segment) {
+	if s.step {
+		r.usage[pricing.GBSeconds] += stepSeconds
+		return
+	}
+	batches := batchesOf(max(1, s.inputs/batch)) // outcomes come by tens
+	r.usage[pricing.FIFORequests] += 2 * batches
+	r.usage[pricing.Invocations] += batches
+	r.usage[pricing.GBSeconds] += orchestratorSeconds * batches
+}
+
+// Usage returns what all events took. It ends the last segment: no more may be added.
+func (r *Reckoning) Usage() pricing.Usage {
+	r.commit()
+	return r.usage
+}
+
+func batchesOf(n int) float64 { return float64((n + batch - 1) / batch) }
+
+// requests is how many SQS bills for a message of so many bytes.
+func requests(bytes int) float64 { return float64(1 + bytes/requestBytes) }
+
+// writeUnits are what a segment takes, which is compressed where it is large.
+func writeUnits(doc []byte) float64 {
+	size := len(doc)
+	if size > readableBytes {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err == nil {
+			size = len(e.EncodeAll(doc, nil))
+		}
+	}
+	return float64((size + headBytes + kilobyte - 1) / kilobyte)
+}
