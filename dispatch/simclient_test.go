@@ -207,6 +207,22 @@ func (m *meddler) pauseAndResume(ctx context.Context) {
 	}
 }
 
+// update sends what updatedMeanwhile does, at moments that the seed chooses: most of it before the code has begun, or much later.
+func (m *meddler) update(ctx context.Context) {
+	change := func(id string, s addition) { m.tell(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s))) }
+	raise := func(n int) {
+		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
+	}
+	change("u1", addition{Inline: 2})
+	change("u2", addition{Queued: 1, Inline: 1})
+	change("u3", addition{Refuse: true})
+	change("u1", addition{Inline: 7})
+	raise(1)
+	change("u4", addition{Inline: 1})
+	change("u3", addition{Inline: 7})
+	raise(2)
+}
+
 // tell sends a message at some moment, until it is taken.
 func (m *meddler) tell(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)

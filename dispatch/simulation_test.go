@@ -71,7 +71,10 @@ func simulated() []intervention {
 			continue
 		}
 		var act func(*meddler, context.Context)
-		if s.meanwhile != nil {
+		switch {
+		case s.name == "updates":
+			act = (*meddler).update
+		case s.meanwhile != nil:
 			act = (*meddler).pauseAndResume
 		}
 		all = append(all, intervention{s.name, s.name, s.input, act, func(m *meddler, ctx context.Context) error {
