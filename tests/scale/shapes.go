@@ -13,6 +13,7 @@ import (
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "a step: from an activity's begin to the next one's"},
+		{Name: "chain of 10, inline", Orchestration: "InlineChain", Input: 10, Of: "a step: from an activity's begin to the next one's"},
 		{Name: "fan-out of 5", Orchestration: "Fan", Input: 5, Of: "all of it: from the call of the first activity to the last result"},
 		{Name: "fan-out of 1,000", Orchestration: "Fan", Input: 1000, Of: "all of it: from the call of the first activity to the last result"},
 		{Name: "cancel of 5 that run", Orchestration: "Crowd", Input: 5, Of: "from the raise of the event that calls them off to an activity's end of context", Drive: callOff},
@@ -22,6 +23,7 @@ func Shapes() []Shape {
 // The activities of the shapes: their code is another one in each run, so that they are called by what names them.
 var (
 	step   = perdure.DefineActivity[int, int]("step")
+	brief  = perdure.DefineActivity[int, int]("brief", perdure.Inline())
 	quick  = perdure.DefineActivity[int, int]("quick")
 	linger = perdure.DefineActivity[int, int]("linger")
 )
@@ -33,20 +35,28 @@ func registry(w *Watch) *perdure.Registry {
 		w.step(activityOf(ctx))
 		return n + 1, nil
 	})
+	brief.Register(r, func(ctx context.Context, n int) (int, error) {
+		w.step(activityOf(ctx))
+		return n + 1, nil
+	})
 	quick.Register(r, func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	linger.Register(r, func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
 		w.end(activityOf(ctx))
 		return 0, context.Cause(ctx)
 	})
-	perdure.AddOrchestration(r, "Chain", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
-		for range n {
-			if v, err = step.Call(ctx, v).Await(ctx); err != nil {
-				return 0, err
+	chain := func(step perdure.ActivityRef[int, int]) func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+			for range n {
+				if v, err = step.Call(ctx, v).Await(ctx); err != nil {
+					return 0, err
+				}
 			}
+			return v, nil
 		}
-		return v, nil
-	})
+	}
+	perdure.AddOrchestration(r, "Chain", chain(step))
+	perdure.AddOrchestration(r, "InlineChain", chain(brief))
 	perdure.AddOrchestration(r, "Fan", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		w.begin(ctx.InstanceID())
 		all := make([]perdure.Awaitable, n)
