@@ -741,3 +741,23 @@ func TestR27AHandlerThatPanics(t *testing.T) {
 		h.checkRest()
 	})
 }
+
+// A retention, or a job, deletes what is over at once where it is small: not where there are answers, which are erased first.
+func TestR27ARetentionErasesAnswers(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{Retention: 3 * days}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "a"})
+		h.turns()
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+		h.raise(in, "e1", 1)
+		h.finish(in)
+		time.Sleep(4 * days)
+		h.watch()
+		if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("it is still there: %v", err)
+		}
+		if n := h.storedAnswers(in.InstanceID); n != 0 {
+			t.Errorf("%d answers are left", n)
+		}
+	})
+}
