@@ -112,7 +112,7 @@ func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func
 
 // UpdatesDone waits until no handler of an update runs, so that an orchestration which ends or continues as new then leaves none. It returns the
 // CancelledError of ctx when that is cancelled before; WithoutCancel waits through a cancel. In the handler of an update it would wait for itself, and
-// returns an error.
+// returns an error; in a coroutine (Async) that a handler awaits it waits for ever, and the update stays pending: there it is not looked for.
 func UpdatesDone(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)
 	switch {

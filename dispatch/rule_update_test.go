@@ -162,8 +162,13 @@ func isAnswer(c simaws.Call) bool {
 	})
 }
 
-// storedAnswers are the answers that lie beside an instance.
+// storedAnswers counts the answers that lie beside an instance.
 func (h *hub) storedAnswers(instanceID string) int {
+	h.t.Helper()
+	return len(h.answersOf(instanceID))
+}
+
+func (h *hub) answersOf(instanceID string) []map[string]ddbtypes.AttributeValue {
 	h.t.Helper()
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
@@ -172,7 +177,7 @@ func (h *hub) storedAnswers(instanceID string) int {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return len(out.Items)
+	return out.Items
 }
 
 // changes runs a test with an instance that has had its first turn.

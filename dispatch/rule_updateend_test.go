@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure"
@@ -759,5 +760,30 @@ func TestR27ARetentionErasesAnswers(t *testing.T) {
 		if n := h.storedAnswers(in.InstanceID); n != 0 {
 			t.Errorf("%d answers are left", n)
 		}
+	})
+}
+
+// What an earlier life of the id has left, as a copy of the table may have it, is no answer of this one, and does not stand in its way.
+func TestR27AnAnswerOfAnotherLife(t *testing.T) {
+	t.Parallel()
+	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
+		h.update(in, "u1", change{Say: "old"})
+		h.turns()
+		left := h.answersOf(in.InstanceID)
+		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
+			t.Fatal(err)
+		}
+		h.turns()
+		next, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: in.InstanceID, Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "next"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: left[0]}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		h.update(next, "u1", change{Say: "new"})
+		h.turns()
+		h.wantUpdated(next, "u1", provider.UpdateCompleted, `"new"`)
 	})
 }
