@@ -36,20 +36,28 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			local, err := onMinistack(t).Counts(t.Context(), &s)
-			if err != nil {
-				t.Fatal(err)
-			}
 			simulated, err := inMemory(t).Counts(t.Context(), &s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(textOf(simulated, 0, s.Cold), textOf(local, 1, s.Cold)); diff != "" {
-				t.Errorf("calls (-in memory +on ministack):\n%s", diff)
+			var diff string
+			for range patience {
+				local, err := onMinistack(t).Counts(t.Context(), &s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff = cmp.Diff(textOf(simulated, 0, s.Cold), textOf(local, 1, s.Cold)); diff == "" {
+					return
+				}
 			}
+			t.Errorf("calls (-in memory +on ministack):\n%s", diff)
 		})
 	}
 }
+
+// patience is how often a shape is counted on ministack: while inline activities run for longer than a second, as on a machine that has much else to do,
+// the turn looks once a second whether it is called off, and is right to.
+const patience = 4
 
 // textOf is what was counted, without the bytes: ids and times differ in length. A transaction of these shapes creates an instance, and so an entry of
 // an index.
