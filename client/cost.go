@@ -39,17 +39,20 @@ type CostLine struct {
 }
 
 // CostOf reckons what an instance has cost. It reads the histories of all its executions, page by page, strongly consistent: a read unit for each 4 KB,
-// which for a million events is cents and a minute. It returns ErrNotFound when there is no such instance, and the errors of History.
+// which for a million events is cents and a minute. It returns ErrNotFound when there is no such instance, and the errors of Executions and History.
 func CostOf(ctx context.Context, c *Client, instanceID string) (Cost, error) {
-	executions, err := executionsOf(ctx, c, instanceID)
-	if err != nil {
-		return Cost{}, fmt.Errorf("client: cost: %w", err)
+	var executions []Execution // the current one first
+	for x, err := range c.Executions(ctx, instanceID) {
+		if err != nil {
+			return Cost{}, err
+		}
+		executions = append(executions, x)
 	}
 	var r reckon.Reckoning
-	for _, id := range slices.Backward(executions) {
-		for e, err := range c.hub.ReadHistory(ctx, instanceID, id, 0) {
+	for _, x := range slices.Backward(executions) {
+		for e, err := range c.hub.ReadHistory(ctx, instanceID, x.ExecutionID, 0) {
 			if err != nil {
-				return Cost{}, fmt.Errorf("client: cost: instance %q: execution %s: %w", instanceID, id, err)
+				return Cost{}, fmt.Errorf("client: cost: instance %q: execution %s: %w", instanceID, x.ExecutionID, err)
 			}
 			r.Add(&e)
 		}
@@ -63,18 +66,4 @@ func CostOf(ctx context.Context, c *Client, instanceID string) (Cost, error) {
 		cost.Lines = append(cost.Lines, CostLine{Item: string(i), What: list.Prices[i].What, Quantity: usage[i], Dollars: list.Of(i, usage[i])})
 	}
 	return cost, nil
-}
-
-// executionsOf are the ids of an instance's executions, the current one first.
-func executionsOf(ctx context.Context, c *Client, instanceID string) (ids []string, err error) {
-	if err := checkInstanceID(instanceID); err != nil {
-		return nil, err
-	}
-	for x, err := range c.hub.ListExecutions(ctx, instanceID) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, x.ExecutionID)
-	}
-	return ids, nil
 }

@@ -22,8 +22,7 @@ func readCost(ctx context.Context, h *handler, instanceID string) *Cost {
 	cost, err := client.CostOf(limited, h.client, instanceID)
 	if err != nil {
 		h.log.WarnContext(ctx, "what an instance has cost cannot be read", "error", err)
-		why := serverProblem(err)
-		return &Cost{Unread: &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}}
+		return &Cost{Unread: unreadFor(err)}
 	}
 	return &Cost{Cost: &cost}
 }

@@ -51,9 +51,14 @@ func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit i
 	case errors.Is(err, client.ErrNotFound):
 		return nil, nil //nolint:nilnil // it is being deleted
 	default:
-		why := serverProblem(err)
-		return &Pending{Unread: &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}}, err
+		return &Pending{Unread: unreadFor(err)}, err
 	}
+}
+
+// unreadFor is why something could not be read, as the problem of an answer would say it.
+func unreadFor(err error) *Unread {
+	why := serverProblem(err)
+	return &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -67,11 +72,9 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 			return err
 		}
 	}
-	priced := false
-	if query.Has(paramCost) {
-		if priced, err = boolParam(query, paramCost); err != nil {
-			return err
-		}
+	priced, err := boolParam(query, paramCost)
+	if err != nil {
+		return err
 	}
 	s, err := h.read(r)
 	if err != nil {

@@ -45,6 +45,8 @@ type Reckoning struct {
 	segment segment
 	inline  map[int64]*history.Event // activities that were to run in their turn, until they have
 	long    map[int64]bool           // timers that wait for their schedule
+
+	compressor *zstd.Encoder // nil until a large segment wants it: it is expensive to create
 }
 
 // segment is what is committed together.
@@ -110,10 +112,8 @@ func (r *Reckoning) count(e *history.Event) {
 			r.send(scheduled) // it went to its queue after all
 		}
 		delete(r.inline, e.SourceEventID)
-		for range min(e.Attempt-1, 1<<16) {
-			if !e.Inline {
-				r.again()
-			}
+		if again := float64(e.Attempt - 1); again > 0 && !e.Inline {
+			r.usage.Add(anotherAttempt, again)
 		}
 	case history.ActivityCancelRequested:
 		r.segment.cancels = true
@@ -135,14 +135,10 @@ func (r *Reckoning) send(e *history.Event) {
 	r.segment.bytes += len(e.Input)
 }
 
-// again is an attempt more: a work item, its outcome, and the timer in between.
-func (r *Reckoning) again() {
-	r.usage[pricing.WriteUnits] += retryWrites
-	r.usage[pricing.ReadUnits]++
-	r.usage[pricing.StandardRequests] += 4 + 3
-	r.usage[pricing.FIFORequests] += 3 + 1
-	r.usage[pricing.Invocations] += 3
-	r.usage[pricing.GBSeconds] += workerSeconds + orchestratorSeconds + timerSeconds
+// anotherAttempt is what an attempt more takes: a work item, its outcome, and the timer in between.
+var anotherAttempt = pricing.Usage{
+	pricing.WriteUnits: retryWrites, pricing.ReadUnits: 1, pricing.StandardRequests: 4 + 3, pricing.FIFORequests: 3 + 1,
+	pricing.Invocations: 3, pricing.GBSeconds: workerSeconds + orchestratorSeconds + timerSeconds,
 }
 
 // timer is one that is created: a message that comes back after some time.
@@ -176,7 +172,7 @@ func (r *Reckoning) commit() {
 	if len(s.doc) == 0 {
 		return
 	}
-	units := writeUnits(s.doc)
+	units := r.writeUnits(s.doc)
 	switch {
 	case s.number == 0: // in the transaction of the start
 		r.usage[pricing.WriteUnits] += 2 * (units - 1)
@@ -222,13 +218,22 @@ func batchesOf(n int) float64 { return float64((n + batch - 1) / batch) }
 func requests(bytes int) float64 { return float64(1 + bytes/requestBytes) }
 
 // writeUnits are what a segment takes, which is compressed where it is large.
-func writeUnits(doc []byte) float64 {
+func (r *Reckoning) writeUnits(doc []byte) float64 {
 	size := len(doc)
 	if size > readableBytes {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-		if err == nil {
-			size = len(e.EncodeAll(doc, nil))
-		}
+		size = len(r.compressed(doc))
 	}
 	return float64((size + headBytes + kilobyte - 1) / kilobyte)
+}
+
+// compressed is a document as the provider compresses it.
+func (r *Reckoning) compressed(doc []byte) []byte {
+	if r.compressor == nil {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			panic(err) // cannot happen: the options are constants
+		}
+		r.compressor = e
+	}
+	return r.compressor.EncodeAll(doc, nil)
 }

@@ -208,7 +208,11 @@ func (p *Provider) overwrite(ctx context.Context, instanceID string, it item) er
 }
 
 func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk string) error {
-	key := item{attrPK: str(executionPK(executionID)), attrSK: str(sk)}
+	return p.removeItem(ctx, instanceID, item{attrPK: str(executionPK(executionID)), attrSK: str(sk)})
+}
+
+// removeItem deletes an item of the instance, whether it is there or not.
+func (p *Provider) removeItem(ctx context.Context, instanceID string, key item) error {
 	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
 		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
 		return err

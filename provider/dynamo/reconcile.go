@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -172,12 +170,7 @@ func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, n
 			fresh = false
 			continue
 		}
-		key := item{attrPK: note[attrPK], attrSK: note[attrSK]}
-		err := call(ctx, "DynamoDB.DeleteItem", o.InstanceID, func() error {
-			_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
-			return err
-		})
-		if err != nil {
+		if err := p.removeItem(ctx, o.InstanceID, item{attrPK: note[attrPK], attrSK: note[attrSK]}); err != nil {
 			return false, err
 		}
 	}

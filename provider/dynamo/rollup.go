@@ -129,8 +129,8 @@ func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, r
 	ctx, cancel := context.WithTimeout(ctx, rollupPatience)
 	defer cancel()
 	var writes []func() error
-	for i := range runs {
-		if it, worth := runs[i].item(executionID); (worth || p.anyhow) && len(writes) < rollupsAtOnce {
+	for i := 0; i < len(runs) && len(writes) < rollupsAtOnce; i++ {
+		if it, worth := runs[i].item(executionID); worth || p.anyhow {
 			writes = append(writes, func() error { return p.putRollup(ctx, executionID, it) })
 		}
 	}

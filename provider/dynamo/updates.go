@@ -213,7 +213,7 @@ func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
 		}
 		removals := make([]func() error, len(page))
 		for i, answer := range page {
-			removals[i] = func() error { return p.removeAnswer(ctx, instanceID, item{attrPK: str(pk), attrSK: answer[attrSK]}) }
+			removals[i] = func() error { return p.removeItem(ctx, instanceID, item{attrPK: str(pk), attrSK: answer[attrSK]}) }
 		}
 		if err := together(removals...); err != nil {
 			return err
@@ -227,13 +227,6 @@ func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
 		}
 	}
 	return nil
-}
-
-func (p *Provider) removeAnswer(ctx context.Context, instanceID string, key item) error {
-	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
-		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
-		return err
-	})
 }
 
 // progressNoted is the time after which a long deletion says that it goes on: the watch finishes one that has made no progress for two minutes.

@@ -15,8 +15,8 @@ import (
 
 // place is a task's place among those of its key in a batch. The line's lock guards it.
 type place struct {
-	// ahead and behind are its neighbours; nil where there are none.
-	ahead, behind *task
+	// behind is the next of its key; nil where there is none.
+	behind *task
 	// turn is closed when it is known whether the task may begin; nil where nothing is ahead of it. came: it is closed. back: the task is to go back.
 	turn       chan struct{}
 	came, back bool
@@ -38,7 +38,7 @@ func lineUp(tasks []task) (waiting int) {
 		group := t.item.Record.Group
 		doubtful[group] = doubtful[group] || t.doubtful()
 		if ahead := last[group]; ahead != nil {
-			t.place.ahead, ahead.place.behind = ahead, t
+			ahead.place.behind = t
 			t.place.turn = make(chan struct{})
 			t.place.waits.Store(true)
 			waiting++
