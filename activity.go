@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 )
@@ -98,7 +99,7 @@ func runActivity[In, Out any](ctx context.Context, name string, fn func(context.
 	if err != nil {
 		return nil, failureOf(err)
 	}
-	out, err = encode(payload{result, activity, name}, v)
+	out, err = encodeWithin(payload{result, activity, name}, v, payloadLimit(activityctx.TakesLargePayloads(ctx)))
 	if err != nil {
 		return nil, failureOf(err)
 	}

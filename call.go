@@ -130,7 +130,7 @@ func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any,
 }
 
 func callActivity[Out any](ctx *OrchestrationContext, call replay.ActivityCall, in any, opts []ActivityCallOption) *Future[Out] {
-	doc, err := encode(payload{input, activity, call.Name}, in)
+	doc, err := ctx.encode(payload{input, activity, call.Name}, in)
 	if err != nil {
 		return failed[Out](ctx, call.Name, err)
 	}

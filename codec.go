@@ -8,8 +8,13 @@ import (
 )
 
 // MaxPayloadBytes is the limit of an encoded input, result or output: 200 KiB. A DynamoDB item takes 400 KB, and a payload
-// shares its segment with other events; an SQS message takes 1 MiB, and a batch of outcomes shares one.
+// shares its segment with other events; an SQS message takes 1 MiB, and a batch of outcomes shares one. Where the hub has a bucket for large
+// payloads, what is larger lies there, up to MaxLargePayloadBytes.
 const MaxPayloadBytes = 200 << 10
+
+// MaxLargePayloadBytes is the limit of an input, result, output, external event's data or side effect's value where the hub has a bucket for large
+// payloads: 32 MiB, encoded as JSON. Custom statuses, heartbeat details and queries keep their own.
+const MaxLargePayloadBytes = 32 << 20
 
 // payload names a value that is encoded or decoded, for errors.
 type payload struct {
@@ -52,6 +57,19 @@ func (p payload) String() string {
 // encode writes a value as JSON.
 func encode(p payload, v any) (json.RawMessage, error) {
 	return encodeWithin(p, v, MaxPayloadBytes)
+}
+
+// encode writes what the orchestration decides, within the limit of the turn: that of a replay is the turn's of then.
+func (ctx *OrchestrationContext) encode(p payload, v any) (json.RawMessage, error) {
+	return encodeWithin(p, v, payloadLimit(ctx.replay.TakesLargePayloads()))
+}
+
+// payloadLimit is the limit of a payload where there is a store of large ones, or none.
+func payloadLimit(large bool) int {
+	if large {
+		return MaxLargePayloadBytes
+	}
+	return MaxPayloadBytes
 }
 
 func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {

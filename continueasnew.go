@@ -29,7 +29,7 @@ import (
 // An input that does not encode, or of more than MaxPayloadBytes, is the error instead.
 func ContinueAsNew[Out, In any](ctx *OrchestrationContext, in In) (Out, error) {
 	var none Out
-	doc, err := encode(payload{input, orchestration, ctx.name}, in)
+	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, in)
 	if err != nil {
 		return none, err
 	}

@@ -11,14 +11,25 @@ import (
 // serve runs what a registry holds, in real time, on a task hub in memory, and returns a client of it. On AWS the functions
 // serve, and the client is made of a provider; all else in the examples is the same.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
-	h := must(simhub.New(simhub.Options{Registry: r, Exclusive: true}))
+	h, stop := serveHub(simhub.Options{Registry: r, Exclusive: true})
+	return client.New(h.Provider, client.WithAsker(h)), stop
+}
+
+// serveSealed is serve of functions with a codec: a client of the hub may have it, or not.
+func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Hub, stop func()) {
+	h, stop := serveHub(simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}})
+	return h.Provider, stop
+}
+
+func serveHub(o simhub.Options) (h *simhub.Hub, stop func()) {
+	h = must(simhub.New(o))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		h.Cloud.Serve(ctx)
 	}()
-	return client.New(h.Provider, client.WithAsker(h)), func() {
+	return h, func() {
 		cancel()
 		<-served
 		h.Close()

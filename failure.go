@@ -166,7 +166,7 @@ func anonymous(t reflect.Type) bool {
 // reserved are the types of the engine's own failures: a Go type that is called the same travels with its package's name.
 var reserved = []string{
 	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeCancelled,
-	history.TypePayloadTooLarge, history.TypeEncode, history.TypeDecode,
+	history.TypePayloadTooLarge, history.TypePayloadUnreadable, history.TypeEncode, history.TypeDecode,
 }
 
 // isNonRetryable reports whether an error is marked, itself or one that it wraps or joins.

@@ -64,7 +64,7 @@ func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orchestra
 	if err != nil {
 		return nil, err
 	}
-	return encode(payload{output, orchestration, ctx.name}, out)
+	return ctx.encode(payload{output, orchestration, ctx.name}, out)
 }
 
 // defaultVersion is that of an orchestration registered without one. It is not empty, so that what runs stays bound to it

@@ -65,7 +65,7 @@ func (e *RaiseEventError) Is(target error) bool {
 // encode, or of more than MaxPayloadBytes, fail the future, and nothing is sent. An empty name panics.
 func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
 	mustName("external event", name)
-	doc, err := encode(payload{data, externalEvent, name}, v)
+	doc, err := ctx.encode(payload{data, externalEvent, name}, v)
 	if err == nil {
 		err = checkReceiver(instanceID, name)
 	}

@@ -20,7 +20,7 @@ func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 	var value T
 	of := payload{what: effect, of: sideEffect}
 	f := ctx.replay.SideEffect(replay.SideEffect{
-		Produce: func() (json.RawMessage, *history.Failure) { return produce(of, fn, &value) },
+		Produce: func() (json.RawMessage, *history.Failure) { return produce(ctx, of, fn, &value) },
 		Accept:  func(doc json.RawMessage) error { return decode(of, doc, &value) },
 	})
 	if f != nil {
@@ -30,13 +30,13 @@ func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 }
 
 // produce sets value to what a replay will find.
-func produce[T any](of payload, fn func() T, value *T) (doc json.RawMessage, f *history.Failure) {
+func produce[T any](ctx *OrchestrationContext, of payload, fn func() T, value *T) (doc json.RawMessage, f *history.Failure) {
 	defer func() {
 		if r := recover(); r != nil {
 			doc, f = nil, panicFailure(r)
 		}
 	}()
-	doc, err := encode(of, fn())
+	doc, err := ctx.encode(of, fn())
 	if err == nil {
 		err = decode(of, doc, value)
 	}

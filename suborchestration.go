@@ -71,7 +71,7 @@ func CallSubOrchestrationByName[Out any](ctx *OrchestrationContext, name string,
 
 func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in any, opts []SubOrchestrationCallOption) *Future[Out] {
 	c := newSubOrchestrationCall(name, opts)
-	if err := c.complete(in); err != nil {
+	if err := c.complete(ctx, in); err != nil {
 		return failed[Out](ctx, name, err)
 	}
 	return &Future[Out]{task: ctx.replay.ScheduleSubOrchestration(c.SubOrchestrationCall)}
@@ -91,7 +91,7 @@ func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...
 	if c.Retry != nil {
 		return "", fmt.Errorf("perdure: StartOrchestration of %q: WithRetry needs somebody who waits, and nobody waits for what is started so: use CallSubOrchestrationByName", name)
 	}
-	if err := c.complete(in); err != nil {
+	if err := c.complete(ctx, in); err != nil {
 		return "", err
 	}
 	return ctx.replay.StartDetached(c.SubOrchestrationCall), nil
@@ -106,14 +106,14 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 }
 
 // complete adds the input, if all is well.
-func (c *subOrchestrationCall) complete(in any) error {
+func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) error {
 	if err := c.checkID(); err != nil {
 		return fmt.Errorf("perdure: WithInstanceID of orchestration %q: %w", c.Name, err)
 	}
 	if c.Delay < 0 || c.Delay > maxDelay {
 		return fmt.Errorf("perdure: WithDelay of orchestration %q: must be 0 to %v, is %v", c.Name, maxDelay, c.Delay)
 	}
-	doc, err := encode(payload{input, orchestration, c.Name}, in)
+	doc, err := ctx.encode(payload{input, orchestration, c.Name}, in)
 	c.Input = doc
 	return err
 }

@@ -46,7 +46,7 @@ func ValidateUpdate[In any](validate func(In) error) UpdateHandlerOption {
 // scope of ctx is cancelled the handler goes on, and its waits end. It cannot return ContinueAsNew: that is for the orchestration.
 //
 // An update has an id, by which it is taken once, however often it is sent; see Client.Update. An execution runs a thousand handlers at a time: what
-// comes beyond is rejected. History keeps the input of each update, and what its handler returned, both of at most MaxPayloadBytes.
+// comes beyond is rejected. History keeps the input of each update, and what its handler returned, both of at most MaxPayloadBytes, or MaxLargePayloadBytes on a hub with a bucket for large payloads.
 //
 // The error is for a name that is empty, longer than 256 bytes or not UTF-8, for a nil handler, and for a validator that takes another input. It
 // decides nothing and waits for nothing, so it may be added to code whose instances are under way. One that has taken updates which are
@@ -107,7 +107,7 @@ func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func
 	if err != nil {
 		return nil, err
 	}
-	return encode(payload{output, update, name}, out)
+	return ctx.encode(payload{output, update, name}, out)
 }
 
 // UpdatesDone waits until no handler of an update runs, so that an orchestration which ends or continues as new then leaves none. It returns the

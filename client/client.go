@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -43,6 +44,9 @@ type Client struct {
 	sleep    func(ctx context.Context, d time.Duration) error
 	identify func(ctx context.Context) string // nil: there is no way to know
 	asker    provider.Asker                   // nil: the hub, if it is one
+
+	codecs []perdure.Codec
+	vault  *vault.Vault // nil: payloads are as they are given
 
 	intercept    []perdure.Interceptor
 	interceptors *callChain // nil where there are none
@@ -100,5 +104,6 @@ func New(h Hub, opts ...Option) *Client {
 		opt(c)
 	}
 	c.interceptors = interceptorsOf(c.intercept)
+	c.vault = newVault(c.codecs, h)
 	return c
 }

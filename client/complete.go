@@ -24,7 +24,7 @@ import (
 // complete again; that a call before has come through is then a *TokenError of TokenOver. The result of an activity that is
 // cancelled is recorded, and its orchestration does not see it, unless it waits for the end (perdure.WaitForCancellation).
 func (c *Client) Complete(ctx context.Context, token string, result any) error {
-	doc, err := encodePayload("result", result)
+	doc, err := encodePayload("result", result, c.vault.Limit())
 	if err == nil {
 		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
 	}
@@ -91,7 +91,7 @@ func encodeDetails(details any) (json.RawMessage, error) {
 	if details == nil {
 		return nil, nil
 	}
-	payload, err := encodePayload("details", details)
+	payload, err := encodePayload("details", details, MaxInputBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +100,15 @@ func encodeDetails(details any) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return doc, nil
+}
+
+// sealDetails is the details of a heartbeat as they are stored.
+func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
+	sealed, err := c.seal(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Payload(doc))
+	if err != nil || !sealed.IsSealed() {
+		return doc, err
+	}
+	return json.RawMessage(sealed), nil
 }
 
 // beat writes a heartbeat of an attempt, unless that is over.
@@ -119,6 +128,9 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 		now = record.BeatenAt.Add(time.Millisecond)
 	}
 
+	if doc, err = c.sealDetails(ctx, h, doc); err != nil {
+		return err
+	}
 	counted, err := c.hub.BeatPending(ctx, h.ExecutionID, provider.PendingBeat{
 		ActivityID: h.ActivityID, Attempt: h.Attempt, At: now, Details: doc, Cancelled: cancelled,
 	})
@@ -168,6 +180,11 @@ func (c *Client) open(ctx context.Context, token string) (*held, error) {
 		return nil, h.problem(TokenSuperseded)
 	}
 	return h, nil
+}
+
+// about is what is known of a payload of the attempt.
+func (h *held) about(kind perdure.PayloadKind) perdure.PayloadInfo {
+	return perdure.PayloadInfo{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Kind: kind, Name: h.Name}
 }
 
 func (h *held) problem(p TokenProblem) *TokenError {
@@ -226,6 +243,9 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 			return h.problem(TokenOver)
 		}
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
+			return err
+		}
+		if o.Result, err = c.seal(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
 			return err
 		}
 		m := provider.Message{

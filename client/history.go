@@ -29,7 +29,8 @@ func WithExecution(executionID string) HistoryOption {
 func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
 // History yields the events of an instance's execution in order, strongly consistent. It ends with the first error:
-// ErrNotFound when there is no such instance, when it has no such execution, or when it is being purged.
+// ErrNotFound when there is no such instance, when it has no such execution, or when it is being purged. Payloads that are encoded are decoded where the
+// client has their codec; Payload returns what lies elsewhere, one at a time.
 func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
 	var o historyOptions
 	for _, opt := range opts {
@@ -46,6 +47,7 @@ func (c *Client) History(ctx context.Context, instanceID string, opts ...History
 				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
 				return
 			}
+			c.show(ctx, instanceID, &e)
 			if !yield(e, nil) {
 				return
 			}

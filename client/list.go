@@ -61,7 +61,7 @@ func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status],
 	}
 	page := Page[Status]{Items: make([]Status, len(found.Instances)), NextCursor: found.NextCursor}
 	for i, in := range found.Instances {
-		page.Items[i] = statusOf(in)
+		page.Items[i] = c.statusOf(ctx, &in)
 	}
 	return page, nil
 }

@@ -72,7 +72,7 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	if err := checkText("query", query, 1, MaxQueryNameBytes); err != nil {
 		return nil, err
 	}
-	doc, err := encodePayload(fieldInput, input)
+	doc, err := encodePayload(fieldInput, input, MaxInputBytes)
 	if err != nil {
 		return nil, err
 	}

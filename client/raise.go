@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -48,7 +49,11 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	if m.EventID, err = c.eventIDFor(o); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
-	if m.Data, err = encodePayload("data", data); err != nil {
+	if m.Data, err = encodePayload("data", data, c.vault.Limit()); err != nil {
+		return fmt.Errorf("client: raise %q: %w", event, err)
+	}
+	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
+	if m.Data, err = c.sealMail(ctx, about, m.Kind, m.EventID, m.Data); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	if err := c.send(ctx, callRaise, m); err != nil {

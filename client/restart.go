@@ -25,21 +25,20 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 //
 // It returns ErrNotFound when there is no such instance, or when it is being purged; ErrNotTerminal when it is not over; and the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
-	in, began, err := c.ended(ctx, instanceID)
+	in, first, err := c.ended(ctx, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
 	}
 	if from := startOptionsOf(opts).from; from != nil {
 		return c.restartFrom(ctx, in, *from, opts)
 	}
-	input, ok := began.Input.Document()
-	if !ok {
+	if _, ok := first.Input.Document(); !ok && !first.Input.IsSealed() {
 		return "", fmt.Errorf("client: restart: instance %q: its input is not in its history", instanceID)
 	}
 
 	key := digest("restart", instanceID, in.StartID, in.ExecutionID)
-	as := []StartOption{WithInstanceID(restartID(instanceID, key)), WithIdempotencyKey(key), WithVersion(began.Version), WithTags(began.Tags)}
-	newID, err = c.Start(ctx, began.Name, input, append(as, opts...)...)
+	as := []StartOption{WithInstanceID(restartID(instanceID, key)), WithIdempotencyKey(key), WithVersion(first.Version), WithTags(first.Tags)}
+	newID, err = c.Start(ctx, first.Name, began(first.Input), append(as, opts...)...)
 	if err != nil {
 		return newID, fmt.Errorf("client: restart of instance %q: %w", instanceID, err)
 	}

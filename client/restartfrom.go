@@ -95,7 +95,7 @@ func (c *Client) fetchForeign(ctx context.Context, past *provider.Past) (err err
 	for i := range past.Events {
 		past.Events[i].Raised(func(_ string, _ int, data *history.Payload) {
 			ref, refers := data.Reference()
-			if !refers || err != nil {
+			if !refers || err != nil || data.IsSealed() {
 				return
 			}
 			at, wrong := history.ParsePlace(ref.Ref)
@@ -108,7 +108,7 @@ func (c *Client) fetchForeign(ctx context.Context, past *provider.Past) (err err
 				err = fmt.Errorf("event %d: %w", past.Events[i].ID, failed)
 				return
 			}
-			*data = history.Inline(doc)
+			*data = ref.PayloadOf(doc)
 		})
 	}
 	return err

@@ -32,11 +32,12 @@ func (e *OrchestrationError) Error() string {
 // Unwrap returns the engine's own error that the orchestration failed with, if it was one. It searches causes as for an
 // activity's failure.
 func (e *OrchestrationError) Unwrap() error {
-	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap() //nolint:wrapcheck // it is unwrapping
+	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap()
 }
 
 // Result returns the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was
-// cancelled or terminated: for a cancelled one, errors.As finds the *perdure.CancelledError. It requires a Status from
+// cancelled or terminated: for a cancelled one, errors.As finds the *perdure.CancelledError. An output that the client
+// cannot show (Status.OutputSealed) is a *perdure.PayloadError. It requires a Status from
 // Status or Wait of an instance that is over and not being purged; for any other Status, and for an output that does
 // not fit T, it returns an error too.
 func Result[T any](s Status) (T, error) {
@@ -48,6 +49,11 @@ func Result[T any](s Status) (T, error) {
 		return out, fmt.Errorf("client: result: instance %q is being purged: there is no result any more", s.InstanceID)
 	case s.Failure != nil:
 		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
+	case s.OutputSealed != nil:
+		return out, fmt.Errorf("client: result: %w", &perdure.PayloadError{
+			Payload: perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: s.Orchestration},
+			Codec:   s.OutputSealed.Codec, Err: perdure.ErrCodecUnknown,
+		})
 	case s.Output == nil:
 		return out, fmt.Errorf("client: result: the status of instance %q came without it: read it with Status or Wait, not List", s.InstanceID)
 	}

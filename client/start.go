@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -67,7 +68,8 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 
 	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) error {
 		s.TraceParent = traceOf(ctx)
-		_, err := c.hub.StartOrchestration(ctx, s)
+		started, err := c.hub.StartOrchestration(ctx, s)
+		c.forgetInput(ctx, &s, &started, err)
 		return err
 	})
 	if err != nil {
@@ -89,15 +91,35 @@ func (c *Client) startOf(ctx context.Context, orchestration string, input any, o
 	if err := o.check(orchestration); err != nil {
 		return provider.Start{}, err
 	}
-	payload, err := encodePayload(fieldInput, input)
+	payload, err := startInput(input, c.vault.Limit())
 	if err != nil {
 		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)
 	}
-	return provider.Start{
+	s := provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
 		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx), Past: o.past,
-	}, nil
+	}
+	if err := c.sealInput(ctx, &s); err != nil {
+		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)
+	}
+	return s, nil
+}
+
+// began is the input of an execution that is started again: as its history has it.
+type began history.Payload
+
+// startInput is the input of a start as a payload.
+func startInput(input any, limit int) (history.Payload, error) {
+	again, ok := input.(began)
+	switch {
+	case !ok:
+		return encodePayload(fieldInput, input, limit)
+	case len(again) == 0:
+		return encodePayload(fieldInput, nil, limit)
+	default:
+		return history.Payload(again), nil
+	}
 }
 
 // startAtFor rounds up to the precision that is stored: a start must not be early.

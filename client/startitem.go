@@ -23,6 +23,7 @@ import (
 // A repeated order has an idempotency key: its start is an ErrAlreadyStarted, here or from Refusal, and the order is there.
 //
 // The hub's table has to be in the account and region of the caller's. The caller writes to it: it needs the construct's GrantStartDirect.
+// An input that goes to the hub's bucket, being large, is stored by StartItem: the transaction has to come within two days, or a sweep may have deleted it.
 // StartItem reads the instance id once, strongly consistent; the start costs three write units more than without the transaction.
 func (c *Client) StartItem(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := c.hub.(provider.StartPreparer)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -54,6 +55,9 @@ type Status struct {
 	// terminated, or why a blocked one cannot go on. List leaves both nil.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
+	// OutputSealed and CustomStatusSealed say what the output and the custom status are where this client cannot show them (WithCodec); else nil.
+	OutputSealed       *SealedPayload `json:"outputSealed,omitempty"`
+	CustomStatusSealed *SealedPayload `json:"customStatusSealed,omitempty"`
 	// Paused is who has paused it, why and when; nil where it is not paused. List leaves it nil, but where the query asks
 	// for instances that are Paused.
 	Paused *history.Pause `json:"paused,omitempty"`
@@ -82,7 +86,7 @@ func (c *Client) readInstance(ctx context.Context, instanceID string) (provider.
 
 // withResult adds how the instance ended, if it has: only its history has that.
 func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
-	s := statusOf(in)
+	s := c.statusOf(ctx, &in)
 	if s.Failure = in.Diagnosis; !s.Status.Terminal() || s.Status == StatusDeleting {
 		return s, nil
 	}
@@ -99,11 +103,10 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	if end.Output == nil {
 		return s, nil
 	}
-	doc, inline := end.Output.Document()
-	if !inline {
-		return s, fmt.Errorf("instance %q: the output lies outside of the history, where this release cannot read it", in.InstanceID)
+	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: in.Name}
+	if s.Output, s.OutputSealed, err = c.unseal(ctx, about, end.Output); err != nil {
+		return s, fmt.Errorf("result: %w", err)
 	}
-	s.Output = doc
 	return s, nil
 }
 
@@ -119,7 +122,7 @@ func failureOf(end *history.Event) *history.Failure {
 	}
 }
 
-func statusOf(in provider.Instance) Status {
+func statusOf(in *provider.Instance) Status {
 	s := Status{
 		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber, Orchestration: in.Name, Version: in.Version, Status: in.Status,
 		CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -34,6 +35,7 @@ const (
 	UpdateFailed    UpdateCode = "failed"               // the handler returned an error: Failure
 	UpdateLeft      UpdateCode = "left"                 // it was accepted, and the execution ended, or continued as new, before its handler returned
 	UpdateForgotten UpdateCode = "forgotten"            // it was taken long ago, and what came of it is not known any more
+	UpdateSealed    UpdateCode = "sealed"               // it is done, and this client cannot show what its handler returned: Sealed
 	UpdatePending   UpdateCode = "pending"              // there was no answer in time: Status is what the instance is
 )
 
@@ -49,7 +51,10 @@ type UpdateError struct {
 	// Status is what the instance was at the last look, of an update that is pending: Paused and Blocked ones take it when they go on. Empty elsewhere.
 	Status RuntimeStatus
 
-	cause error // of one that is pending: what the caller's context ended with
+	// Sealed says what the result is that this client cannot show; nil elsewhere.
+	Sealed *SealedPayload
+
+	cause error // of one that is pending: what the caller's context ended with; of one that is sealed, why
 }
 
 // Error implements error.
@@ -58,12 +63,12 @@ func (e *UpdateError) Error() string {
 }
 
 // Unwrap returns the engine's own error that the handler failed with, if it was one; of an update that is pending, what the
-// caller's context has ended with.
+// caller's context has ended with; of one that is sealed, a *perdure.PayloadError.
 func (e *UpdateError) Unwrap() error {
 	if e.cause != nil || e.Failure == nil {
 		return e.cause
 	}
-	return (&perdure.ActivityError{Cause: e.Failure}).Unwrap() //nolint:wrapcheck // it is unwrapping
+	return (&perdure.ActivityError{Cause: e.Failure}).Unwrap()
 }
 
 // UpdateOption is an option of Update.
@@ -84,7 +89,7 @@ type UpdateWaiter interface {
 }
 
 // Update asks an instance's code to change something, and returns what its handler answers, as JSON: the code has set a handler for updates of that name
-// with perdure.HandleUpdate. The input, of at most perdure.MaxPayloadBytes, is encoded as JSON; a json.RawMessage is used as it is.
+// with perdure.HandleUpdate. The input, of at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes on a hub with a bucket, is encoded as JSON; a json.RawMessage is used as it is.
 //
 // The update is a message, with a place among the others that the instance takes. Its validator accepts or rejects it; then the handler runs, for
 // as long as that takes: Update waits until it has returned, or until ctx ends. The error is then a *UpdateError with UpdatePending, and with ctx's
@@ -137,8 +142,13 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	if err := checkText("updateId", u.id, 1, MaxUpdateIDBytes); err != nil {
 		return nil, err
 	}
-	u.data, err = encodePayload(fieldInput, input)
+	u.data, err = encodePayload(fieldInput, input, c.vault.Limit())
 	return u, err
+}
+
+// about is what is known of a payload of the update.
+func (u *updating) about(kind perdure.PayloadKind) perdure.PayloadInfo {
+	return perdure.PayloadInfo{InstanceID: u.instanceID, Kind: kind, Name: u.name}
 }
 
 // run sends the update, and waits for its answer.
@@ -150,7 +160,7 @@ func (u *updating) run(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, u.unanswered(ctx, err)
 	}
-	return u.result()
+	return u.result(ctx)
 }
 
 // unanswered is why there is no answer: that there was none in time, where the update is, or may be, on its way.
@@ -178,6 +188,9 @@ func (u *updating) send(ctx context.Context) error {
 	}
 	if in.Status.Terminal() {
 		return u.over(in.Status)
+	}
+	if u.data, err = u.c.sealMail(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
+		return err
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{
 		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data,
@@ -271,25 +284,39 @@ func (u *updating) lookAtInstance(ctx context.Context) error {
 }
 
 // result is what the answer says.
-func (u *updating) result() (json.RawMessage, error) {
+func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 	a := u.answer
+	if a.Outcome == provider.UpdateCompleted && a.Error == nil {
+		return u.shown(ctx)
+	}
 	e := &UpdateError{InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Failure: a.Error}
-	switch {
-	case a.Outcome == provider.UpdateCompleted && a.Error == nil:
-		return documentOf(a.Result), nil
-	case a.Outcome == provider.UpdateCompleted:
+	switch a.Outcome {
+	case provider.UpdateCompleted:
 		e.Code, e.Message = UpdateFailed, "its handler failed: "+a.Error.Message
-	case a.Outcome == provider.UpdateRejected:
+	case provider.UpdateRejected:
 		e.Code, e.Message = UpdateCode(a.Reason), "it was rejected: "+messageOf(a.Error)
 		if a.Reason == history.UpdateRefused {
 			e.Code = UpdateRejected
 		}
-	case a.Outcome == provider.UpdateLeft:
+	case provider.UpdateLeft:
 		e.Code, e.Message = UpdateLeft, "its execution ended before its handler returned: "+a.Reason
 	default:
 		e.Code, e.Message = UpdateForgotten, "it was taken before, and what came of it is not known any more"
 	}
 	return nil, e
+}
+
+// shown is what the handler has returned, as far as the client can show it.
+func (u *updating) shown(ctx context.Context) (json.RawMessage, error) {
+	doc, err := u.c.vault.Open(ctx, u.about(perdure.PayloadUpdateResult), u.answer.Result)
+	s, sealed := SealedOf(u.answer.Result)
+	if err == nil || !sealed || !vault.IsFinal(err) {
+		return doc, err
+	}
+	return nil, &UpdateError{
+		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdateSealed, Sealed: &s, cause: err,
+		Message: fmt.Sprintf("it is done, and its result of %d bytes cannot be shown: %v", s.Bytes, err),
+	}
 }
 
 func messageOf(f *history.Failure) string {

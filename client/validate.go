@@ -20,8 +20,8 @@ const (
 	MaxTagKeyBytes         = provider.MaxTagKeyBytes
 	MaxTagValueBytes       = provider.MaxTagValueBytes
 	MaxIdempotencyKeyBytes = 256
-	MaxInputBytes          = perdure.MaxPayloadBytes
-	MaxDelay               = 3653 * 24 * time.Hour // ten years, with three leap days
+	MaxInputBytes          = perdure.MaxPayloadBytes // perdure.MaxLargePayloadBytes of a hub with a bucket for large payloads
+	MaxDelay               = 3653 * 24 * time.Hour   // ten years, with three leap days
 )
 
 // The fields that more than one error names.
@@ -64,7 +64,7 @@ func checkText(field, s string, shortest, longest int) error {
 }
 
 // encodePayload encodes a call's value for a field as a payload.
-func encodePayload(field string, input any) (history.Payload, error) {
+func encodePayload(field string, input any, limit int) (history.Payload, error) {
 	doc, raw := input.(json.RawMessage)
 	if !raw || doc == nil {
 		var err error
@@ -73,8 +73,8 @@ func encodePayload(field string, input any) (history.Payload, error) {
 		}
 	}
 	switch {
-	case len(doc) > MaxInputBytes:
-		return nil, &perdure.PayloadTooLargeError{What: field, Bytes: len(doc), Limit: MaxInputBytes}
+	case len(doc) > limit:
+		return nil, &perdure.PayloadTooLargeError{What: field, Bytes: len(doc), Limit: limit}
 	case !utf8.Valid(doc):
 		return nil, &provider.FieldError{Field: field, Problem: "is not valid UTF-8"}
 	case !json.Valid(doc):

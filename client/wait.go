@@ -27,7 +27,7 @@ type Waiter interface {
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.waitInstance(ctx, instanceID)
 	if err != nil {
-		return statusOf(in), fmt.Errorf("client: wait: %w", waitError(ctx, instanceID, err))
+		return c.statusOf(ctx, &in), fmt.Errorf("client: wait: %w", waitError(ctx, instanceID, err))
 	}
 	s, err := c.withResult(ctx, in)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/turns"
 	"github.com/perdure/perdure/dispatch/internal/work"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -50,6 +51,8 @@ type OrchestratorOptions struct {
 	// InlineTimeout is how long an inline activity (perdure.Inline) may take before it is stopped, and sent to its worker queue; a third of
 	// what the invocation has where that is less. Default DefaultInlineTimeout; negative: none runs inline.
 	InlineTimeout time.Duration
+	// Codecs encode and decode payloads: the first one encodes, all of them decode; nothing is encoded where the first is nil. Default: none.
+	Codecs []perdure.Codec
 }
 
 // WorkerOptions change how a Worker works. The zero value of each field is its default. A negative number switches off what the field
@@ -96,6 +99,8 @@ type WorkerOptions struct {
 	CancellationGracePeriod time.Duration
 	// Interceptors are called around each run of an activity, the first of them outermost: their Activity functions. Default: none.
 	Interceptors []perdure.Interceptor
+	// Codecs are as in OrchestratorOptions.
+	Codecs []perdure.Codec
 }
 
 // TimekeeperOptions change how a Timekeeper works. The zero value of each field is its default.
@@ -188,14 +193,22 @@ func known(options string, m Metrics) error {
 func (o *OrchestratorOptions) check() error {
 	return errors.Join(
 		refuse("OrchestratorOptions", map[string]int64{"TurnLimit": int64(o.TurnLimit), "MaxAttempts": int64(o.MaxAttempts)}),
-		known("OrchestratorOptions", o.Metrics))
+		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
+}
+
+// codecs returns an error for codecs that are none.
+func codecs(options string, all []perdure.Codec) error {
+	if _, err := vault.New(all, nil); err != nil {
+		return fmt.Errorf("dispatch: %s.Codecs: %w", options, err)
+	}
+	return nil
 }
 
 func (o *WorkerOptions) check() error {
 	return errors.Join(refuse("WorkerOptions", map[string]int64{
 		"MaxAttempts": int64(o.MaxAttempts), "LockAfter": int64(o.LockAfter), "LockTimeout": int64(o.LockTimeout),
 		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
-	}), known("WorkerOptions", o.Metrics))
+	}), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
 }
 
 func (o *PollOptions) check() error {

@@ -44,6 +44,9 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	if e.Inline {
 		b = append(appendName(b, "inline"), "true"...)
 	}
+	if e.LargePayloads {
+		b = append(appendName(b, "largePayloads"), "true"...)
+	}
 	if e.StartAt != nil {
 		b = appendTime(appendName(b, "startAt"), *e.StartAt)
 	}

@@ -68,7 +68,7 @@ func (x *DocumentExecution) validate() error {
 	return err
 }
 
-// Find returns the document that an event of one of the executions refers to.
+// Find returns what an event of one of the executions refers to: a document, or a sealed payload.
 func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 	at, err := ParsePlace(ref.Ref)
 	if err != nil {
@@ -78,9 +78,12 @@ func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 		if d.Executions[i].ExecutionID != at.ExecutionID {
 			continue
 		}
-		data, _ := at.Find(d.Executions[i].Events)
-		if doc, ok := data.Document(); ok && len(data) > 0 {
+		events := d.Executions[i].Events
+		if doc, ok := at.DocumentIn(events); ok && len(doc) > 0 {
 			return doc, ref.Check(doc)
+		}
+		if doc, _ := at.Find(events); at.Sealed && !doc.IsSealed() && len(doc) > 0 { // it was opened when it was exported
+			return json.RawMessage(doc), nil
 		}
 	}
 	return nil, errors.New("the recorded history lacks it: record all executions of the instance")

@@ -47,6 +47,8 @@ type Event struct {
 	// has not seen such an outcome where it stands: it arrives behind the decisions of a turn, and the next turn begins
 	// with it (R20).
 	Inline bool `json:"inline,omitempty"`
+	// LargePayloads marks a turn whose code had perdure.MaxLargePayloadBytes as its limit: a replay holds the code to the same.
+	LargePayloads bool `json:"largePayloads,omitempty"`
 
 	StartAt        *time.Time `json:"startAt,omitempty"`
 	FireAt         *time.Time `json:"fireAt,omitempty"`

@@ -42,6 +42,8 @@ const (
 	TypeCorrupt = "corrupt"
 	// TypePayloadTooLarge is an input or result over the limit.
 	TypePayloadTooLarge = "payload_too_large"
+	// TypePayloadUnreadable is a payload that cannot be opened: its codec is not there, or what is stored is not, or is not what was stored.
+	TypePayloadUnreadable = "payload_unreadable"
 	// TypeEncode is an input or result that is not JSON; TypeDecode is one that does not fit its Go type.
 	TypeEncode = "encode"
 	TypeDecode = "decode"

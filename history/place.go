@@ -21,6 +21,8 @@ type Place struct {
 	// event's own.
 	Field string
 	Index int
+	// Sealed: what lies there is a sealed payload, and no document.
+	Sealed bool
 }
 
 // The lists of an event that hold external events.
@@ -29,22 +31,30 @@ const (
 	PlaceCarried = "carriedEvents"
 )
 
-// placePrefix marks a reference to a place in history.
-const placePrefix = "x#"
+// placePrefix marks a reference to a place in history, and placeSealed ends one to a sealed payload.
+const (
+	placePrefix = "x#"
+	placeSealed = "/sealed"
+)
 
 // String returns the place as in a Reference: x#<execution>/<segment>/<event>, and /<field>/<index> where it is in a
-// list.
+// list, and /sealed where what lies there is a sealed payload.
 func (p Place) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
 		s += fmt.Sprintf("/%s/%d", p.Field, p.Index)
+	}
+	if p.Sealed {
+		s += placeSealed
 	}
 	return s
 }
 
 // ParsePlace is the inverse of String.
 func ParsePlace(ref string) (p Place, err error) {
-	parts := strings.Split(strings.TrimPrefix(ref, placePrefix), "/")
+	bare, sealed := strings.CutSuffix(ref, placeSealed)
+	p.Sealed = sealed
+	parts := strings.Split(strings.TrimPrefix(bare, placePrefix), "/")
 	numbers := slices.Clone(parts[1:])
 	if len(parts) == 5 {
 		p.Field = parts[3]
@@ -70,7 +80,7 @@ func ParsePlace(ref string) (p Place, err error) {
 
 // Refer makes a payload that refers to a document at the place.
 func (p Place) Refer(doc json.RawMessage) Payload {
-	doc = compacted(doc)
+	doc = Compacted(doc)
 	sum := sha256.Sum256(doc)
 	return Refer(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
 }
@@ -96,6 +106,9 @@ func (p Place) Find(events []Event) (data Payload, ok bool) {
 	return nil, false
 }
 
+// ToSealed reports whether what lies at a place is a sealed payload, and no document.
+func (r Reference) ToSealed() bool { return strings.HasSuffix(r.Ref, placeSealed) }
+
 // Check returns an error unless a document is the one that is referred to.
 func (r Reference) Check(doc json.RawMessage) error {
 	sum := sha256.Sum256(doc)
@@ -105,8 +118,8 @@ func (r Reference) Check(doc json.RawMessage) error {
 	return nil
 }
 
-// compacted returns a document as encoding writes it.
-func compacted(doc []byte) []byte {
+// Compacted returns a document as encoding writes it.
+func Compacted(doc []byte) []byte {
 	if !bytes.ContainsAny(doc, " \t\r\n") {
 		return doc
 	}

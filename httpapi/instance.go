@@ -22,11 +22,13 @@ type Envelope struct {
 	Status      client.RuntimeStatus `json:"status"`
 	Output      json.RawMessage      `json:"output,omitempty"`
 	Failure     *history.Failure     `json:"failure,omitempty"`
+	// OutputSealed says what the output is where it is not shown.
+	OutputSealed *client.SealedPayload `json:"outputSealed,omitempty"`
 }
 
 // NewEnvelope is the result that a status holds.
 func NewEnvelope(s client.Status) Envelope {
-	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure}
+	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure, OutputSealed: s.OutputSealed}
 }
 
 func (h *handler) read(r *http.Request) (client.Status, error) {
@@ -34,7 +36,19 @@ func (h *handler) read(r *http.Request) (client.Status, error) {
 	if err != nil {
 		return client.Status{}, err
 	}
-	return h.client.Status(r.Context(), id)
+	s, err := h.client.Status(r.Context(), id)
+	return shown(s), err
+}
+
+// shownOutput is the largest output that is shown: an answer that holds nothing else has room for it, however much of it is quotes.
+const shownOutput = answerLimit / 4
+
+// shown is a status without an output that is too large for an answer: the command line and the Go client show it.
+func shown(s client.Status) client.Status {
+	if len(s.Output) > shownOutput {
+		s.OutputSealed, s.Output = &client.SealedPayload{Bytes: int64(len(s.Output))}, nil
+	}
+	return s
 }
 
 func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Values) error {
@@ -61,6 +75,7 @@ func (h *handler) wait(ctx context.Context, before client.Status, longest time.D
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	s, err := h.client.Wait(limited, before.InstanceID)
+	s = shown(s)
 	switch {
 	case err == nil:
 		return s, nil

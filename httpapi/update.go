@@ -28,6 +28,8 @@ type Updated struct {
 	UpdateID string `json:"updateId,omitempty"`
 	// Result is what its handler has returned; absent while it is not done.
 	Result json.RawMessage `json:"result,omitempty"`
+	// ResultSealed says what the result is where it is not shown.
+	ResultSealed *client.SealedPayload `json:"resultSealed,omitempty"`
 	// Status is what the instance is, of an update that is not done.
 	Status client.RuntimeStatus `json:"status,omitempty"`
 }
@@ -66,8 +68,12 @@ func updateInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 	case told && e.Code == client.UpdatePending && r.Context().Err() == nil:
 		w.Header().Set("Retry-After", "1")
 		return writeJSON(w, http.StatusAccepted, Updated{InstanceID: id, Update: update, UpdateID: e.UpdateID, Status: e.Status})
+	case told && e.Code == client.UpdateSealed:
+		return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, ResultSealed: e.Sealed})
 	case err != nil:
 		return err
+	case len(result) > shownOutput:
+		return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, ResultSealed: &client.SealedPayload{Bytes: int64(len(result))}})
 	}
 	return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, Result: result})
 }
@@ -83,7 +89,7 @@ func askingProblem(err error) (p problem, ok bool) {
 // updateProblem is the problem of an update that has no result; false for other errors. None is of 500 and more: what a caller asks must not ring the alarm of the API.
 func updateProblem(err error) (p problem, ok bool) {
 	e, ok := errors.AsType[*client.UpdateError](err)
-	if !ok || e.Code == client.UpdatePending {
+	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateSealed {
 		return p, false
 	}
 	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message, Field: fieldUpdate}
@@ -96,7 +102,7 @@ func updateProblem(err error) (p problem, ok bool) {
 		p.Status, p.Field = http.StatusConflict, fieldInstanceID
 	case client.UpdateForgotten:
 		p.Status, p.Field = http.StatusGone, headerKey
-	case client.UpdateRejected, client.UpdateMisused, client.UpdateFailed, client.UpdatePending:
+	case client.UpdateRejected, client.UpdateMisused, client.UpdateFailed, client.UpdatePending, client.UpdateSealed:
 	}
 	return p, true
 }

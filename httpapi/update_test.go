@@ -122,3 +122,17 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 	})
 	return all
 }
+
+// A result that the API cannot show, or that is too large for an answer, is told of: the update is done.
+func TestAnUpdateWhoseResultIsNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Sealed{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload()})
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-1").want(http.StatusOK).
+			wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","resultSealed":{"codec":"orders","bytes":7}}`)
+		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`"` + strings.Repeat("x", 2<<20) + `"`)})
+		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-2").want(http.StatusOK).
+			wantBody(`{"instanceId":"one","update":"address","updateId":"u-2","resultSealed":{"bytes":2097154}}`)
+	})
+}

@@ -12,12 +12,12 @@ import (
 // alone. The error names every variable that is wrong.
 //
 // A main makes one and gives it to its activities; it is safe for concurrent use, and calls AWS when it is used, or, in a process that polls, once at
-// the beginning. It may not purge: that is for GrantPurgeDirect. Of the options, the logger and the interceptors count.
+// the beginning. It may not purge: that is for GrantPurgeDirect. Of the options, the logger, the interceptors and the codec count.
 func NewClient(ctx context.Context, opts ...Option) (*client.Client, error) {
 	b := begin(false, true, opts)
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return client.New(p, client.WithInterceptors(b.interceptors...)), nil
+	return client.New(p, b.clientOptions()...), nil
 }

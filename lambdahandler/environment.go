@@ -186,6 +186,7 @@ func (e *environment) hub(queues, timers bool) dynamo.Hub {
 			h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
 		}
 	}
+	h.PayloadBucket = e.optional("PERDURE_PAYLOAD_BUCKET", "")
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}

@@ -42,6 +42,7 @@ type settings struct {
 	middleware []func(lambda.Handler) lambda.Handler
 
 	interceptors []perdure.Interceptor
+	codecs       []perdure.Codec
 }
 
 // WithEnvironment sets the source of the function's configuration. The default is os.Getenv.
@@ -63,6 +64,13 @@ func WithMiddleware(wrap ...func(lambda.Handler) lambda.Handler) Option {
 // calls that it makes for its callers. The first is the outermost; those of earlier options come before.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(s *settings) { s.interceptors = append(s.interceptors, interceptors...) }
+}
+
+// WithCodec sets the codec of the hub's programs (perdure.Codec): the function encodes payloads with it, and decodes them. Others are codecs to read with
+// alone, as those of before; a nil codec encodes nothing. Orchestrators and workers need it; the API shows payloads decoded to whoever may call it
+// where it has it, and else as what they are. NewClient takes it too.
+func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
+	return func(s *settings) { s.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
 // Handler returns the handler for Lambda, within its middleware.
@@ -103,7 +111,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	}
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
-		MaxAttempts: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors,
+		MaxAttempts: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
 		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(),
 	}
 	if options.CacheBytes == 0 {
@@ -136,7 +144,7 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	b := begin(true, false, opts)
 	options := dispatch.WorkerOptions{
 		BuildID: b.env.buildID(), HubName: b.env.optional("PERDURE_HUB", ""), Logger: b.log, Queue: b.env.optional("PERDURE_QUEUE", perdure.DefaultQueue),
-		MaxAttempts: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(), Interceptors: b.interceptors,
+		MaxAttempts: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(), Interceptors: b.interceptors, Codecs: b.codecs,
 		Metrics: b.env.metrics(),
 	}
 
@@ -197,7 +205,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := httpapi.New(client.New(p, client.WithCaller(""), client.WithInterceptors(b.interceptors...)), httpapi.WithLogger(b.log)) // the caller is not the identity of these credentials
+	h := httpapi.New(client.New(p, append(b.clientOptions(), client.WithCaller(""))...), httpapi.WithLogger(b.log)) // the caller is not the identity of these credentials
 	if page {
 		h = withPage(h, guard)
 	}
@@ -249,6 +257,15 @@ func begin(queues, timers bool, opts []Option) *binary {
 	}
 	b.provide = append(b.env.timing(&b.hub), dynamo.WithLogger(b.log))
 	return b
+}
+
+// clientOptions are those of the clients that the function makes.
+func (b *binary) clientOptions() []client.Option {
+	all := []client.Option{client.WithInterceptors(b.interceptors...)}
+	if len(b.codecs) > 0 {
+		all = append(all, client.WithCodec(b.codecs[0], b.codecs[1:]...))
+	}
+	return all
 }
 
 func (b *binary) onLambda() bool { return onLambda(b.getenv) }

@@ -15,23 +15,23 @@ import (
 // StartOrchestrator is NewOrchestrator and Serve, for a main: on Lambda it does not return; elsewhere it returns after
 // SIGINT or SIGTERM. An error of the environment ends the process, and names the variables. The function's logger
 // becomes the default logger.
-func StartOrchestrator(r *perdure.Registry) {
-	start(func(ctx context.Context) (*Function, error) { return NewOrchestrator(ctx, r) })
+func StartOrchestrator(r *perdure.Registry, opts ...Option) {
+	start(func(ctx context.Context) (*Function, error) { return NewOrchestrator(ctx, r, opts...) })
 }
 
 // StartWorker is NewWorker and Serve, as StartOrchestrator is.
-func StartWorker(r *perdure.Registry) {
-	start(func(ctx context.Context) (*Function, error) { return NewWorker(ctx, r) })
+func StartWorker(r *perdure.Registry, opts ...Option) {
+	start(func(ctx context.Context) (*Function, error) { return NewWorker(ctx, r, opts...) })
 }
 
 // StartRenewer is NewRenewer and Serve, as StartOrchestrator is. It needs nothing of r, which may be nil.
-func StartRenewer(_ *perdure.Registry) {
-	start(func(ctx context.Context) (*Function, error) { return NewRenewer(ctx) })
+func StartRenewer(_ *perdure.Registry, opts ...Option) {
+	start(func(ctx context.Context) (*Function, error) { return NewRenewer(ctx, opts...) })
 }
 
 // StartAPI is NewAPI and Serve, as StartOrchestrator is.
-func StartAPI() {
-	start(func(ctx context.Context) (*Function, error) { return NewAPI(ctx) })
+func StartAPI(opts ...Option) {
+	start(func(ctx context.Context) (*Function, error) { return NewAPI(ctx, opts...) })
 }
 
 // start runs a function binary.

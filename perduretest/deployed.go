@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -25,7 +26,7 @@ func Deployed(t *testing.T, hub client.Hub, opts ...Option) *Env {
 	}
 	e := &Env{t: t, network: newNetwork(&options{})}
 	e.deployed = &deployedHub{Hub: hub, env: e, patience: o.patience}
-	e.client = client.New(e.deployed, client.WithInterceptors(o.Interceptors...))
+	e.client = client.New(e.deployed, o.clientOptions()...)
 	t.Cleanup(e.deployed.clean)
 	return e
 }
@@ -159,4 +160,15 @@ func (e *Env) virtual(what string) {
 	if e.deployed != nil {
 		e.t.Fatalf("perduretest: %s is not for a deployed hub", what)
 	}
+}
+
+// Payloads is the hub's store of large payloads.
+func (d *deployedHub) Payloads() provider.Payloads { return vault.StoreOf(d.Hub) }
+
+// SweepPayloads implements provider.PayloadKeeper.
+func (d *deployedHub) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
+	if k, ok := d.Hub.(provider.PayloadKeeper); ok {
+		return k.SweepPayloads(ctx, after)
+	}
+	return "", 0, nil
 }

@@ -69,7 +69,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	}
 	o.Logger = slog.New(vigilant{Handler: log, env: e})
 	go e.network.issue(e.over)
-	go e.inhabit(o.Options, o.crash)
+	go e.inhabit(&o)
 	t.Cleanup(e.end)
 	select {
 	case <-e.born:
@@ -82,21 +82,21 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 }
 
 // inhabit runs the bubble. Goroutines that never end are no reason to take the whole test binary down.
-func (e *Env) inhabit(o simhub.Options, c crash) {
+func (e *Env) inhabit(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
 			e.errorf("perduretest: the test is over, and goroutines are left: %v%s", r, describeAll(e.watch.ofUsers()))
 		}
 	}()
-	synctest.Test(e.t, func(*testing.T) { e.live(o, c) })
+	synctest.Test(e.t, func(*testing.T) { e.live(o) })
 }
 
 // live is the bubble's own goroutine: it makes the hub and runs what it is given.
-func (e *Env) live(o simhub.Options, c crash) {
+func (e *Env) live(o *options) {
 	e.make(o)
-	if c.at > 0 {
-		e.trouble.CrashAt(c.at, c.after)
+	if o.crash.at > 0 {
+		e.trouble.CrashAt(o.crash.at, o.crash.after)
 	}
 	close(e.born)
 	for f := range e.work {
@@ -108,9 +108,9 @@ func (e *Env) live(o simhub.Options, c crash) {
 }
 
 // make makes the hub.
-func (e *Env) make(o simhub.Options) {
+func (e *Env) make(o *options) {
 	e.watch.bubble = thisGoroutine().bubble
-	hub, err := simhub.New(o)
+	hub, err := simhub.New(o.Options)
 	if err != nil {
 		e.errorf("perduretest: %v", err)
 		return
@@ -118,7 +118,7 @@ func (e *Env) make(o simhub.Options) {
 	e.hub = hub
 	e.clock = clock{hub, &atomic.Int64{}}
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{holders{hub.Provider, e}}, client.WithClock(e.Now), client.WithInterceptors(o.Interceptors...))
+	e.client = client.New(&bubble{holders{hub.Provider, e}}, append(o.clientOptions(), client.WithClock(e.Now))...)
 }
 
 // do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.

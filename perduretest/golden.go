@@ -91,7 +91,7 @@ func consequence(code *registry.Registry, recorded *history.Document) string {
 		return ""
 	}
 	for _, x := range recorded.Executions {
-		differences, err := replayExecution(code, recorded, &x)
+		differences, err := replayExecution(code, nil, recorded, &x)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("Instances with the recorded history would be blocked: %v", err)

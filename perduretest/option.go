@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -41,6 +42,25 @@ func WithJitter() Option { return option(func(o *options) { o.Jitter = true }) }
 // WithInterceptors has interceptors called around turns, activities and the calls of Env.Client, as in a deployed hub.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return option(func(o *options) { o.Interceptors = append(o.Interceptors, interceptors...) })
+}
+
+// WithCodec sets the codec of the hub's functions and of Env.Client, as lambdahandler.WithCodec and client.WithCodec do. What an activity or an
+// orchestration is given and returns is the same with it.
+func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
+	return option(func(o *options) { o.Codecs = append([]perdure.Codec{codec}, others...) })
+}
+
+// WithLargePayloads gives the hub a bucket for payloads that are too large for histories, as LargePayloads of the construct does. Without it they fail, as in a
+// hub that has none.
+func WithLargePayloads() Option { return option(func(o *options) { o.Bucket = true }) }
+
+// clientOptions are those of Env.Client.
+func (o *options) clientOptions() []client.Option {
+	all := []client.Option{client.WithInterceptors(o.Interceptors...)}
+	if len(o.Codecs) > 0 {
+		all = append(all, client.WithCodec(o.Codecs[0], o.Codecs[1:]...))
+	}
+	return all
 }
 
 // WithPatience is how long, in real time, code may compute or wait for the network before the test fails because it hangs: a minute by default. Code that

@@ -31,7 +31,7 @@ func (l *Loading) Add(s *Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
 		e.Raised(func(field string, index int, data *history.Payload) {
-			doc, inline := data.Document()
+			doc, inline := data.Referable()
 			if !inline || len(doc) <= referableDocument {
 				return
 			}
@@ -39,7 +39,7 @@ func (l *Loading) Add(s *Segment) {
 				l.held += len(doc)
 				return
 			}
-			*data = history.Place{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.Refer(doc)
+			*data = history.Place{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.ReferTo(*data)
 		})
 	}
 }
@@ -52,8 +52,12 @@ func OldestReferred(start *history.Event) (oldest string) {
 		if !refers {
 			return
 		}
-		if at, err := history.ParsePlace(ref.Ref); err == nil && (oldest == "" || at.ExecutionID < oldest) {
-			oldest = at.ExecutionID
+		executionID := ExecutionOfPayload(data.StoredAt())
+		if at, err := history.ParsePlace(ref.Ref); err == nil {
+			executionID = at.ExecutionID
+		}
+		if executionID != "" && (oldest == "" || executionID < oldest) {
+			oldest = executionID
 		}
 	})
 	return oldest
@@ -65,7 +69,7 @@ func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.E
 	shown := int64(0)
 	e.Raised(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
-		if !refers || err != nil || shown+ref.Bytes > ShownDocuments {
+		if !refers || err != nil || shown+ref.Bytes > ShownDocuments || data.IsSealed() {
 			return
 		}
 		var doc json.RawMessage
@@ -74,7 +78,7 @@ func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.E
 			err = nil
 		case err == nil:
 			shown += ref.Bytes
-			*data = history.Inline(doc)
+			*data = ref.PayloadOf(doc)
 		}
 	})
 	return err

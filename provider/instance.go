@@ -61,6 +61,8 @@ type Start struct {
 	// StartID distinguishes a repeated start from another start of the same instance id (R10). It also names the first
 	// execution.
 	StartID string
+	// ExecutionID is that of the first execution, where the client has stored payloads of it: of NewExecutionID. Empty: the provider makes one.
+	ExecutionID string
 	// StartAt is when the first turn may run; zero is at once. Messages that arrive earlier are kept until then.
 	StartAt time.Time
 	Tags    map[string]string

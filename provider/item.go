@@ -73,6 +73,9 @@ type InboxMessage struct {
 
 	Position Position
 	Record   Record
+	// Begins is the id of the execution that a start is to make, where who handles it has made payloads of that: of NewExecutionID. Empty: the provider
+	// makes one.
+	Begins string
 }
 
 // Head is where an execution's history stands.

@@ -138,7 +138,7 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 
 func startOf(x Origin, e *history.Event) Message {
 	return Message{
-		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version, Input: e.Input, StartID: e.StartID, StartAt: e.StartAt, Detached: true,
+		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version, Input: mailed(e.Input, MessageStart, e.StartID), StartID: e.StartID, StartAt: e.StartAt, Detached: true,
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
 }
@@ -149,7 +149,7 @@ func outcomeFor(x Origin, end *history.Event) Message {
 	m.TraceParent = x.trace
 	switch end.Kind {
 	case history.OrchestrationCompleted:
-		m.Result = end.Output
+		m.Result = mailed(end.Output, MessageChildOutcome, StartID(m.ExecutionID, m.SourceEventID))
 	case history.OrchestrationCancelled:
 		m.Error = &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
 	case history.OrchestrationTerminated:

@@ -11,7 +11,7 @@ import (
 func eventOf(x Origin, e *history.Event) Message {
 	at := e.Time
 	return Message{
-		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID), Data: e.Data, SentAt: &at,
+		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID), Data: mailed(e.Data, MessageEventSent, StartID(x.ExecutionID, e.ID)), SentAt: &at,
 		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}

@@ -40,11 +40,13 @@ type UpdateAnswer struct {
 	EventID     int64
 }
 
-// AnswerOf returns the answer that an UpdateRejected or an UpdateCompleted of an execution gives.
+// AnswerOf returns the answer that an UpdateRejected or an UpdateCompleted of an execution gives. A result that lies in a store of large payloads has a copy
+// of its own (Mail): the answer may outlive the execution.
 func AnswerOf(x Origin, e *history.Event) UpdateAnswer {
 	a := UpdateAnswer{
-		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Result: e.Result, Error: e.Error,
+		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Error: e.Error,
 		Reason: e.Reason, ExecutionID: x.ExecutionID, EventID: e.ID,
+		Result: mailed(e.Result, MessageUpdate, StartID(x.ExecutionID, e.ID)),
 	}
 	switch {
 	case e.Kind == history.UpdateRejected:

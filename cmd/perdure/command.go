@@ -99,7 +99,7 @@ Errors are one line on stderr, with what to do next. With --json stdout has JSON
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
 	root.AddCommand(startVerb(c), statusVerb(c), costVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), raiseVerb(c))
 	root.AddCommand(versionsVerb(c), verifyVerb(c), cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
-	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c))
+	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c), sweepVerb(c))
 	root.AddCommand(tokenVerbs(c)...)
 	root.AddCommand(devVerb(c), initVerb(c), vetVerb(c), versionVerb(c))
 	return root

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
@@ -161,11 +162,25 @@ func shortARN(name string) string {
 	return name
 }
 
+// sealedText says what is known of a payload that cannot be shown.
+func sealedText(s *client.SealedPayload) string {
+	text := fmt.Sprintf("%d bytes", s.Bytes)
+	if s.Codec != "" {
+		text += ", encoded by " + s.Codec
+	}
+	if s.Key != "" {
+		text += ", in the bucket at " + s.Key
+	}
+	return text
+}
+
 // payloadOf returns the one payload that an event has, whatever its kind.
 func payloadOf(e *history.Event) []byte {
 	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
 		if doc, inline := p.Document(); inline && doc != nil {
 			return doc
+		} else if sealed, ok := client.SealedOf(p); ok {
+			return []byte(sealedText(&sealed))
 		} else if ref, ok := p.Reference(); ok {
 			return fmt.Appendf(nil, "%d bytes at %s", ref.Bytes, ref.Ref)
 		}

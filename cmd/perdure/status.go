@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,8 +77,8 @@ func describe(s client.Status) string {
 	b.line("Updated", moment(s.UpdatedAt))
 	b.line("Terminated by", s.TerminatedBy)
 	b.line("Tags", tagList(s.Tags))
-	b.line("Custom status", string(s.CustomStatus))
-	b.line("Output", string(s.Output))
+	b.line("Custom status", payloadText(s.CustomStatus, s.CustomStatusSealed))
+	b.line("Output", payloadText(s.Output, s.OutputSealed))
 
 	if p := s.Paused; p != nil {
 		b.line("Paused", pausedText(p))
@@ -92,6 +93,14 @@ func describe(s client.Status) string {
 		label = "  caused by"
 	}
 	return b.String()
+}
+
+// payloadText is a document, or what is known of one that cannot be shown.
+func payloadText(doc json.RawMessage, sealed *client.SealedPayload) string {
+	if sealed != nil {
+		return sealedText(sealed)
+	}
+	return string(doc)
 }
 
 // standing returns the status and, for an instance that is over, how long it took.

@@ -66,6 +66,12 @@ same, for 30 days. Exits 4 when --timeout was over first: the update goes on.`
 // notUpdated is how the command ends where there is no result. An update that has none yet goes on: the id leads back to it.
 func notUpdated(c *command, err error) error {
 	e, told := errors.AsType[*client.UpdateError](err)
+	if told && e.Code == client.UpdateSealed {
+		if c.json {
+			return c.printJSON(httpapi.Updated{InstanceID: e.InstanceID, Update: e.Update, UpdateID: e.UpdateID, ResultSealed: e.Sealed})
+		}
+		return c.print(sealedText(e.Sealed) + "\n")
+	}
 	if !told || e.Code != client.UpdatePending {
 		return err
 	}

@@ -13,7 +13,7 @@ func (h *TaskHub) addConfig() {
 		Name:        jsii.String(h.ConfigParameter),
 		Type:        jsii.String("String"),
 		Description: jsii.String("Where perdure hub " + h.props.HubName + " lies"),
-		Value: jsii.String(jsonObject([]jsonField{
+		Value: jsii.String(jsonObject(append([]jsonField{
 			{"table", quoted(*h.Table.TableName())},
 			{"inboxUrl", quoted(*h.Inbox.QueueUrl())},
 			{"workQueues", queueURLs(h.workQueues())},
@@ -26,6 +26,14 @@ func (h *TaskHub) addConfig() {
 			{"timersDeadLettersArn", quoted(*h.TimersDeadLetters.QueueArn())},
 			{"apiUrl", quoted(h.APIURL)},
 			{orchestratorPart, quoted(h.asked())},
-		})),
+		}, h.payloadConfig()...))),
 	})
+}
+
+// payloadConfig says where large payloads lie; nothing where the hub has no bucket.
+func (h *TaskHub) payloadConfig() []jsonField {
+	if h.Payloads == nil {
+		return nil
+	}
+	return []jsonField{{"payloadBucket", quoted(*h.Payloads.BucketName())}}
 }

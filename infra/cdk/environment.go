@@ -47,7 +47,7 @@ func (h environments) hubEnvironment() environment {
 	if h.props.Metrics != "" {
 		e["PERDURE_METRICS"] = h.props.Metrics
 	}
-	return e
+	return merge(e, h.payloadEnvironment())
 }
 
 // queueEnvironment is for those who send work or look after dead letters.
@@ -161,13 +161,14 @@ const (
 	mostEnvironment = 4096
 	longestURL      = 60 // https://sqs.ap-southeast-1.amazonaws.com/123456789012/
 	longestName     = 80
+	longestBucket   = 95   // PERDURE_PAYLOAD_BUCKET, and 63 characters
 	otherVariables  = 1400 // as measured, with all names at their longest
 )
 
 // check refuses a hub whose queues' URLs do not fit the environment of its functions:
 // CloudFormation would refuse the stack when it makes the orchestrator, at the end of a deployment.
 func (h environments) check() {
-	total := otherVariables + len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
+	total := otherVariables + len(h.payloadEnvironment())*longestBucket + len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
 	for _, queue := range h.props.WorkQueues {
 		name, dead := longestName, longestName
 		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {

@@ -51,7 +51,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 
 	return []cdk.TaskHubProps{
 		{
-			HubName: "orders", FunctionsDir: placeholders, Architecture: awslambda.Architecture_X86_64(), WorkQueues: []string{"default", "payments"},
+			HubName: "orders", FunctionsDir: placeholders, LargePayloads: true, Architecture: awslambda.Architecture_X86_64(), WorkQueues: []string{"default", "payments"},
 			WorkQueueProps: map[string]cdk.WorkQueueProps{"payments": {
 				FunctionProps: cdk.FunctionProps{MemorySize: 2048, Code: zip}, Timeout: minutes(5), Concurrency: 3, BatchSize: 1, AgeAlarm: minutes(5), Exclusive: true, Client: true,
 			}},
@@ -80,6 +80,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			WorkQueueProps: map[string]cdk.WorkQueueProps{"default": {FunctionProps: image}}, HTTPAPI: cdk.HTTPAPIProps{Authorizer: gate},
 			PlatformProps: cdk.PlatformProps{
 				Vpc: vpc, VpcSubnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}, Table: awsdynamodb.Table_FromTableName(stack, id("Table"), id("restored")),
+				PayloadBucket: awss3.Bucket_FromBucketName(stack, id("Payloads"), id("payloads")),
 			},
 		},
 		{

@@ -28,12 +28,12 @@ type permissions struct{ *TaskHub }
 
 // orchestratorPermissions: it commits turns and sends whatever they say.
 func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{
+	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems, checkItems)...),
 		allow(arns(h.Inbox), concat(consume, []string{send})...),
 		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
-	}
+	}, h.payloadPermissions(getPayload, putPayload)...)
 }
 
 // workerPermissions: it runs the activities of one queue, sends some anew there and
@@ -47,7 +47,7 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 	if h.queueProps(work.Name).Client {
 		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send), h.askPermission())
 	}
-	return all
+	return append(all, h.payloadPermissions(getPayload, putPayload)...)
 }
 
 // renewerPermissions: it keeps the timers, picks up what queues have moved to their
@@ -58,29 +58,30 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),
 		map[string]string{"iam:PassedToService": "scheduler.amazonaws.com"})
-	return []awsiam.PolicyStatement{
+	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention, indexByDue), concat(readItems, writeItems, deleteItems)...),
 		allow(append(namedARNs(h.deadLetters()), arns(h.Timers)...), concat(consume, []string{send})...),
 		allow(arns(h.Inbox), send),
 		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", lock, send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"),
 		passRole,
-	}
+	}, h.payloadPermissions(deletePayloads)...)
 }
 
 // apiPermissions: what a client may do, and no more; where it was asked for, also what who deals
 // with dead letters needs. A redrive sends to the inbox and the timers queue too, which the API may anyway.
 func (h permissions) apiPermissions() []awsiam.PolicyStatement {
-	var letters []awsiam.PolicyStatement
+	var more []awsiam.PolicyStatement
 	if h.props.DeadLetters {
-		letters = []awsiam.PolicyStatement{allow(namedARNs(h.deadLetters()), consume...), allow(h.workQueueARNs(), send)}
+		more = []awsiam.PolicyStatement{allow(namedARNs(h.deadLetters()), consume...), allow(h.workQueueARNs(), send)}
 	}
+	more = append(more, h.payloadPermissions(getPayload, putPayload, deletePayloads)...)
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // of the timers of a deleted instance, R17
 		h.askPermission(),
-	}, letters...)
+	}, more...)
 }
 
 // askPermission: a query invokes the orchestrator function, which can be handed forged messages as well. So it is full control of the hub.

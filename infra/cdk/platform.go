@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -32,7 +33,7 @@ type PlatformProps struct {
 	// SecurityGroups of the functions. Default: one that is made, a function.
 	SecurityGroups []awsec2.ISecurityGroup
 
-	// EncryptionKey encrypts the table, the queues, the logs and the environment of the
+	// EncryptionKey encrypts the table, the bucket, the queues, the logs and the environment of the
 	// functions. The functions may use it; who is granted access past the API may too.
 	// A key of another stack must let logs.<region>.amazonaws.com use it.
 	// Default: the keys that AWS owns.
@@ -41,6 +42,10 @@ type PlatformProps struct {
 	// (docs/formats.md) and with TTL on the attribute ttl. A table holds one hub.
 	// Default: a table is made.
 	Table awsdynamodb.ITable
+	// PayloadBucket is a bucket for large payloads that exists, in the hub's region. The hub's
+	// lie below its name; what is below <hub>/m/ should expire after 60 days, and versions
+	// of what is deleted soon after. Default: one is made where the hub has LargePayloads.
+	PayloadBucket awss3.IBucket
 	// MaxReadRequestUnits and MaxWriteRequestUnits cap what the table, and each of its
 	// indexes, takes a second on demand; beyond that requests are throttled, and the work goes
 	// on more slowly. Default: the account's quota.

@@ -73,6 +73,9 @@ type TaskHubProps struct {
 	// OmitErrorTexts keeps what activities fail with out of the workers' logs: of an
 	// error that is tried again its type alone is logged. History has it whole.
 	OmitErrorTexts bool
+	// LargePayloads makes a bucket for inputs, results and outputs that are too large for
+	// histories, of up to 32 MiB (R28), unless PayloadBucket is one. Default: they fail.
+	LargePayloads bool
 	// Retention is how long an instance is kept after its end, and a past execution
 	// of one that continues as new: then the renewer deletes it (R21), within a day.
 	// At least an hour; past executions are kept for 30 days at least. An orchestration

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -36,7 +37,10 @@ type TaskHub struct {
 	// Table is the hub's. A right to write to it, or to send to Inbox, is full control of
 	// every instance: history is what the code is replayed from. Grants go through the API.
 	Table awsdynamodb.ITable
-	Inbox awssqs.Queue
+	// Payloads holds what is too large for the table; nil where the hub has no bucket. It goes as the
+	// table does when the stack is deleted, and must be empty to be destroyed.
+	Payloads awss3.IBucket
+	Inbox    awssqs.Queue
 	// InboxDeadLetters takes what no turn could consume.
 	InboxDeadLetters awssqs.Queue
 	Timers           awssqs.Queue
@@ -81,6 +85,7 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 	hub.hubGrants, hub.hubMetrics = hubGrants{hub}, hubMetrics{hub}
 	hub.admitLogs()
 	hub.addTable()
+	hub.addPayloads()
 	hub.addQueues()
 	hub.addScheduling()
 	environments{hub}.check()

@@ -29,6 +29,7 @@ type Heartbeats interface {
 type (
 	infoKey       struct{}
 	heartbeatsKey struct{}
+	largeKey      struct{}
 )
 
 // WithInfo makes a context in which InfoFrom finds info.
@@ -46,6 +47,14 @@ func InfoFrom(ctx context.Context) Info {
 func WithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
 	return context.WithValue(ctx, heartbeatsKey{}, h)
 }
+
+// WithLargePayloads makes a context of a worker that has a store of large payloads.
+func WithLargePayloads(ctx context.Context) context.Context {
+	return context.WithValue(ctx, largeKey{}, true)
+}
+
+// TakesLargePayloads reports whether the worker of an activity has a store of large payloads.
+func TakesLargePayloads(ctx context.Context) bool { return ctx.Value(largeKey{}) != nil }
 
 // HeartbeatsFrom returns where the heartbeats under a context go; false when no worker has made it.
 func HeartbeatsFrom(ctx context.Context) (Heartbeats, bool) {

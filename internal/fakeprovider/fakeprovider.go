@@ -341,9 +341,8 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 	if err != nil {
 		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
-	data, found := at.Find(p.events[at.ExecutionID])
-	doc, inline := data.Document()
-	if !found || !inline {
+	doc, found := at.DocumentIn(p.events[at.ExecutionID])
+	if !found {
 		return nil, fmt.Errorf("fake: instance %q: document at %s: %w", instanceID, ref.Ref, provider.ErrNotFound)
 	}
 	if err := ref.Check(doc); err != nil {

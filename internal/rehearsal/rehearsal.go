@@ -3,13 +3,16 @@
 package rehearsal
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/vault"
 )
 
 // Execution is what is replayed.
@@ -20,6 +23,8 @@ type Execution struct {
 	Events []history.Event
 	// Fetch finds what the events refer to.
 	Fetch func(history.Reference) (json.RawMessage, error)
+	// Vault opens what is sealed; nil: nothing is.
+	Vault *vault.Vault
 }
 
 // Replay runs the code in r against the history of an execution. It returns an error where the code would not have taken the same decisions,
@@ -31,8 +36,10 @@ func Replay(r *registry.Registry, x *Execution) (differences replay.Differences,
 		return differences, &UnregisteredError{Name: runs.Name, Version: runs.Version}
 	}
 
+	seals := x.Vault.ForReplay(context.Background(), perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID})
 	i := replay.New(code, replay.Options{
 		InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Logger: slog.New(slog.DiscardHandler), Fetch: x.Fetch,
+		Seals: &seals,
 	})
 	defer i.Close()
 	err = i.Replay(x.Events)

@@ -8,10 +8,11 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/vault"
 )
 
 // Serve replays what it is asked to, one execution after the other, until there is no more to read.
-func Serve(r *registry.Registry, l *Lines) error {
+func Serve(r *registry.Registry, v *vault.Vault, l *Lines) error {
 	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func Serve(r *registry.Registry, l *Lines) error {
 		}
 
 		h := asked.Replay
-		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch})
+		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Vault: v})
 		v := verdict(differences, err)
 		if err := l.Send(Reply{Verdict: &v}); err != nil {
 			return err

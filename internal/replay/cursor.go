@@ -6,6 +6,7 @@ import "github.com/perdure/perdure/history"
 // afterwards it gives the events of a turn their ids.
 type cursor struct {
 	options   *Options
+	documents *documents
 	replaying bool
 	past      []history.Event // what is being replayed; nil while nothing is
 	at        int             // the first event of past that is not applied

@@ -36,13 +36,29 @@ func (c *cursor) differ(d *decision, ev *history.Event) error {
 	return nil
 }
 
-// sameInput reports whether an input is the recorded one. One that lies elsewhere is not compared.
-func sameInput(recorded history.Payload, input json.RawMessage) bool {
+// sameInput reports whether an input is the recorded one: a sealed one by its document, however that was encoded.
+func (c *cursor) sameInput(ev *history.Event, input json.RawMessage) (bool, error) {
+	recorded := inputOf(ev)
 	if bytes.Equal(recorded, input) {
-		return true
+		return true, nil
 	}
 	doc, inline := recorded.Document()
-	return !inline || bytes.Equal(compact(doc), compact(input))
+	if !inline {
+		return c.documents.same(ev, history.EventPayload{Payload: &recorded, Kind: inputKind(ev.Kind), Name: ev.Name}, input)
+	}
+	return bytes.Equal(compact(doc), compact(input)), nil
+}
+
+// inputKind is what the input is that an event gives to whatever it is about.
+func inputKind(k history.Kind) history.PayloadKind {
+	switch k {
+	case history.ActivityScheduled:
+		return history.PayloadActivityInput
+	case history.ExternalEventSent:
+		return history.PayloadEventData
+	default:
+		return history.PayloadOrchestrationInput
+	}
 }
 
 // compact is a document without insignificant space.
@@ -62,7 +78,11 @@ const (
 
 // inputDifference returns excerpts of two inputs from where they differ.
 func inputDifference(recorded history.Payload, input json.RawMessage) (was, is string) {
-	doc, _ := recorded.Document()
+	doc, inline := recorded.Document()
+	if !inline { // it may be a secret, and a diagnosis is none
+		ref, _ := recorded.Reference()
+		return fmt.Sprintf("that is sealed, of %d bytes", ref.Bytes), fmt.Sprintf("of %d bytes", len(input))
+	}
 	a, b := compact(doc), compact(input)
 
 	same := 0

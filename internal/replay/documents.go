@@ -48,38 +48,78 @@ type documents struct {
 	// near has documents of the parked inputs that are in memory anyway, by reference.
 	near      map[string]json.RawMessage
 	nearBytes int
+
+	ahead ahead
 }
 
-// of returns the document of a payload, from wherever it lies. The time that takes does not count for the turn's limit.
-func (d *documents) of(data history.Payload) (json.RawMessage, error) {
-	if doc, ok := data.Document(); ok {
-		return doc, nil
+// find returns what lies at the place that a payload refers to, in history, or the payload itself: its document or, with sealed, the sealed payload.
+func (d *documents) find(data history.Payload) (doc json.RawMessage, sealed bool, err error) {
+	doc, inline := data.Document()
+	if inline {
+		return doc, false, nil
+	}
+	if data.IsSealed() {
+		return json.RawMessage(data), true, nil
 	}
 	ref, _ := data.Reference()
-	if doc, ok := d.near[ref.Ref]; ok {
-		return doc, nil
+	if doc, inline = d.near[ref.Ref]; !inline {
+		if doc, err = d.fetch(ref); err != nil {
+			return nil, false, err
+		}
 	}
+	return doc, ref.ToSealed(), nil
+}
+
+func (d *documents) fetch(ref history.Reference) (doc json.RawMessage, err error) {
 	if d.options.Fetch == nil {
 		return nil, &FetchError{d.options.InstanceID, ref.Ref, errNoFetch}
 	}
-
-	type answer struct {
-		doc json.RawMessage
-		err error
+	d.aside(func() { doc, err = d.options.Fetch(ref) })
+	if err != nil {
+		return nil, &FetchError{d.options.InstanceID, ref.Ref, err}
 	}
+	return doc, nil
+}
+
+// open returns the document of a sealed payload, which an event has, or what the event is about. ahead are those that are likely to be wanted next.
+func (d *documents) open(of history.EventPayload, eventID int64, ahead ...history.EventPayload) (doc json.RawMessage, err error) {
+	if d.options.Seals == nil {
+		return nil, d.unopened(eventID, errNoFetch)
+	}
+	d.aside(func() { doc, err = d.options.Seals.Open(of, ahead) })
+	if err != nil {
+		return nil, d.unopened(eventID, err)
+	}
+	return doc, nil
+}
+
+// same reports whether a document is that of a sealed payload.
+func (d *documents) same(ev *history.Event, recorded history.EventPayload, doc json.RawMessage) (same bool, err error) {
+	if d.options.Seals == nil {
+		return true, nil
+	}
+	d.aside(func() { same, err = d.options.Seals.Same(recorded, doc) })
+	if err != nil {
+		return false, d.unopened(ev.ID, err)
+	}
+	return same, nil
+}
+
+func (d *documents) unopened(eventID int64, err error) error {
+	return &FetchError{d.options.InstanceID, fmt.Sprintf("event #%d", eventID), err}
+}
+
+// aside makes a call of the store, or of a codec. The time that takes does not count for the turn's limit. It is not made on the coroutine, whose stack
+// would grow for it, for as long as that lives.
+func (d *documents) aside(call func()) {
 	d.fetches.Add(1)
 	defer d.fetches.Add(1)
-	answers := make(chan answer, 1)
-	go func() { // a call of the store would make the coroutine's stack grow, for as long as that lives
-		doc, err := d.options.Fetch(ref)
-		answers <- answer{doc, err}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
 	}()
-
-	a := <-answers
-	if a.err != nil {
-		return nil, &FetchError{d.options.InstanceID, ref.Ref, a.err}
-	}
-	return a.doc, nil
+	<-done
 }
 
 // fetching reports whether a document is being fetched, or was since the number of fetches was known. It returns that number now.
@@ -91,19 +131,18 @@ func (d *documents) fetching(known int64) (since bool, now int64) {
 // refer returns a reference to data that lies at a place of this execution. What is a reference already stays as it is, whichever execution it
 // is about. Where nothing may be referred to, data comes back.
 func (d *documents) refer(at history.Place, data history.Payload) history.Payload {
-	doc, ok := data.Document()
-	if !ok || d.options.SegmentOf == nil {
+	if d.options.SegmentOf == nil {
 		return data
 	}
 	at.ExecutionID = d.options.ExecutionID
 	at.Segment = d.options.SegmentOf(at.EventID)
-	return at.Refer(doc)
+	return at.ReferTo(data)
 }
 
 // referLarge replaces the data of a parked input by a reference where it is large, and keeps the document near. The turn that takes the input
 // commits the reference, so that history does not grow by the document again.
 func (d *documents) referLarge(at history.Place, in *history.Event) {
-	doc, inline := in.Data.Document()
+	doc, inline := in.Data.Referable()
 	if !in.Kind.HasData() || !inline || len(doc) <= inlineLimit || d.options.SegmentOf == nil {
 		return
 	}

@@ -13,6 +13,7 @@ type draft struct {
 	events    []history.Event // to be committed
 	consumed  int             // the messages that were used up; -1 while the parked inputs, which are no message, are still to come
 	continued *Continuation   // what the next execution takes over
+	large     bool            // the turn takes large payloads
 }
 
 // turnEvents has room for the commonest turn: a result, and what is decided on it.
@@ -20,6 +21,9 @@ const turnEvents = 4
 
 // setTime sets the time of the turn.
 func (d *draft) setTime(now time.Time) { d.now = now }
+
+// setLarge notes whether the turn takes large payloads.
+func (d *draft) setLarge(large bool) { d.large = large }
 
 // isEmpty reports whether the turn has nothing to commit yet.
 func (d *draft) isEmpty() bool { return len(d.events) == 0 }
@@ -57,6 +61,6 @@ func (d *draft) handOver() (events []history.Event, consumed int, continued *Con
 	events = d.events
 	consumed = max(d.consumed, 0)
 	continued = d.continued
-	*d = draft{now: d.now}
+	*d = draft{now: d.now, large: d.large}
 	return events, consumed, continued
 }

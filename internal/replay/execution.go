@@ -32,6 +32,7 @@ type execution struct {
 func newExecution(o Orchestration, opts Options) *execution {
 	x := &execution{orchestration: o, options: opts, identity: identity{self: history.Owner{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
 	x.journal.cursor.options = &x.options
+	x.journal.cursor.documents = &x.documents
 	x.scheduler.options = &x.options
 	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
 	x.documents.options = &x.options
@@ -48,9 +49,22 @@ func (x *execution) begin() {
 	input := x.life.begin()
 	x.scheduler.spawn(func() {
 		x.protect(func() {
+			if x.life.sealed != "" {
+				input = openInput(x, input)
+			}
 			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: &x.scopes.root}, input))
 		})
 	})
+}
+
+// openInput opens the input of the body, on its coroutine.
+func openInput(x *execution, sealed json.RawMessage) json.RawMessage {
+	p := history.Payload(sealed)
+	doc, err := x.documents.open(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
+	if err != nil {
+		x.scheduler.fail(err)
+	}
+	return doc
 }
 
 // protect runs the orchestration's code on its coroutine. Code that ends otherwise than by returning fails the orchestration.

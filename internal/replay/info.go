@@ -18,6 +18,9 @@ func (i Info) ExecutionID() string { return i.x.identity.self.ExecutionID }
 // Now is the time of the turn, in UTC.
 func (i Info) Now() time.Time { return i.x.journal.draft.now }
 
+// TakesLargePayloads reports whether what the code decides in this turn may be as large as a store of large payloads takes.
+func (i Info) TakesLargePayloads() bool { return i.x.journal.draft.large }
+
 // IsReplaying reports whether the code is only brought back to where it was. It is true as well while the code is unwound.
 func (i Info) IsReplaying() bool {
 	return i.x.journal.cursor.replaying || !i.x.scheduler.gate.is(live)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 
 	"github.com/perdure/perdure/history"
@@ -77,6 +78,15 @@ func (x *execution) cancelInstance(ev *history.Event) error {
 // whatever the outcome; of other cancelled tasks it is dropped.
 func (x *execution) record(t *Task, ev *history.Event) error {
 	result, ok := ev.Result.Document()
+	if !ok {
+		if ev.Result.IsSealed() {
+			result, ok = json.RawMessage(ev.Result), true
+			t.setSealed(true)
+			if ev.Result.StoredAt() != "" {
+				x.documents.ahead.settled(t)
+			}
+		}
+	}
 	if !ok {
 		return fmt.Errorf("replay: instance %q: the result in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID)
 	}

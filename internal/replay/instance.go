@@ -51,6 +51,18 @@ type Options struct {
 	// Fetch returns the document that a reference is about. Its time does not count for TurnLimit, and its error ends the turn or the replay
 	// with a *FetchError. It is called by one goroutine at a time, from within Replay and Turn.
 	Fetch func(r history.Reference) (json.RawMessage, error)
+	// Seals opens sealed payloads; nil: there are none. Its calls are like those of Fetch.
+	Seals Seals
+	// LargePayloads: there is a store of large payloads. Turns record it, and a replay goes by what they have recorded.
+	LargePayloads bool
+}
+
+// Seals opens the sealed payloads of an execution.
+type Seals interface {
+	// Open returns the document of a sealed payload, and Same reports whether a document is that of one. What lies in a store of ahead is likely to be wanted
+	// next, and may be fetched with it.
+	Open(of history.EventPayload, ahead []history.EventPayload) (json.RawMessage, error)
+	Same(of history.EventPayload, doc json.RawMessage) (bool, error)
 }
 
 // defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).

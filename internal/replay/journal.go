@@ -40,4 +40,5 @@ func (j *journal) startTurn(version, buildID string) {
 	ev.Kind = history.TurnStarted
 	ev.Version = version
 	ev.BuildID = buildID
+	ev.LargePayloads = j.draft.large
 }

@@ -22,6 +22,7 @@ type life struct {
 	doomed  bool // the turn under way terminates the execution before its body begins
 	startAt time.Time
 	input   json.RawMessage
+	sealed  string // the name of the orchestration whose input is a sealed payload; empty: it is a document
 }
 
 // setStart takes over what OrchestrationStarted says. startAt is nil where the start is not delayed.
@@ -32,6 +33,9 @@ func (l *life) setStart(input json.RawMessage, startAt *time.Time) {
 		l.startAt = *startAt
 	}
 }
+
+// setSealed notes that the input is a sealed payload, of an orchestration of that name.
+func (l *life) setSealed(name string) { l.sealed = name }
 
 // setDoomed notes whether the turn that begins terminates an execution whose body has not begun.
 func (l *life) setDoomed(doomed bool) { l.doomed = doomed }

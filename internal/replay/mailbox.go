@@ -16,8 +16,9 @@ const carriedEventIDs = 256
 type raised struct {
 	history.CarriedEvent
 	at      history.Place   // of its data, in this execution
-	doc     json.RawMessage // its data, once a task waits for it
+	doc     json.RawMessage // its data, once a task waits for it: its document, or the sealed payload
 	fetched bool            // doc is known
+	sealed  bool            // doc is a sealed payload
 	number  int             // in the order of arrival
 }
 
@@ -101,15 +102,17 @@ func (m *mailbox) deliver(r *raised) error {
 // give settles a task with an event.
 func (m *mailbox) give(r *raised, t *Task) error {
 	if !r.fetched {
-		doc, err := m.tasks.documents.of(r.Data)
+		doc, sealed, err := m.tasks.documents.find(r.Data)
 		if err != nil {
 			return err
 		}
 		r.doc = doc
+		r.sealed = sealed
 		r.fetched = true
 	}
 
 	m.held[t] = r
+	t.setSealed(r.sealed)
 	m.tasks.settle(t, r.doc, nil)
 	return nil
 }
@@ -206,7 +209,7 @@ func (m *mailbox) carry() []history.CarriedEvent {
 	for i, r := range all {
 		events[i] = r.CarriedEvent
 		n := len(r.Data)
-		if _, inline := r.Data.Document(); !inline || n <= referenceBytes {
+		if _, inline := r.Data.Referable(); !inline || n <= referenceBytes {
 			continue
 		}
 		if n <= inlineLimit && copied+n <= carriedInline {
@@ -269,7 +272,7 @@ func (m *mailbox) bytes() int {
 
 // bytes is what the event's data takes in memory. Its document is part of that, or was fetched besides.
 func (r *raised) bytes() int {
-	if _, inline := r.Data.Document(); inline {
+	if _, inline := r.Data.Referable(); inline {
 		return len(r.Data)
 	}
 	return len(r.Data) + len(r.doc)

@@ -31,8 +31,12 @@ func (c *cursor) match(d *decision) (*history.Event, error) {
 		return nil, c.divergenceOf(d)
 	}
 
-	if d.input != nil && !sameInput(inputOf(ev), d.input) {
-		if err := c.differ(d, ev); err != nil {
+	if d.input != nil {
+		same, err := c.sameInput(ev, d.input)
+		if err == nil && !same {
+			err = c.differ(d, ev)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

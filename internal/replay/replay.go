@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/perdure/perdure/history"
@@ -76,6 +77,10 @@ func (x *execution) replayInput(ev *history.Event) error {
 // replayStart applies the event that every execution begins with.
 func (x *execution) replayStart(ev *history.Event) error {
 	input, ok := ev.Input.Document()
+	if !ok && ev.Input.IsSealed() {
+		input, ok = json.RawMessage(ev.Input), true
+		x.life.setSealed(ev.Name)
+	}
 	if !ok {
 		return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
 	}
@@ -96,6 +101,7 @@ func (x *execution) replayStart(ev *history.Event) error {
 // replayTurn begins a turn of the past, and returns how many outcomes that had arrived it began with.
 func (x *execution) replayTurn(ev *history.Event) (arrived int) {
 	x.journal.draft.setTime(ev.Time)
+	x.journal.draft.setLarge(ev.LargePayloads)
 	x.journal.cursor.setBuild(ev.BuildID)
 	arrived = dropTaken(x, int(ev.Parked))
 

@@ -42,6 +42,13 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	}
 
 	value, ok := ev.Value.Document()
+	if !ok && ev.Value.IsSealed() {
+		var err error
+		if value, err = x.documents.open(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
+			x.scheduler.fail(err)
+		}
+		ok = true
+	}
 	if !ok {
 		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID))
 	}

@@ -175,12 +175,12 @@ func TestNearDocumentsAreForgotten(t *testing.T) {
 	if _, ok := in.Data.Reference(); !ok || d.nearBytes != len(large) {
 		t.Fatalf("reference %v, %d bytes", ok, d.nearBytes)
 	}
-	if doc, err := d.of(in.Data); err != nil || len(doc) != len(large) {
+	if doc, _, err := d.find(in.Data); err != nil || len(doc) != len(large) {
 		t.Errorf("%d bytes, %v", len(doc), err)
 	}
 
 	d.forgetNear()
-	if _, err := d.of(in.Data); !errors.Is(err, errNoFetch) || d.nearBytes != 0 {
+	if _, _, err := d.find(in.Data); !errors.Is(err, errNoFetch) || d.nearBytes != 0 {
 		t.Errorf("%v, %d bytes", err, d.nearBytes)
 	}
 }

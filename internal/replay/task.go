@@ -23,6 +23,7 @@ type Task struct {
 	done      bool
 	cancelled bool // by the code, with its scope, or by a client: outcomes are dropped
 	expires   bool // a timer that cancels its scope
+	sealed    bool // result is a sealed payload
 	waits     waiting
 	result    json.RawMessage
 	failure   *history.Failure
@@ -87,8 +88,35 @@ func (t *Task) Failure() *history.Failure {
 	return t.failure
 }
 
-// TakeResult hands out the result and forgets it: a warm instance does not keep what its code has decoded.
-func (t *Task) TakeResult() json.RawMessage { return t.x.tasks.takeResult(t) }
+// TakeResult hands out the result and forgets it: a warm instance does not keep what its code has decoded. A sealed one is opened, now that it is
+// wanted; where that fails, it does not return.
+func (t *Task) TakeResult() json.RawMessage {
+	r := t.x.tasks.takeResult(t)
+	if !t.sealed {
+		return r
+	}
+	p := history.Payload(r)
+	doc, err := t.x.documents.open(history.EventPayload{Payload: &p, Kind: resultKind(t), Name: t.name}, t.id, t.x.documents.ahead.taken(t)...)
+	if err != nil {
+		t.x.scheduler.fail(err)
+	}
+	return doc
+}
+
+// resultKind is what the task's result is.
+func resultKind(t *Task) history.PayloadKind {
+	switch t.kind {
+	case history.ExternalEventSubscribed:
+		return history.PayloadEventData
+	case history.SubOrchestrationScheduled, history.TimerCreated:
+		return history.PayloadOrchestrationOutput
+	default:
+		return history.PayloadActivityResult
+	}
+}
+
+// setSealed notes whether the result that the task settles with is sealed.
+func (t *Task) setSealed(sealed bool) { t.sealed = sealed }
 
 // Cancel is Context.Cancel of this one task.
 func (t *Task) Cancel(reason, message string) { t.x.scopes.cancelByCode(reason, message, t) }

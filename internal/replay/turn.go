@@ -65,6 +65,7 @@ func (x *execution) turn(t *Turn) {
 
 	arrived, alone := unpark(x, t)
 	x.journal.draft.setTime(x.timeOf(t))
+	x.journal.draft.setLarge(x.options.LargePayloads)
 	if arrived > 0 || alone > 0 || t.Commits {
 		x.journal.startTurn(t.Version, t.BuildID)
 		x.journal.draft.recordParked(alone)

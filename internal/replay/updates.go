@@ -184,7 +184,7 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 		return &e, nil
 	}
 
-	doc, err := x.documents.of(dataOfUpdate(x, ev))
+	doc, err := openUpdate(x, ev, dataOfUpdate(x, ev))
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +214,16 @@ func dataOfUpdate(x *execution, ev *history.Event) history.Payload {
 		return r.data
 	}
 	return ev.Data
+}
+
+// openUpdate returns the document of an update's input, wherever that lies and however it is sealed. The validator gets it, and the handler.
+func openUpdate(x *execution, ev *history.Event, data history.Payload) (doc json.RawMessage, err error) {
+	doc, sealed, err := x.documents.find(data)
+	if err != nil || !sealed {
+		return doc, err
+	}
+	p := history.Payload(doc)
+	return x.documents.open(history.EventPayload{Payload: &p, Kind: history.PayloadUpdateInput, Name: ev.Name}, ev.ID)
 }
 
 // mostKnownUpdates bounds the names in the failure of an update that no handler is set for.
@@ -312,7 +322,7 @@ func startUpdate(x *execution, ev *history.Event, data history.Payload) error {
 	if !set {
 		return x.options.nondeterminism(ev.ID, describe(ev), unknownUpdate(x, ev.Name))
 	}
-	doc, err := x.documents.of(data)
+	doc, err := openUpdate(x, ev, data)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package simaws is DynamoDB, SQS and EventBridge Scheduler in memory, in the types of the AWS SDK, so that tests and
+// Package simaws is DynamoDB, SQS, EventBridge Scheduler and the few calls of S3 in memory, in the types of the AWS SDK, so that tests and
 // simulations run the real provider without a network.
 //
 // It follows AWS where the emulators do not: transactions are all or nothing with a reason for each item, an expired
@@ -31,6 +31,8 @@ type Cloud struct {
 	Queues *Queues
 	// Schedules serves the calls of EventBridge Scheduler.
 	Schedules *Schedules
+	// Bucket serves the S3 calls.
+	Bucket *Bucket
 
 	now       func() time.Time
 	intercept Interceptor
@@ -45,7 +47,7 @@ type Cloud struct {
 
 // Call is one request on its way into the Cloud, as an [Interceptor] sees it.
 type Call struct {
-	// Service is "DynamoDB", "SQS", "Scheduler", or "Lambda" for what an event source mapping does by itself.
+	// Service is "DynamoDB", "SQS", "Scheduler", "S3", or "Lambda" for what an event source mapping does by itself.
 	Service string
 	// Operation is the SDK's name of the call, such as "PutItem". The Lambda operations are "Invoke", with the batch
 	// as []types.Message, and "DeleteMessageBatch", the mapping's own delete.
@@ -99,6 +101,7 @@ func New(opts ...Option) *Cloud {
 
 	c := &Cloud{now: s.now, intercept: s.intercept, changed: make(chan struct{}, 1)}
 	c.Table = newTable(c, s.table)
+	c.Bucket = &Bucket{cloud: c, objects: map[string]object{}}
 	c.Queues = &Queues{cloud: c, byName: map[string]*queue{}}
 	c.Schedules = &Schedules{
 		cloud: c, groups: map[string]map[string]*schedule{defaultGroup: {}}, disorder: ScheduleDisorder{LateTo: precision},

@@ -27,7 +27,7 @@ func (h *Hub) mapFunctions(where dynamo.Hub) error {
 	for range o.Environments {
 		made, err := dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
 			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnLimit: o.TurnLimit, ExactRetries: !o.Jitter, MaxAttempts: o.MaxAttempts,
-			Retention: o.Retention, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
+			Retention: o.Retention, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
 		})
 		if err != nil {
 			return err
@@ -63,6 +63,9 @@ func (h *Hub) joinWorkers(where dynamo.Hub, name string) error {
 // hubName is the name of every hub.
 const hubName = "test"
 
+// PayloadBucket is the bucket of a hub that has one.
+const PayloadBucket = "payloads"
+
 // buildID is that of all functions where a hub names none.
 const buildID = "test"
 
@@ -75,7 +78,7 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
 		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxAttempts: o.MaxAttempts, SendAnewAfter: o.SendAnewAfter,
 		LockAfter: o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
-		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod, Interceptors: o.Interceptors, HubName: hubName, Metrics: o.Metrics,
+		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
 	})
 	if err != nil {
 		return nil, err

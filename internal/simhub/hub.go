@@ -58,6 +58,10 @@ type Options struct {
 	Metrics dispatch.Metrics
 	// Interceptors are those of all functions.
 	Interceptors []perdure.Interceptor
+	// Codecs are those of all functions.
+	Codecs []perdure.Codec
+	// Bucket is that the hub has a bucket for large payloads.
+	Bucket bool
 	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
 	Begins func(ctx context.Context)
 	// BeginsInline is the same for each inline activity that an orchestrator runs, with its input.
@@ -154,7 +158,7 @@ func New(o Options) (*Hub, error) {
 	}
 	where := h.build(intercept)
 	var err error
-	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}
+	clients := dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules, Bucket: h.Cloud.Bucket}
 	if o.Clients != nil {
 		clients = o.Clients(h.Cloud)
 	}
@@ -183,7 +187,9 @@ func (h *Hub) build(intercept simaws.Interceptor) dynamo.Hub {
 		h.Cloud = on.Cloud
 		h.Cloud.Unmap()
 		if h.options.NewQueues == "" {
-			return on.Provider.Hub()
+			where := on.Provider.Hub()
+			where.PayloadBucket = payloadBucket(&h.options)
+			return where
 		}
 		return h.createQueues()
 	}
@@ -239,6 +245,7 @@ func table() simaws.TableConfig {
 
 func (h *Hub) createQueues() dynamo.Hub {
 	where := dynamo.Hub{Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where.PayloadBucket = payloadBucket(&h.options)
 	where.InboxURL = h.createQueue(&where, provider.QueueInbox, ".fifo", h.options.InboxVisibility)
 	where.TimersURL = h.createQueue(&where, provider.QueueTimers, "", time.Minute)
 	for _, name := range h.workQueues() {
@@ -246,6 +253,13 @@ func (h *Hub) createQueues() dynamo.Hub {
 	}
 	h.addScheduling(&where)
 	return where
+}
+
+func payloadBucket(o *Options) string {
+	if o.Bucket {
+		return PayloadBucket
+	}
+	return ""
 }
 
 // createQueue creates a queue with its dead letters.

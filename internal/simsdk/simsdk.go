@@ -26,7 +26,7 @@ func Config() aws.Config {
 func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	cfg = cfg.Copy()
 	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)
-	return dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg)}
+	return dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Bucket: c.Bucket}
 }
 
 // answerer answers in the place of the network.

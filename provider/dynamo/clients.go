@@ -15,5 +15,6 @@ func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 func FromConfig(cfg aws.Config) Clients {
 	return Clients{
 		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Functions: lambda.NewFromConfig(cfg),
+		Bucket: NewBucket(cfg),
 	}
 }

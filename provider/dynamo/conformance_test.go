@@ -36,8 +36,9 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{
 			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime, providertest.Polling, providertest.StrictLocks,
+			providertest.LargePayloads,
 		},
-		Want: providertest.Report{Ran: 429},
+		Want: providertest.Report{Ran: 438},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })
@@ -61,7 +62,7 @@ func inMemory(t *testing.T, c providertest.Config, with func(*dynamotest.Cloud, 
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
 	place := dynamotest.Cloud{
-		Table: cloud.Table, Queues: cloud.Queues,
+		Table: cloud.Table, Queues: cloud.Queues, Bucket: cloud.Bucket, BucketName: "payloads",
 		CreateQueue: func(name string, visibility time.Duration) string {
 			return cloud.Queues.Create(name, simaws.QueueConfig{VisibilityTimeout: visibility, PerGroupDeduplication: true})
 		},

@@ -23,9 +23,8 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 	if err != nil {
 		return nil, err
 	}
-	data, found := at.Find(events)
-	doc, inline := data.Document()
-	if !found || !inline {
+	doc, found := at.DocumentIn(events)
+	if !found {
 		p.documents.forget(segmentKey(at))
 		return nil, fmt.Errorf("dynamo: instance %q: %w: there is no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
 	}

@@ -50,7 +50,10 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 			return "", err
 		}
 	}
-	return previous, p.eraseRest(ctx, instanceID, executionID)
+	if err := p.eraseRest(ctx, instanceID, executionID); err != nil {
+		return previous, err
+	}
+	return previous, p.erasePayloads(ctx, executionID)
 }
 
 // eraseRest erases what is behind the start, page by page, reading only the keys.

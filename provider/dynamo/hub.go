@@ -32,6 +32,9 @@ type Hub struct {
 
 	// Orchestrator is the function that answers queries: its ARN or name, with its alias where it has one. Empty: none can be asked.
 	Orchestrator string `json:"orchestrator"`
+
+	// PayloadBucket is the bucket for payloads that are too large for histories. Empty: there is none.
+	PayloadBucket string `json:"payloadBucket,omitempty"`
 }
 
 func (h Hub) validate() error {
@@ -64,6 +67,8 @@ type Clients struct {
 	Schedules ScheduleAPI
 	// Functions is needed by a provider that asks instances (Ask), and may be nil in others.
 	Functions FunctionAPI
+	// Bucket is needed by a provider of a hub with a PayloadBucket, and may be nil in others.
+	Bucket BucketAPI
 }
 
 // Option changes how a Provider works.
@@ -98,6 +103,7 @@ type Provider struct {
 	queues    QueueAPI
 	schedules ScheduleAPI
 	functions FunctionAPI
+	payloads  *payloads // nil: the hub has no bucket
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
@@ -142,6 +148,10 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
 		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
+	if hub.PayloadBucket != "" && clients.Bucket == nil {
+		return nil, fmt.Errorf("dynamo: hub %q has a bucket for payloads, %s, and there is no client for it", hub.Name, hub.PayloadBucket)
+	}
+	p.payloads = newPayloads(&hub, clients.Bucket)
 	if err := p.checkTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}

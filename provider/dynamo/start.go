@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -41,6 +42,7 @@ func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, erro
 	}
 
 	in := p.newInstance(s.InstanceID, s.StartID)
+	in.ExecutionID = cmp.Or(s.ExecutionID, in.ExecutionID)
 	in.Name = s.Name
 	in.Version = s.Version
 	in.StartAt = s.StartAt
@@ -78,6 +80,7 @@ func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
 // CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := p.newInstance(m.InstanceID, m.StartID)
+	in.ExecutionID = cmp.Or(m.Begins, in.ExecutionID)
 	in.Name = m.Name
 	in.Version = m.Version
 	in.Parent = m.Parent

@@ -78,6 +78,8 @@ const (
 	Polling Capability = "polling"
 	// StrictLocks: the queues themselves refuse what is asked with a lock that is over, and hold a lock for 12 hours at most.
 	StrictLocks Capability = "strict locks"
+	// LargePayloads: the hub has a store of large payloads, provider.PayloadKeeper.
+	LargePayloads Capability = "large payloads"
 )
 
 // Operation is a kind of call that a provider makes to its backend.

@@ -71,7 +71,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
 		scenarios.Register(r, s)
-		o := simhub.Options{Registry: r, Exclusive: true, Environments: 2, Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour} // else most calls were polls
+		o := simhub.Options{Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large, Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour} // else most calls were polls
 		if testing.Verbose() {
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 		}

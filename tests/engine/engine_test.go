@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,9 @@ func inVirtualTime(t *testing.T, s scenarios.Scenario, opts ...perduretest.Optio
 	t.Helper()
 	r := perdure.NewRegistry()
 	scenarios.Register(r, s)
+	if s.Large {
+		opts = append(slices.Clip(opts), perduretest.WithLargePayloads())
+	}
 	env := perduretest.New(t, r, opts...)
 	ctx, c := t.Context(), env.Client()
 	id, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(instanceID))...)

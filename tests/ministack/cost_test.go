@@ -84,6 +84,7 @@ func onMinistack(t *testing.T) *cost.ByHand {
 	t.Helper()
 	e := localcloud.NewEmulator()
 	where := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider.(*dynamo.Provider).Hub()
+	where.PayloadBucket = "" // shapes have small payloads
 	where.WorkQueues[perdure.DefaultQueue] = where.WorkQueues[providertest.Queue]
 	cfg, m := localcloud.Config(os.Getenv(localcloud.EndpointVariable)), meter.New()
 	m.AddTo(&cfg)

@@ -27,6 +27,8 @@ type Scenario struct {
 	Calm Check
 	// Virtual: it takes hours, so it needs virtual time.
 	Virtual bool
+	// Large: its hub needs a bucket for large payloads.
+	Large bool
 	// Long: it makes hundreds of AWS calls.
 	Long bool
 }
@@ -69,7 +71,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 // back after a minute or two, a work item after 15. On a real clock a tick must be several times what a turn takes.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
-		basics(), inlined(tick), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
+		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
 		detached(tick), continuing(tick), events(tick), talking(tick), asking(), restarting(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }

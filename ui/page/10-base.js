@@ -98,8 +98,17 @@ function jsonView(value, label) {
   return pre;
 }
 
+// sealedOf says of a payload that is encoded, or lies in the bucket, what may be said of it; null of any other.
+function sealedOf(v) {
+  if (!v || typeof v.ref !== 'string' || typeof v.sha256 !== 'string') return null;
+  const [what, codec] = v.ref.startsWith('data:') ? ['encoded', v.ref.slice(5).split(';')[0]] : v.ref.startsWith('object:') ? ['in the bucket', v.ref.split(';')[1]] : [];
+  return what ? `${size(v.bytes)}, ${what}${codec ? ` by ${codec}` : ''}: not shown here` : null;
+}
+
 // payload is a document with its size, and a way to take it along.
 function payload(title, value) {
+  const sealed = sealedOf(value);
+  if (sealed) return h('div', { class: 'payload' }, h('div', { class: 'bar-row' }, h('h3', {}, title), h('span', { class: 'muted' }, sealed)));
   return h('div', { class: 'payload' },
     h('div', { class: 'bar-row' }, h('h3', {}, title), h('span', { class: 'muted' }, size(bytesOf(value))), h('span', { class: 'grow' }),
       h('button', { type: 'button', class: 'quiet', onclick: () => copy(JSON.stringify(value, null, 2)), 'aria-label': `Copy ${title}` }, 'Copy')),

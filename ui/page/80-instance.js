@@ -208,6 +208,7 @@ function instanceView(address) {
     const parts = [];
     if (first?.input !== undefined) parts.push(payload('Input', first.input));
     if (s?.customStatus !== undefined && s.customStatus !== null) parts.push(payload('Custom status', s.customStatus));
+    if (s?.customStatusSealed) parts.push(h('p', { class: 'muted' }, `Custom status: ${size(s.customStatusSealed.bytes)}, not shown here`));
     if (s?.output !== undefined) parts.push(payload('Output', s.output));
     else if (end?.output !== undefined) parts.push(payload('Output', end.output));
     if (s?.failure) parts.push(payload('Failure', s.failure));

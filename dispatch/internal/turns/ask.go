@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
@@ -44,9 +45,11 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMe
 		return nil, err
 	}
 
+	seals := o.vault.ForReplay(ctx, perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID})
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler), TurnLimit: timeToAsk(ctx, o),
 		ExactRetries: o.options.ExactRetries, Fetch: o.fetch(ctx, q.InstanceID),
+		Seals: &seals,
 	})
 	defer i.Close()
 	if err = i.Replay(events); err != nil {

@@ -39,6 +39,9 @@ func diagnosis(err error) *history.Failure {
 	if e, ok := errors.AsType[*replay.UnregisteredError](err); ok {
 		return &history.Failure{Type: history.TypeUnregistered, Message: e.Error()}
 	}
+	if why := unreadable(err); why != nil {
+		return why
+	}
 	if e, ok := errors.AsType[*replay.FetchError](err); ok && (errors.Is(e, provider.ErrCorrupt) || errors.Is(e, provider.ErrNotFound)) {
 		return &history.Failure{Type: history.TypeCorrupt, Message: e.Error()} // any other is the store's, and is tried again
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -40,6 +41,8 @@ type execution struct {
 	firsts, times []int64
 	// fetch returns the document of a reference, in this invocation.
 	fetch func(r history.Reference) (json.RawMessage, error)
+	// seals opens what is sealed, in this invocation.
+	seals vault.Replay
 	// refused are events of other instances that must not reach the instance; looked is whether they were read. They are
 	// events of before it began: while it lives none is added.
 	refused provider.RefusedEvents
@@ -170,10 +173,12 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		return x, nil
 	}
 	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
+	x.seals = o.vault.ForReplay(ctx, aboutExecution(x, read.InstanceID))
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
 		ExactRetries: o.options.ExactRetries, BuildID: o.options.BuildID,
 		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
+		Seals: &x.seals, LargePayloads: o.vault.Stores(),
 	})
 	x.fetch = o.fetch(ctx, read.InstanceID)
 	began := o.meter.Now()

@@ -26,7 +26,7 @@ func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) 
 	case provider.MessageEventRaised:
 		return requested(history.ExternalEventRaised, m)
 	case provider.MessageEventSent:
-		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(m), Parent: m.Parent}}
+		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), Parent: m.Parent}}
 	case provider.MessageEventAnswered:
 		return answered(m)
 	case provider.MessageUpdate: // the turn decides whether it is accepted
@@ -63,7 +63,7 @@ func outcomes(m *provider.InboxMessage, attempts *attemptLedger) []history.Event
 
 // requested is what a client has sent to the code: an external event or an update.
 func requested(kind history.Kind, m *provider.InboxMessage) []history.Event {
-	return []history.Event{{Kind: kind, Name: m.Name, EventID: m.EventID, Data: dataOf(m), RequestedBy: history.Requester(m.RequestedBy)}}
+	return []history.Event{{Kind: kind, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), RequestedBy: history.Requester(m.RequestedBy)}}
 }
 
 // asker is who asks for an instance to be cancelled. A parent names itself.
@@ -79,10 +79,10 @@ func (x *execution) isFor(m *provider.InboxMessage) bool {
 	return (m.ExecutionID == "" || m.ExecutionID == x.head.ExecutionID) && (m.StartID == "" || m.StartID == x.start.StartID)
 }
 
-// dataOf is the data of an external event. A message has a document: what looks like a reference in one is none of the engine's, and
-// must not be taken for one.
-func dataOf(m *provider.InboxMessage) history.Payload {
-	if _, refers := m.Data.Reference(); refers {
+// dataOf is the data of an external event. A message has a document, or what its sender has sealed: what looks like another reference is none of the
+// engine's, and must not be taken for one.
+func dataOf(m *provider.Message) history.Payload {
+	if _, refers := m.Data.Reference(); refers && !m.Data.IsSealed() {
 		return history.Inline(json.RawMessage(m.Data))
 	}
 	return m.Data

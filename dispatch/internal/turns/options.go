@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -27,6 +28,7 @@ type Options struct {
 	Interceptors []perdure.Interceptor
 	// InlineTimeout is as of dispatch.OrchestratorOptions.
 	InlineTimeout time.Duration
+	Codecs        []perdure.Codec
 }
 
 // DefaultCacheBytes bounds the cache of a process that does not say otherwise.
@@ -47,8 +49,10 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
+	v, _ := vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked them
 	return &Orchestrator{
-		base: base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(),
+		vault: v,
+		base:  base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(),
 		interceptors: interceptorsOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: meter, stepMeter: meter.By(intake.DimensionActivity),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -25,6 +26,7 @@ type Orchestrator struct {
 	cache    *cache
 	alone    *intake.Alone
 	asked    *askLimits
+	vault    *vault.Vault // nil: payloads are as the code gives them
 	// interceptors are nil where there are none.
 	interceptors *turnChain
 	around       *body.Chain   // of inline activities; nil where there are none

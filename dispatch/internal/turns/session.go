@@ -170,6 +170,9 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 	if next, err := s.retry(ctx); next != goOn || err != nil {
 		return next, err
 	}
+	if err := own(ctx, s); err != nil {
+		return s.blockOrFail(ctx, err)
+	}
 	if s.x.broken != nil {
 		switch n := s.attempts.whollyDealt(s.taken()); { // nothing of these is to be parked
 		case n > 0 && !s.x.verified:

@@ -26,6 +26,9 @@ func (s *session) startsFirst() bool {
 // start makes the instance. When its id is in use, the asker is sent a refusal (R10).
 func (s *session) start(ctx context.Context) error {
 	m := s.backlog.first()
+	if err := ownInput(ctx, s, m); err != nil {
+		return err
+	}
 	read, err := s.o.provider.CreateOrchestration(ctx, m)
 	switch {
 	case errors.Is(err, provider.ErrAlreadyExists):

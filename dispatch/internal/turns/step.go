@@ -26,6 +26,8 @@ type step struct {
 	event    history.Event // that schedules it
 	activity registry.Activity
 	phase    stepPhase
+	// input is the step's as it lies in history, once its schedule does.
+	input history.Payload
 	// segment is the one that schedules it, once that is committed; 0 before.
 	segment int64
 	// until is when it has run for too long, giveUpAt when its code is waited for no longer.
@@ -91,7 +93,12 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 		}
 		st.at.Store(int32(end.attempt))
 		began = st.view.o.stepMeter.Now()
-		end = st.next(st.attempt(ctx, end.attempt, &beats))
+		outcome := st.attempt(ctx, end.attempt, &beats)
+		if outcome == nil { // it runs again, in its queue
+			returned = true
+			return
+		}
+		end = st.next(outcome)
 		st.measure(ctx, began, end)
 		st.at.Store(int32(end.attempt)) // what stops it before that begins sends this one to its queue
 		wait := end.dueAt.Sub(st.view.o.options.Clock())
@@ -126,7 +133,7 @@ func (st *step) log() *slog.Logger {
 		"activityId", st.event.ID, "attempt", int(st.at.Load()))
 }
 
-// attempt makes one attempt, and returns its outcome.
+// attempt makes one attempt, and returns its outcome; nil where its result could not be sealed.
 func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *history.Event {
 	e, v := &st.event, st.view
 	input, ok := e.Input.Document()
@@ -137,13 +144,33 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *hist
 		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, AttemptCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
+	if v.o.vault.Stores() {
+		ctx = activityctx.WithLargePayloads(ctx)
+	}
 	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.o.options.Clock}
 	if by, limited := e.CloseBy(); limited {
 		a.CloseBy = &by
 	}
 
 	value, failure, _ := a.Run(ctx, input)
-	return st.outcome(number, value, failure)
+	return st.sealed(ctx, st.outcome(number, value, failure))
+}
+
+// sealed is an outcome with its result as it is to lie in history; nil where that cannot be made now.
+func (st *step) sealed(ctx context.Context, outcome *history.Event) *history.Event {
+	v := st.view
+	about := perdure.PayloadInfo{InstanceID: v.instanceID, ExecutionID: v.executionID, Kind: perdure.PayloadActivityResult, Name: st.event.Name}
+	result, err := v.o.vault.SealPayload(ctx, about, outcome.Result)
+	if failure := unreadable(err); failure != nil {
+		failure.NonRetryable = true
+		return st.outcome(outcome.Attempt, nil, failure)
+	}
+	if err != nil {
+		st.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "inline", true, "error", err)
+		return nil
+	}
+	outcome.Result = result
+	return outcome
 }
 
 // code is the step's code, of which it is known whether it has come back.
@@ -207,6 +234,7 @@ func (st *step) retryAt(outcome *history.Event) (at time.Time, again bool) {
 // outputs are what sends a step, whose schedule is committed, to its queue.
 func (st *step) outputs() provider.Outputs {
 	e, v := st.event, st.view
+	e.Input = st.input
 	st.leave(&e)
 	out := provider.OutputsOf(provider.Origin{InstanceID: v.instanceID, ExecutionID: v.executionID}, provider.Segment{Sequence: st.segment, Events: []history.Event{e}}, nil)
 	for i := range out.WorkItems {

@@ -335,12 +335,24 @@ func (s *steps) committed(t *provider.Turn) (unsent []*step) {
 		}
 	}
 	unsent = s.leave()
-	for _, st := range s.all {
-		if st.segment == 0 {
-			st.segment = t.Head.Segment + 1
+	noteScheduled(s, t)
+	return unsent
+}
+
+// noteScheduled notes of steps that a segment schedules them, and their inputs as it has them.
+func noteScheduled(s *steps, t *provider.Turn) {
+	if !s.any() {
+		return
+	}
+	for i := range t.Events {
+		e := &t.Events[i]
+		if e.Kind != history.ActivityScheduled || !e.Inline {
+			continue
+		}
+		if st := s.find(e.ID); st != nil && st.segment == 0 {
+			st.segment, st.input = t.Head.Segment+1, e.Input
 		}
 	}
-	return unsent
 }
 
 // leave forgets the steps that go on in their queues, and returns those that were scheduled by an earlier commit: nobody has sent them.

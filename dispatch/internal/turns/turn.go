@@ -25,6 +25,7 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	}
 
 	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
+	s.x.seals.Within(ctx)
 	out, err := s.x.instance.Turn(replay.Turn{
 		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
 		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
@@ -86,6 +87,9 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 	var next *provider.Successor
 	if t.out.Continued != nil {
 		next = t.successor()
+	}
+	if err := t.seal(ctx, next); err != nil {
+		return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
 	arriving := s.steps.arriving(t.out.Events[len(t.out.Events)-1].ID, s.o.options.Clock())
 	commit := t.with(arriving, next)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -17,8 +19,32 @@ func answerAgain(ctx context.Context, s *session, repeated map[string]string) (n
 	if !s.x.verified || s.x.read == nil {
 		return verify, nil // history has to be read
 	}
+	if err := mailAgain(ctx, s, repeated); err != nil {
+		return goOn, err
+	}
 	if err := s.o.provider.AnswerUpdates(ctx, provider.AnswersAgain(s.x.read, repeated)...); err != nil {
 		return goOn, fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
 	}
 	return goOn, nil
+}
+
+// mailAgain has answers that are given again own what lies in the store: the copies of the first ones may have expired. Of a result that is gone the answer
+// says so to who opens it.
+func mailAgain(ctx context.Context, s *session, repeated map[string]string) error {
+	v := s.o.vault
+	if !v.Stores() {
+		return nil
+	}
+	for i := range s.x.read.Segments {
+		events := s.x.read.Segments[i].Events
+		for j := range events {
+			if _, again := repeated[events[j].EventID]; !again || events[j].Kind != history.UpdateCompleted {
+				continue
+			}
+			if err := v.Mail(ctx, s.x.read.Origin(), events[j:j+1]); err != nil && !vault.IsFinal(err) {
+				return fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
+			}
+		}
+	}
+	return nil
 }

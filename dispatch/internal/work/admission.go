@@ -236,10 +236,9 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		a.manager.records.unknown(ctx, t)
 		return nil, &result{back: true}
 	}
-	input, inline := it.Input.Document()
-	if !inline {
-		t.log().ErrorContext(ctx, "activity input lies elsewhere, which this build cannot read: its work item goes back to the queue")
-		return nil, &result{back: true}
+	input, hindered := a.openInput(ctx, t)
+	if hindered != nil {
+		return nil, hindered
 	}
 	if hindered = a.readPast(ctx, t); hindered != nil {
 		return nil, hindered
@@ -260,7 +259,10 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		}
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {
-			o.Result = history.Inline(value)
+			var sealed bool
+			if o.Result, o.Error, sealed = t.sealResult(ctx, value); !sealed {
+				return result{back: true}
+			}
 		}
 		if it.WaitCancel && t.abandoned {
 			o.Ended = history.EndGivenUp
@@ -284,7 +286,12 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	if hindered = t.handedOver(ctx, &r); hindered != nil {
 		return hindered
 	}
-	t.beats.from(r.Details)
+	left, err := t.openDetails(ctx, r.Details)
+	if err != nil {
+		t.log().ErrorContext(ctx, "the details that an earlier attempt has left could not be read, its work item goes back to the queue", "error", err)
+		return &result{back: true}
+	}
+	t.beats.from(left)
 	a.manager.records.known(ctx, t, &r)
 	if r.RunOutOf == it.Attempt {
 		t.past.runOuts = r.RunOuts

@@ -189,7 +189,11 @@ func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
 	if !due {
 		return
 	}
-	err := m.records.put(ctx, t, r)
+	stored := r
+	var err error
+	if stored.Details, err = t.sealDetails(ctx, r.Details); err == nil {
+		err = m.records.put(ctx, t, stored)
+	}
 	m.mu.Lock()
 	firstFailure := t.beats.written(&r, err)
 	m.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -29,6 +30,7 @@ type Options struct {
 	CancelPollInterval      time.Duration
 	CancellationGracePeriod time.Duration
 	Interceptors            []perdure.Interceptor
+	Codecs                  []perdure.Codec
 }
 
 // The defaults of a worker's options.
@@ -53,6 +55,7 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 		base: &w.base, registry: r, options: &w.options, provider: p, manager: w.manager, standings: newStandings(), alone: intake.NewAlone(),
 		interceptors: body.ChainOf(w.options.Logger, w.options.Interceptors),
 	}
+	w.vault, _ = vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked them
 	w.settlement = &settlement{base: &w.base, options: &w.options, provider: p, manager: w.manager}
 	return w
 }

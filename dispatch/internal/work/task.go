@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -131,7 +132,10 @@ func withToken(ctx context.Context, token string) context.Context {
 }
 
 // withInfo is ctx for what is done for an activity.
-func withInfo(ctx context.Context, it *provider.LockedWorkItem) context.Context {
+func withInfo(ctx context.Context, it *provider.LockedWorkItem, v *vault.Vault) context.Context {
+	if v.Stores() {
+		ctx = activityctx.WithLargePayloads(ctx)
+	}
 	if it.TraceParent != "" {
 		ctx = perdure.WithTraceParent(ctx, string(it.TraceParent))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -22,6 +23,7 @@ type Worker struct {
 	settlement *settlement
 	reporter   *reporter
 	meter      *intake.Meter
+	vault      *vault.Vault // nil: payloads are as the code gives them
 }
 
 // Leaked is as of dispatch.Worker.
@@ -60,7 +62,7 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is to be run, and collects its result, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withInfo(ctx, t.item)
+	ctx = withInfo(ctx, t.item, w.vault)
 	if !w.admission.awaitKey(ctx, t) {
 		t.batch.ended.add(finished{t, result{back: true}})
 		return
@@ -89,7 +91,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	}()
 	t.metered = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), t.metered)
-	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, t.item), t.token), heartbeater{w.manager, t})
+	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, t.item, w.vault), t.token), heartbeater{w.manager, t})
 	r, returned = run(activity), true //nolint:contextcheck // ctx's end does not end it: the manager does
 }
 

@@ -25,6 +25,9 @@ type Cloud struct {
 	Queues dynamo.QueueAPI
 	// Schedules holds long timers. Without it they hop.
 	Schedules dynamo.ScheduleAPI
+	// Bucket, if there is one, has BucketName, which no other test has.
+	Bucket     dynamo.BucketAPI
+	BucketName string
 	// QueueARN is needed with Schedules, and returns a queue's ARN.
 	QueueARN func(url string) string
 	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
@@ -52,8 +55,11 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		where.Timers, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default", "arn:aws:iam::000000000000:role/schedules"
 		where.TimersARN, where.TimersDeadLettersARN = c.QueueARN(where.TimersURL), c.QueueARN(where.DeadLetters[provider.QueueTimers])
 	}
+	if c.Bucket != nil {
+		where.PayloadBucket = c.BucketName
+	}
 	faults := &faults{}
-	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules},
+	p, err := dynamo.New(where, dynamo.Clients{Table: faultyTable{c.Table, faults}, Queues: faultyQueues{c.Queues, faults}, Schedules: c.Schedules, Bucket: c.Bucket},
 		append([]dynamo.Option{dynamo.WithLogger(slog.New(slog.DiscardHandler))}, c.Options...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,16 @@
+package main
+
+import "testing"
+
+// A hub without a bucket has nothing to sweep.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	if got := h.mustRun("sweep"); got != "0 payloads deleted\n" {
+		t.Errorf("printed %q", got)
+	}
+	if got := h.mustRun("sweep", "--json"); got != `{"deleted":0}`+"\n" {
+		t.Errorf("printed %q", got)
+	}
+	h.wantError(exitError, "one argument too many", "sweep", "order-7")
+}

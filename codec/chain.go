@@ -1,0 +1,64 @@
+package codec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure"
+)
+
+// Chain encodes with one codec after the other, such as Zstd and then Envelope: what is encrypted no longer compresses. It decodes in the opposite
+// order. A codec of the chain may leave a document as it is; what it has done stands in what is stored. There are two at least and eight at the most.
+func Chain(id string, codecs ...perdure.Codec) perdure.Codec {
+	const most = 8 // bits of a byte
+	if len(codecs) < 2 || len(codecs) > most {
+		panic(fmt.Sprintf("codec: Chain %q of %d codecs, which must be 2 to %d", id, len(codecs), most))
+	}
+	return chain{id, codecs}
+}
+
+type chain struct {
+	id     string
+	codecs []perdure.Codec
+}
+
+// ID implements perdure.Codec.
+func (c chain) ID() string { return c.id }
+
+// Encode implements perdure.Codec. The first byte of what it makes says which codecs have done something.
+func (c chain) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
+	var done byte
+	data := doc
+	for i, each := range c.codecs {
+		made, err := each.Encode(ctx, p, data)
+		if err != nil {
+			return nil, fmt.Errorf("codec: %s: %w", each.ID(), err)
+		}
+		if made != nil {
+			data, done = made, done|1<<i
+		}
+	}
+	if done == 0 {
+		return nil, nil
+	}
+	return append([]byte{done}, data...), nil
+}
+
+// Decode implements perdure.Codec.
+func (c chain) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
+	if len(data) == 0 || data[0]>>len(c.codecs) != 0 {
+		return nil, perdure.NonRetryable(fmt.Errorf("codec: %s: the data is not of these %d codecs", c.id, len(c.codecs)))
+	}
+	done, data := data[0], data[1:]
+	for i, undo := range slices.Backward(c.codecs) {
+		if done&(1<<i) == 0 {
+			continue
+		}
+		var err error
+		if data, err = undo.Decode(ctx, p, data); err != nil {
+			return nil, fmt.Errorf("codec: %s: %w", undo.ID(), err)
+		}
+	}
+	return data, nil
+}

@@ -1,0 +1,185 @@
+package codec_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/codec"
+)
+
+// vaultedKeys wraps keys by remembering them.
+type vaultedKeys struct {
+	mu            sync.Mutex
+	keys          map[string][]byte
+	made, opened  atomic.Int64
+	generateFails error
+}
+
+func (v *vaultedKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
+	if v.generateFails != nil {
+		return nil, nil, v.generateFails
+	}
+	v.made.Add(1)
+	key, wrapped = make([]byte, 32), make([]byte, 180)
+	_, _ = rand.Read(key)
+	_, _ = rand.Read(wrapped)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.keys == nil {
+		v.keys = map[string][]byte{}
+	}
+	v.keys[string(wrapped)] = key
+	return key, wrapped, nil
+}
+
+func (v *vaultedKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
+	v.opened.Add(1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key, ok := v.keys[string(wrapped)]
+	if !ok {
+		return nil, perdure.NonRetryable(errors.New("the key is deleted"))
+	}
+	return key, nil
+}
+
+var info = perdure.PayloadInfo{Kind: perdure.PayloadActivityInput, Name: "Charge"}
+
+func roundTrip(t *testing.T, c perdure.Codec, doc []byte) (data []byte) {
+	t.Helper()
+	data, err := c.Encode(t.Context(), info, doc)
+	if err != nil || data == nil {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	got, err := c.Decode(t.Context(), info, data)
+	if err != nil || !bytes.Equal(got, doc) {
+		t.Fatalf("%.40s, %v", got, err)
+	}
+	return data
+}
+
+func TestZstdCompressesWhatIsWorthIt(t *testing.T) {
+	t.Parallel()
+	c := codec.Zstd()
+	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
+	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
+		t.Errorf("%d bytes of %d", len(data), len(doc))
+	}
+	noise := make([]byte, 3000)
+	_, _ = rand.Read(noise)
+	encoded, _ := json.Marshal(noise)
+	for _, left := range [][]byte{[]byte(`"short"`), encoded} {
+		if data, err := c.Encode(t.Context(), info, left); data != nil || err != nil {
+			t.Errorf("%.20s became %d bytes, %v", left, len(data), err)
+		}
+	}
+	if _, err := c.Decode(t.Context(), info, []byte("no zstd")); !isFinal(err) {
+		t.Error(err)
+	}
+}
+
+// isFinal reports whether an error is marked with NonRetryable.
+func isFinal(err error) bool {
+	var marked interface{ NonRetryable() bool }
+	return errors.As(err, &marked) && marked.NonRetryable()
+}
+
+func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
+	t.Parallel()
+	doc := []byte(`{"card":"4111"}`)
+	keys := &vaultedKeys{}
+	c := codec.Envelope("orders", keys)
+	data := roundTrip(t, c, doc)
+	if bytes.Contains(data, []byte("4111")) {
+		t.Error("it is in the clear")
+	}
+	if again := roundTrip(t, c, doc); bytes.Equal(again, data) {
+		t.Error("the same document is encrypted to the same twice")
+	}
+	for name, reader := range map[string]perdure.Codec{"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &vaultedKeys{})} {
+		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i := range data {
+		changed := bytes.Clone(data)
+		changed[i] ^= 1
+		if got, err := c.Decode(t.Context(), info, changed); !isFinal(err) {
+			t.Fatalf("byte %d changed: %s, %v", i, got, err)
+		}
+		if got, err := c.Decode(t.Context(), info, data[:i]); !isFinal(err) {
+			t.Fatalf("cut to %d bytes: %s, %v", i, got, err)
+		}
+	}
+}
+
+func TestDataKeysAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	keys := &vaultedKeys{}
+	writer := codec.Envelope("orders", keys, codec.WithClock(func() time.Time { return now }))
+	var all [][]byte
+	for range 3 {
+		for range 10 {
+			all = append(all, roundTrip(t, writer, []byte(`1`)))
+		}
+		now = now.Add(time.Hour)
+	}
+	if keys.made.Load() != 3 || keys.opened.Load() != 0 {
+		t.Errorf("%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load())
+	}
+
+	reader := codec.Envelope("orders", keys)
+	var reading sync.WaitGroup
+	for _, data := range all {
+		reading.Go(func() {
+			if _, err := reader.Decode(t.Context(), info, data); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	reading.Wait()
+	if keys.opened.Load() != 3 {
+		t.Errorf("%d keys opened, of 3", keys.opened.Load())
+	}
+}
+
+// TestAnOutageOfTheKeysIsTriedAgain: neither an error to make a key nor one to open it is kept.
+func TestAnOutageOfTheKeysIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	keys := &vaultedKeys{generateFails: errors.New("throttled")}
+	c := codec.Envelope("orders", keys)
+	if _, err := c.Encode(t.Context(), info, []byte(`1`)); err == nil || isFinal(err) {
+		t.Error(err)
+	}
+	keys.generateFails = nil
+	roundTrip(t, c, []byte(`1`))
+}
+
+func TestAChainUndoesWhatItHasDone(t *testing.T) {
+	t.Parallel()
+	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &vaultedKeys{}))
+	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
+	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
+		t.Errorf("%d bytes of %d", len(data), len(doc))
+	}
+	roundTrip(t, c, []byte(`"short"`)) // which zstd leaves as it is
+	both := codec.Chain("both", codec.Zstd(), codec.Zstd())
+	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
+		t.Errorf("%v, %v", data, err)
+	}
+	for _, torn := range [][]byte{nil, {4, 1}, {1, 1}} {
+		if _, err := both.Decode(t.Context(), info, torn); !isFinal(err) {
+			t.Errorf("%v: %v", torn, err)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package codec
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Keys makes and opens data keys. It must be safe for concurrent use. AWS KMS has the two calls that it needs: module codec/kmskeys.
+type Keys interface {
+	// GenerateDataKey makes a key of 32 bytes for AES-256, and the same key wrapped, of 65,535 bytes at the most: only a service can open that.
+	GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error)
+	// UnwrapDataKey opens a wrapped key. An error that is marked with perdure.NonRetryable says that nobody will ever open it.
+	UnwrapDataKey(ctx context.Context, wrapped []byte) (key []byte, err error)
+}
+
+const (
+	envelopeVersion = 1
+	// keyUses and keyAge are when a data key is given up for a new one. Random nonces of 96 bits allow 2^32 uses of a key
+	// (NIST SP 800-38D, 8.3).
+	keyUses = 1 << 20
+	keyAge  = time.Hour
+	// keysKnown bounds the data keys that are kept to read with: a replay meets one for each process and hour that wrote its history.
+	keysKnown = 4096
+)
+
+// EnvelopeOption changes how Envelope works.
+type EnvelopeOption func(*envelope)
+
+// WithClock sets where the age of data keys is told from. The default is time.Now.
+func WithClock(now func() time.Time) EnvelopeOption { return func(e *envelope) { e.now = now } }
+
+// Envelope encrypts payloads with AES-256-GCM, with data keys that stand wrapped beside what they have encrypted. A process asks for a new one once an hour,
+// or after a million payloads, and for each that it meets once: payloads do not wait for a service otherwise. The id is the codec's, and names the master key
+// rather than the method: an id is what is to be read with it for ever.
+//
+// What has been encrypted is read as long as the keys can be unwrapped: where a key is deleted, instances that need its payloads are blocked.
+func Envelope(id string, keys Keys, opts ...EnvelopeOption) perdure.Codec {
+	if keys == nil {
+		panic("codec: Envelope without keys")
+	}
+	e := &envelope{id: id, keys: keys, now: time.Now, known: map[string]*dataKey{}} //nolint:forbidigo // the default clock
+	for _, opt := range opts {
+		opt(e)
+	}
+	return e
+}
+
+type envelope struct {
+	id   string
+	keys Keys
+	now  func() time.Time
+
+	making  sync.Mutex // held while a key is made
+	mu      sync.Mutex
+	current *dataKey
+	known   map[string]*dataKey
+	order   []string // of known, the oldest first
+}
+
+// dataKey is a key that is being unwrapped, or was.
+type dataKey struct {
+	wrapped []byte
+	sealer  cipher.AEAD
+	made    time.Time
+	uses    int
+	opening sync.Mutex // held while it is unwrapped
+}
+
+// ID implements perdure.Codec.
+func (e *envelope) ID() string { return e.id }
+
+// Encode implements perdure.Codec. It makes: the version, the length of the wrapped key in two bytes, the wrapped key, the nonce, and what is encrypted.
+func (e *envelope) Encode(ctx context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
+	k, err := e.forEncoding(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, k.sealer.NonceSize())
+	_, _ = rand.Read(nonce) // it never fails
+	data := make([]byte, 0, 3+len(k.wrapped)+len(nonce)+len(doc)+k.sealer.Overhead())
+	data = binary.BigEndian.AppendUint16(append(data, envelopeVersion), uint16(len(k.wrapped)))
+	data = append(append(data, k.wrapped...), nonce...)
+	return k.sealer.Seal(data, nonce, doc, []byte(e.id)), nil
+}
+
+// errTorn is about data that no envelope has made.
+var errTorn = errors.New("codec: the data is no envelope of this version")
+
+// Decode implements perdure.Codec.
+func (e *envelope) Decode(ctx context.Context, _ perdure.PayloadInfo, data []byte) ([]byte, error) {
+	if len(data) < 3 || data[0] != envelopeVersion {
+		return nil, perdure.NonRetryable(errTorn)
+	}
+	n := int(binary.BigEndian.Uint16(data[1:]))
+	if len(data) < 3+n {
+		return nil, perdure.NonRetryable(errTorn)
+	}
+	wrapped, rest := data[3:3+n], data[3+n:]
+	sealer, err := e.forDecoding(ctx, wrapped)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) < sealer.NonceSize() {
+		return nil, perdure.NonRetryable(errTorn)
+	}
+	doc, err := sealer.Open(nil, rest[:sealer.NonceSize()], rest[sealer.NonceSize():], []byte(e.id))
+	if err != nil {
+		return nil, perdure.NonRetryable(fmt.Errorf("codec: the envelope does not open with its key: %w", err))
+	}
+	return doc, nil
+}
+
+// forEncoding returns the current data key, and counts its use.
+func (e *envelope) forEncoding(ctx context.Context) (*dataKey, error) {
+	if k := e.use(); k != nil {
+		return k, nil
+	}
+	e.making.Lock()
+	defer e.making.Unlock()
+	if k := e.use(); k != nil { // another has made it meanwhile
+		return k, nil
+	}
+	key, wrapped, err := e.keys.GenerateDataKey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("codec: data key: %w", err)
+	}
+	if len(wrapped) > 1<<16-1 {
+		return nil, fmt.Errorf("codec: data key: it is wrapped in %d bytes, of 65,535 at the most", len(wrapped))
+	}
+	sealer, err := sealerOf(key)
+	if err != nil {
+		return nil, err
+	}
+	k := &dataKey{wrapped: wrapped, sealer: sealer, made: e.now(), uses: 1}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current = k
+	e.keep(k)
+	return k, nil
+}
+
+// use returns the current key, unless that is to be given up.
+func (e *envelope) use() *dataKey {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := e.current
+	if k == nil || k.uses >= keyUses || e.now().Sub(k.made) >= keyAge {
+		return nil
+	}
+	k.uses++
+	return k
+}
+
+// keep has a key known, and forgets the oldest beyond the bound. It is called with mu held.
+func (e *envelope) keep(k *dataKey) {
+	name := string(k.wrapped)
+	if e.known[name] != nil {
+		return
+	}
+	e.known[name] = k
+	if e.order = append(e.order, name); len(e.order) > keysKnown {
+		delete(e.known, e.order[0])
+		e.order = e.order[1:]
+	}
+}
+
+// forDecoding returns what opens with a wrapped key. Of several that need the same one, one asks for it.
+func (e *envelope) forDecoding(ctx context.Context, wrapped []byte) (cipher.AEAD, error) {
+	e.mu.Lock()
+	k := e.known[string(wrapped)]
+	if k == nil {
+		k = &dataKey{wrapped: append([]byte(nil), wrapped...)}
+		e.keep(k)
+	}
+	e.mu.Unlock()
+
+	k.opening.Lock()
+	defer k.opening.Unlock()
+	if k.sealer != nil {
+		return k.sealer, nil
+	}
+	key, err := e.keys.UnwrapDataKey(ctx, k.wrapped)
+	if err != nil {
+		return nil, fmt.Errorf("codec: data key: %w", err)
+	}
+	k.sealer, err = sealerOf(key)
+	return k.sealer, err
+}
+
+func sealerOf(key []byte) (cipher.AEAD, error) {
+	const size = 32
+	if len(key) != size {
+		return nil, fmt.Errorf("codec: the data key has %d bytes, and AES-256 takes %d", len(key), size)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("codec: data key: %w", err)
+	}
+	sealer, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, fmt.Errorf("codec: data key: %w", err)
+	}
+	return sealer, nil
+}

@@ -1,0 +1,113 @@
+package turns
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
+)
+
+// What a turn decides is sealed before it is committed, and what a message brings before it reaches the code or is parked: history has it as it is
+// to stay, and a reference to a place in it is to what lies there. The code's own results are opened when it takes them (R28).
+
+// aboutExecution is what is known of the payloads of an execution.
+func aboutExecution(x *execution, instanceID string) perdure.PayloadInfo {
+	return perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: x.head.ExecutionID}
+}
+
+// own seals what the messages of the next turn bring and their senders have not sealed, and has the execution own what lies in the store for a message.
+func own(ctx context.Context, s *session) error {
+	v := s.o.vault
+	if v == nil {
+		return nil
+	}
+	about := aboutExecution(s.x, s.item.InstanceID)
+	taken := s.taken()
+	var arrived []vault.Arrival
+	for i := range taken {
+		arrived = arrivalsIn(arrived, about, &taken[i].Message)
+	}
+	return v.Take(ctx, arrived)
+}
+
+// arrivalsIn adds the payloads that a message brings to an execution.
+func arrivalsIn(all []vault.Arrival, about perdure.PayloadInfo, m *provider.Message) []vault.Arrival {
+	add := func(kind perdure.PayloadKind, name string, p *history.Payload) {
+		if len(*p) == 0 {
+			return
+		}
+		about.Kind, about.Name = kind, name
+		all = append(all, vault.Arrival{About: about, Payload: p})
+	}
+	switch m.Kind {
+	case provider.MessageEventRaised, provider.MessageEventSent:
+		m.Data = dataOf(m)
+		add(perdure.PayloadEventData, m.Name, &m.Data)
+	case provider.MessageUpdate:
+		m.Data = dataOf(m)
+		add(perdure.PayloadUpdateInput, m.Name, &m.Data)
+	case provider.MessageChildOutcome:
+		add(perdure.PayloadOrchestrationOutput, "", &m.Result)
+	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
+		for i := range m.Outcomes {
+			add(perdure.PayloadActivityResult, "", &m.Outcomes[i].Result)
+		}
+	default: // nothing else has a payload that a turn takes
+	}
+	return all
+}
+
+// seal seals what a turn has decided, and what the next execution begins with.
+func (t *turn) seal(ctx context.Context, next *provider.Successor) error {
+	v := t.s.o.vault
+	if v == nil {
+		return nil
+	}
+	about := aboutExecution(t.s.x, t.s.item.InstanceID)
+	about.Name = t.s.x.start.Name
+	var engines []history.Kind
+	if about.Name == schedule.Orchestration { // what a schedule shows is the engine's own
+		engines = append(engines, history.CustomStatusSet)
+	}
+	if err := v.SealEvents(ctx, about, t.out.Events, engines...); err != nil {
+		return err
+	}
+	if err := v.Mail(ctx, provider.Origin{InstanceID: about.InstanceID, ExecutionID: about.ExecutionID, Parent: t.s.x.state.Parent}, t.out.Events); err != nil {
+		return err
+	}
+	if next == nil {
+		return nil
+	}
+	about.ExecutionID = next.ExecutionID
+	start := []history.Event{next.Start}
+	err := v.SealEvents(ctx, about, start)
+	next.Start = start[0]
+	return err
+}
+
+// ownInput has the execution that a start is to begin own its input. The id of that is the same each time the message comes.
+func ownInput(ctx context.Context, s *session, m *provider.InboxMessage) (err error) {
+	if m.Input.StoredAt() == "" {
+		return nil
+	}
+	sent := m.Record.SentAt
+	if sent.IsZero() {
+		sent = s.o.options.Clock()
+	}
+	m.Begins = provider.NewExecutionID(sent.UTC().Truncate(time.Millisecond), m.InstanceID, m.StartID)
+	about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: m.Begins, Kind: perdure.PayloadOrchestrationInput, Name: m.Name}
+	m.Input, err = s.o.vault.Own(ctx, about, m.Input)
+	return err
+}
+
+// unreadable is the diagnosis of a payload that stays unreadable however often it is tried; nil where err is none.
+func unreadable(err error) *history.Failure {
+	if !vault.IsFinal(err) {
+		return nil
+	}
+	return &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error()}
+}

@@ -1,0 +1,87 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/provider"
+)
+
+// aboutTask is what is known of a payload of a task.
+func aboutTask(t *task, kind perdure.PayloadKind) perdure.PayloadInfo {
+	return perdure.PayloadInfo{InstanceID: t.item.InstanceID, ExecutionID: t.item.ExecutionID, Kind: kind, Name: t.item.Name}
+}
+
+// vaultOf is what the payloads of a task's worker are sealed by.
+func vaultOf(t *task) *vault.Vault { return t.batch.worker.vault }
+
+// openInput returns the input of a task. One that this build has no codec for is another's to read; one that nobody can read any more is the failure of
+// the activity.
+func (a *admission) openInput(ctx context.Context, t *task) (input json.RawMessage, hindered *result) {
+	input, inline := t.item.Input.Document()
+	if inline {
+		return input, nil
+	}
+	input, err := vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadActivityInput), t.item.Input)
+	if err == nil {
+		return input, nil
+	}
+	if vault.IsFinal(err) && !vault.IsOfThisBuild(err) {
+		t.log().ErrorContext(ctx, "the input of an activity cannot be read any more, the activity fails", "error", err)
+		return nil, &result{outcome: &provider.ActivityOutcome{ActivityID: t.item.ActivityID, Attempt: t.item.Attempt, Error: &history.Failure{
+			Type: history.TypePayloadUnreadable, Message: err.Error(), NonRetryable: true,
+		}}}
+	}
+	t.log().ErrorContext(ctx, "the input of an activity could not be read, its work item goes back to the queue", "error", err)
+	return nil, &result{back: true}
+}
+
+// sealResult makes the result of an activity what is sent of it. Where that fails for good the activity has failed; else its work item goes back: its code
+// runs again, as where an outcome was not accepted.
+func (t *task) sealResult(ctx context.Context, value json.RawMessage) (sealed history.Payload, failed *history.Failure, ok bool) {
+	v := vaultOf(t)
+	if v == nil {
+		return history.Inline(value), nil, true
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit) // the activity's may have ended
+	defer stop()
+	sealed, err := v.Seal(ctx, aboutTask(t, perdure.PayloadActivityResult), value)
+	switch {
+	case err == nil:
+		return sealed, nil, true
+	case vault.IsFinal(err):
+		return nil, &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error(), NonRetryable: true}, true
+	default:
+		t.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "error", err)
+		return nil, nil, false
+	}
+}
+
+// sealDetails makes the details of a heartbeat what is stored of them.
+func (t *task) sealDetails(ctx context.Context, details json.RawMessage) (json.RawMessage, error) {
+	v := vaultOf(t)
+	if v == nil || len(details) == 0 {
+		return details, nil
+	}
+	sealed, err := v.Seal(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), details)
+	if err != nil || !sealed.IsSealed() {
+		return details, err
+	}
+	return json.RawMessage(sealed), nil
+}
+
+// openDetails returns the details that an earlier attempt has left; none where they cannot be read.
+func (t *task) openDetails(ctx context.Context, stored json.RawMessage) (details json.RawMessage, err error) {
+	if !history.Payload(stored).IsSealed() {
+		return stored, nil
+	}
+	details, err = vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), history.Payload(stored))
+	if vault.IsFinal(err) {
+		t.log().WarnContext(ctx, "the details that an earlier attempt has left cannot be read: this one begins without them", "error", err)
+		return nil, nil
+	}
+	return details, err
+}

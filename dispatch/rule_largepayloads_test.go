@@ -1,0 +1,620 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// largeText is a text above the limit of what is kept inline, and another for each mark.
+func largeText(mark string) string { return mark + strings.Repeat("0123456789abcdef", 20<<10) + mark }
+
+// marksOf are the first letters of texts that largeText has made, whole.
+func marksOf(t *testing.T, texts ...string) (marks string) {
+	t.Helper()
+	for _, text := range texts {
+		if text != largeText(text[:1]) {
+			t.Errorf("a text of %d bytes is not what was given", len(text))
+		}
+		marks += text[:1]
+	}
+	return marks
+}
+
+// bulky gives and takes a large payload wherever a program can, and returns all that it was given.
+func bulky(r *perdure.Registry) {
+	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
+	perdure.AddOrchestration(r, "bulky-child", func(ctx *perdure.OrchestrationContext, s string) ([]string, error) {
+		told, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+		return []string{s, told}, err
+	})
+	perdure.AddOrchestration(r, "bulky", func(ctx *perdure.OrchestrationContext, in []string) ([]string, error) {
+		if len(in) == 1 {
+			perdure.CreateTimer(ctx, time.Second).Await(ctx) // the event comes before, and is carried over
+			return perdure.ContinueAsNew[[]string](ctx, append(in, largeText("n")))
+		}
+		noted := perdure.SideEffect(ctx, func() string { return largeText("s") })
+		child := perdure.CallSubOrchestrationByName[[]string](ctx, "bulky-child", largeText("c"), perdure.WithInstanceID("child-1"))
+		if _, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1")); err != nil {
+			return nil, err
+		}
+		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", largeText("t")).Await(ctx); err != nil {
+			return nil, err
+		}
+		carried, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a, err := perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i, err := perdure.CallActivityByName[string](ctx, "echo", largeText("i"), perdure.Inline()).Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := child.Await(ctx)
+		return append(append(in, noted, carried, a, i), c...), err
+	})
+}
+
+// bulkyMarks are those of what bulky returns, started with "b" and told "e".
+const bulkyMarks = "bnseaict"
+
+// runBulky runs an instance of bulky to its end, and checks what it returns.
+func runBulky(ctx context.Context, h *hub, c *client.Client) {
+	h.t.Helper()
+	if _, err := c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+		h.t.Fatal(err)
+	}
+	h.serveFor(3 * time.Hour)
+	h.wantBulky(ctx, c)
+}
+
+func (h *hub) wantBulky(ctx context.Context, c *client.Client) {
+	h.t.Helper()
+	s := must(c.Status(ctx, "i-1"))
+	if s.Status != client.StatusCompleted {
+		h.t.Fatalf("%s: %+v", s.Status, s.Failure)
+	}
+	if got, err := client.Result[[]string](s); err != nil || marksOf(h.t, got...) != bulkyMarks {
+		h.t.Errorf("%s, %v, want %s", marksOf(h.t, got...), err, bulkyMarks)
+	}
+}
+
+// endDetached ends the instance that bulky starts and does not wait for.
+func (h *hub) endDetached(ctx context.Context, c *client.Client) {
+	h.t.Helper()
+	if err := c.Terminate(ctx, "detached-1", "enough"); err != nil {
+		h.t.Fatal(err)
+	}
+	h.serveFor(time.Hour)
+}
+
+// sweep deletes what nobody refers to, and returns how many payloads that was.
+func (h *hub) sweep(ctx context.Context, c *client.Client) (deleted int) {
+	h.t.Helper()
+	for n, err := range c.SweepPayloads(ctx) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		deleted += n
+	}
+	return deleted
+}
+
+func (h *hub) purgeBy(ctx context.Context, c *client.Client, id string) {
+	h.t.Helper()
+	if err := c.Purge(ctx, id); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// resend sends messages once more, as others.
+func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
+	h.t.Helper()
+	again := *sent
+	again.Entries = slices.Clone(sent.Entries)
+	for i := range again.Entries {
+		id := fmt.Sprintf("%.100s-again", *again.Entries[i].MessageDeduplicationId)
+		again.Entries[i].MessageDeduplicationId = &id
+	}
+	if _, err := h.Cloud.Queues.SendMessageBatch(ctx, &again); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// keys are the keys of the hub's payloads, of executions ("x/") or in messages ("m/").
+func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.PayloadBucket, "test/"+of) }
+
+// TestR28LargePayloadsLieInTheBucket: whatever a program gives passes, no message and no item has it, and a purge leaves nothing but copies of messages.
+func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]simhub.Options{
+		"cold": {CacheBytes: -1}, "warm": {}, "sealed": {CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Registry, o.Bucket = registry(), true
+			bulky(o.Registry)
+			inBubble(t, o, func(ctx context.Context, h *hub) {
+				opts := []client.Option{}
+				if len(o.Codecs) > 0 {
+					opts = append(opts, client.WithCodec(o.Codecs[0]))
+				}
+				c := client.New(h.Provider, opts...)
+				runBulky(ctx, h, c)
+				for _, call := range h.made() {
+					if in := must(json.Marshal(call.Input)); call.Service != "S3" && len(in) > 64<<10 {
+						t.Errorf("%s.%s has %d bytes: %.200s", call.Service, call.Operation, len(in), in)
+					}
+				}
+				for _, key := range h.keys("x/") {
+					if provider.ExecutionOfPayload(strings.TrimPrefix(key, "test/")) == "" {
+						t.Errorf("key %s is of no execution", key)
+					}
+				}
+
+				h.endDetached(ctx, c)
+				for _, id := range []string{"i-1", "child-1", "detached-1"} {
+					h.purgeBy(ctx, c, id)
+				}
+				h.serveFor(time.Hour)
+				if left := h.keys("x/"); len(left) > 0 {
+					t.Errorf("a purge leaves %d payloads: %v", len(left), left)
+				}
+				if mail := h.keys("m/"); len(mail) == 0 {
+					t.Error("no message had a copy of its own")
+				}
+			})
+		})
+	}
+}
+
+// TestR28WithoutABucketTheLimitIsAsBefore: what is too large fails where it is given.
+func TestR28WithoutABucketTheLimitIsAsBefore(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		return perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		want := func(err error, limit int) {
+			t.Helper()
+			if e, ok := errors.AsType[*perdure.PayloadTooLargeError](err); !ok || e.Limit != limit {
+				t.Errorf("%v", err)
+			}
+		}
+		_, err := c.Start(ctx, "fails", largeText("b"), client.WithInstanceID("i-1"))
+		want(err, perdure.MaxPayloadBytes)
+		_ = must(c.Start(ctx, "fails", 0, client.WithInstanceID("i-1")))
+		want(c.Raise(ctx, "i-1", "go", largeText("e")), perdure.MaxPayloadBytes)
+		h.serveFor(time.Minute)
+		_, err = client.Result[string](must(c.Status(ctx, "i-1")))
+		want(err, perdure.MaxPayloadBytes)
+	})
+}
+
+// TestR28AReplayGoesByTheLimitOfThen: a bucket that a hub is given changes nothing that code was told before.
+func TestR28AReplayGoesByTheLimitOfThen(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	perdure.AddOrchestration(r, "falls back", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		try := func() string {
+			v, err := perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
+			if _, tooLarge := errors.AsType[*perdure.PayloadTooLargeError](err); tooLarge {
+				return "too large"
+			}
+			return fmt.Sprint(len(v), err)
+		}
+		before := try()
+		_, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+		return before + ", then " + try(), err
+	})
+	inBubble(t, simhub.Options{Registry: r, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		_ = must(client.New(h.Provider).Start(ctx, "falls back", 0, client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		later := h.with(simhub.Options{Registry: r, CacheBytes: -1, Bucket: true})
+		c := client.New(later.Provider)
+		if err := c.Raise(ctx, "i-1", "go", "!"); err != nil {
+			t.Fatal(err)
+		}
+		later.serveFor(time.Hour)
+		s := must(c.Status(ctx, "i-1"))
+		want := fmt.Sprintf("too large, then %d <nil>", len(largeText("a")))
+		if got, err := client.Result[string](s); err != nil || got != want {
+			t.Errorf("%q, %v, want %q; %s, %+v", got, err, want, s.Status, s.Failure)
+		}
+	})
+}
+
+// with is a hub that takes this one's place, with other options.
+func (h *hub) with(o simhub.Options) *hub {
+	h.t.Helper()
+	h.Close()
+	o.On = h.Hub
+	next := &hub{t: h.t, Hub: must(simhub.New(o))}
+	h.t.Cleanup(next.Close)
+	return next
+}
+
+// reads counts the calls of S3 that have read an object.
+func (h *hub) reads() (n int) {
+	for _, call := range h.made() {
+		if call.Service == "S3" && call.Operation == "GetObject" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestR28ALargeResultIsFetchedWhenItIsWanted: a result that no code takes is never fetched, and one that it takes once a process.
+func TestR28ALargeResultIsFetchedWhenItIsWanted(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	perdure.AddOrchestration(r, "picky", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		var fs []*perdure.Future[string]
+		for i := range n {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "make", fmt.Sprint(i)))
+		}
+		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+			return 0, err
+		}
+		v, _ := fs[2].Await(ctx)
+		for range 3 {
+			if _, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return len(v), nil
+	})
+	perdure.AddActivity(r, "make", func(_ context.Context, s string) (string, error) { return largeText(s), nil })
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "picky", 5, client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		for range 3 { // each is replayed from the beginning
+			if err := c.Raise(ctx, "i-1", "go", "!"); err != nil {
+				t.Fatal(err)
+			}
+			h.serveFor(time.Minute)
+		}
+		if got, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || got != len(largeText("2")) {
+			t.Errorf("%d, %v", got, err)
+		}
+		if n := h.reads(); n != 1 {
+			t.Errorf("%d objects were read, of the one that the code takes, by one process", n)
+		}
+	})
+}
+
+// TestR28AMissingObjectSaysWhich: the instance is blocked, and its diagnosis names the key, the instance and the execution; once the object is restored
+// it goes on.
+func TestR28AMissingObjectSaysWhich(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		key := h.keys("x/")[0]
+		data := must(h.Cloud.Bucket.GetObject(ctx, simhub.PayloadBucket, key, 1<<30))
+		if err := h.Cloud.Bucket.DeleteObjects(ctx, simhub.PayloadBucket, []string{key}); err != nil {
+			t.Fatal(err)
+		}
+		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
+		c = client.New(later.Provider)
+		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+			t.Fatal(err)
+		}
+		later.serveFor(time.Hour)
+		s := must(c.Status(ctx, "i-1"))
+		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
+			t.Fatalf("%s, %+v", s.Status, s.Failure)
+		}
+		for _, part := range []string{strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID, "orchestration input"} {
+			if !strings.Contains(s.Failure.Message, part) {
+				t.Errorf("the diagnosis does not name %s: %s", part, s.Failure.Message)
+			}
+		}
+
+		if err := h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, data); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Raise(ctx, "i-1", "look again", 0); err != nil {
+			t.Fatal(err)
+		}
+		later.serveFor(time.Hour)
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
+// TestR28ABuildWithoutTheBucketLosesNothing: code that was deployed without the bucket blocks what needs it, and parks what arrives; with it the instance
+// goes on.
+func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+			t.Fatal(err)
+		}
+		where := h.Provider.Hub()
+		without := h.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "without"})
+		without.serveFor(time.Hour)
+		s := must(client.New(without.Provider).Status(ctx, "i-1"))
+		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message, "was given none of") {
+			t.Fatalf("%s, %+v", s.Status, s.Failure)
+		}
+		with := without.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "with", Bucket: true})
+		if with.Provider.Hub().PayloadBucket != where.PayloadBucket {
+			t.Fatal("the bucket is another")
+		}
+		for range 4 {
+			_ = must(with.Timekeeper.Watch(ctx))
+			with.serveFor(10 * time.Minute)
+		}
+		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
+// slowDown is what S3 says when it has too many requests.
+func slowDown() error {
+	return &smithy.GenericAPIError{Code: "SlowDown", Message: "Please reduce your request rate.", Fault: smithy.FaultServer}
+}
+
+// TestR28AnHourOfThrottlingLosesNothing: while S3 refuses what is asked of it nothing is blocked, fails or is lost, and then all goes on.
+func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	var throttled atomic.Bool
+	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+		if c.Service == "S3" && throttled.Load() {
+			return slowDown()
+		}
+		return next()
+	}}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))
+		if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			throttled.Store(true)
+			h.serveFor(time.Hour)
+			if in := must(h.Provider.ReadInstance(ctx, "i-1")); in.Status == provider.StatusBlocked || in.Status == provider.StatusFailed {
+				t.Fatalf("%s", in.Status)
+			}
+			throttled.Store(false)
+			h.serveFor(3 * time.Second)
+		}
+		h.serveFor(24 * time.Hour)
+		h.wantBulky(ctx, c)
+		h.endDetached(ctx, c)
+		h.checkRest()
+	})
+}
+
+// TestR28LostCommitsAndRepeatedOnes: an object is written before what refers to it; where that is lost, or comes twice, nothing is missing, and all that is
+// left goes with the instance.
+func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]func(next func() error) error{
+		"request": func(func() error) error { return errors.New("the request got lost") },
+		"answer": func(next func() error) error {
+			return errors.Join(next(), errors.New("the answer got lost"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := registry()
+			bulky(r)
+			var began atomic.Bool
+			var mu sync.Mutex
+			chance := rand.New(rand.NewPCG(1, 2))
+			o := simhub.Options{
+				Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}},
+				Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+					mu.Lock()
+					loses := began.Load() && c.Service != "Lambda" && chance.IntN(4) == 0
+					mu.Unlock()
+					if loses {
+						return lost(next)
+					}
+					return next()
+				},
+			}
+			inBubble(t, o, func(ctx context.Context, h *hub) {
+				c := client.New(h.Provider, client.WithCodec(&turning{id: "turned"}))
+				_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))
+				if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+					t.Fatal(err)
+				}
+				began.Store(true)
+				h.serveFor(24 * time.Hour)
+				began.Store(false)
+				h.serveFor(24 * time.Hour)
+				h.wantBulky(ctx, c)
+				h.endDetached(ctx, c)
+				for _, id := range []string{"i-1", "child-1", "detached-1"} {
+					h.purgeBy(ctx, c, id)
+				}
+				h.serveFor(72 * time.Hour)
+				left := len(h.keys("x/"))
+				swept := h.sweep(ctx, c)
+				if now := len(h.keys("x/")); now != 0 || swept != left {
+					t.Errorf("%d payloads are left, %d were swept, %d remain", left, swept, now)
+				}
+			})
+		})
+	}
+}
+
+// TestR28EveryMessageTwice: copies of messages find what they refer to, whatever became of it.
+func TestR28EveryMessageTwice(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		for _, url := range h.Provider.Hub().WorkQueues {
+			h.Cloud.Queues.Disorder(url, simaws.Disorder{Seed: 1, Duplicate: 1, Reorder: true})
+		}
+		c := client.New(h.Provider)
+		runBulky(ctx, h, c)
+		for _, call := range h.made() { // all that was sent to the inbox is sent again, as by those who did not hear of it
+			sent, ok := call.Input.(*sqs.SendMessageBatchInput)
+			if ok && *sent.QueueUrl == h.Provider.Hub().InboxURL {
+				h.resend(ctx, sent)
+			}
+		}
+		h.serveFor(3 * time.Hour)
+		h.wantBulky(ctx, c)
+		h.endDetached(ctx, c)
+		h.checkRest()
+	})
+}
+
+// TestR28AMessageOutlivesItsSender: who has sent a large payload may be purged before it arrives.
+func TestR28AMessageOutlivesItsSender(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
+		perdure.RaiseEvent(ctx, to, "told", largeText("t"))
+		_, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1"))
+		return 0, err
+	})
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("child-1")))
+		h.serveFor(time.Minute)
+		_ = must(c.Start(ctx, "sender", "child-1", client.WithInstanceID("i-1")))
+		h.turn(0) // its messages are sent, and nobody has received them
+		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusCompleted {
+			t.Fatalf("%s: %+v", s.Status, s.Failure)
+		}
+		h.purgeBy(ctx, c, "i-1")
+		h.serveFor(time.Hour)
+		if got, err := client.Result[[]string](must(c.Status(ctx, "child-1"))); err != nil || marksOf(t, got...) != "ct" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+		if err := c.Raise(ctx, "detached-1", "told", largeText("e")); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Hour)
+		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
+		if got, err := client.Result[[]string](must(c.Status(ctx, "detached-1"))); err != nil || marksOf(t, got...) != "de" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
+// TestR28APurgeBesideATurn: what a turn stores that comes too late is an orphan, which a sweep deletes, and nothing else.
+func TestR28APurgeBesideATurn(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("lives")))
+		h.serveFor(time.Minute)
+		in := must(h.Provider.ReadInstance(ctx, "i-1"))
+		if err := c.Terminate(ctx, "i-1", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		h.purgeBy(ctx, c, "i-1")
+		late := provider.PayloadKey(in.ExecutionID, "late")
+		if err := h.Provider.Payloads().PutPayload(ctx, late, []byte("{}")); err != nil { // by a process that knows nothing of the purge
+			t.Fatal(err)
+		}
+		lives := len(h.keys("x/")) - 1
+		for _, sweep := range []struct{ after, left int }{{0, lives + 1}, {49, lives}, {0, lives}} {
+			h.serveFor(time.Duration(sweep.after) * time.Hour)
+			h.sweep(ctx, c)
+			if keys := h.keys("x/"); len(keys) != sweep.left || slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
+				t.Errorf("after %d hours there are %v", sweep.after, keys)
+			}
+		}
+	})
+}
+
+// TestR28ARestartOwnsItsInput: an instance that is started again has a copy of the input, whatever becomes of the first.
+func TestR28ARestartOwnsItsInput(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		id := must(c.Restart(ctx, "i-1"))
+		h.purgeBy(ctx, c, "i-1")
+		if err := c.Raise(ctx, id, "told", largeText("u")); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Hour)
+		if got, err := client.Result[[]string](must(c.Status(ctx, id))); err != nil || marksOf(t, got...) != "cu" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
+// TestR28AStartThatIsRepeatedLeavesNothing: what a second start has stored, of an instance that is there, is deleted.
+func TestR28AStartThatIsRepeatedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		for range 2 {
+			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.WithIdempotencyKey("k")))
+			time.Sleep(time.Second)
+		}
+		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err, client.ErrAlreadyExists) {
+			t.Errorf("%v", err)
+		}
+		if keys := h.keys("x/"); len(keys) != 1 {
+			t.Errorf("%v", keys)
+		}
+	})
+}

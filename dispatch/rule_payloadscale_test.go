@@ -1,0 +1,193 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// side counts calls of S3 that are made side by side, each of which takes 30 ms.
+type side struct {
+	operation string
+
+	mu         sync.Mutex
+	calls      int
+	now, atMax int
+}
+
+func (s *side) intercept(_ context.Context, c simaws.Call, next func() error) error {
+	if c.Service != "S3" || c.Operation != s.operation {
+		return next()
+	}
+	s.count(1)
+	defer s.count(-1)
+	time.Sleep(30 * time.Millisecond) // virtual
+	return next()
+}
+
+func (s *side) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += n
+	s.calls += max(n, 0)
+	s.atMax = max(s.atMax, s.now)
+}
+
+// many is how many large payloads a turn has.
+const many = 60
+
+// wantSideBySide runs an instance of an orchestration, and wants as many calls, side by side and bounded.
+func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *side, calls int) {
+	t.Helper()
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: s.intercept}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, orchestration, 0, client.WithInstanceID("i-1")))
+		h.serveFor(time.Hour)
+		if n, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || n != many*len(largeText("x")) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if s.calls != calls || s.atMax < 8 || s.atMax > 16 {
+			t.Errorf("%d calls of %s, %d at once; want %d, 8 to 16 at once", s.calls, s.operation, s.atMax, calls)
+		}
+	})
+}
+
+// TestR28ManyLargeResultsAreFetchedSideBySide: code that takes one result after the other waits for some calls of the bucket, not for each.
+func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) { return largeText(mark), nil })
+	perdure.AddOrchestration(r, "takes many", func(ctx *perdure.OrchestrationContext, _ int) (bytes int, err error) {
+		var fs []*perdure.Future[string]
+		for i := range many {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "make", string(rune('0'+i))))
+		}
+		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+			return 0, err
+		}
+		for _, f := range fs {
+			text, err := f.Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			bytes += len(text)
+		}
+		return bytes, nil
+	})
+	wantSideBySide(t, r, "takes many", &side{operation: "GetObject"}, many)
+}
+
+// TestR28ManyLargeInputsAreStoredSideBySide: a turn that gives large inputs waits for some calls of the bucket, not for each.
+func TestR28ManyLargeInputsAreStoredSideBySide(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddActivity(r, "measure", func(_ context.Context, s string) (int, error) { return len(s), nil })
+	perdure.AddOrchestration(r, "gives many", func(ctx *perdure.OrchestrationContext, _ int) (bytes int, err error) {
+		var fs []*perdure.Future[int]
+		for i := range many {
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "measure", largeText(string(rune('0'+i)))))
+		}
+		for _, f := range fs {
+			n, err := f.Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			bytes += n
+		}
+		return bytes, nil
+	})
+	wantSideBySide(t, r, "gives many", &side{operation: "PutObject"}, many)
+}
+
+// bursting is a codec that panics over some documents.
+type bursting struct{ turning }
+
+func (b *bursting) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
+	doc, err := b.turning.Decode(ctx, p, data)
+	if strings.Contains(string(doc), "burst") {
+		panic("index out of range")
+	}
+	return doc, err
+}
+
+// TestR28ACodecThatPanicsBlocksItsInstanceAlone: others of the batch go on, and with another build it does too.
+func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	secretive(r)
+	codec := &bursting{turning{id: "turned"}}
+	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider, client.WithCodec(&codec.turning))
+		for _, id := range []string{"bursts", "goes on"} {
+			_ = must(c.Start(ctx, "child", id, client.WithInstanceID(id)))
+			if err := c.Raise(ctx, id, "told", "!"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.serveFor(time.Hour)
+		s := must(c.Status(ctx, "bursts"))
+		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, "has panicked") {
+			t.Errorf("%s, %+v", s.Status, s.Failure)
+		}
+		if got, err := client.Result[string](must(c.Status(ctx, "goes on"))); err != nil || got != "goes on!" {
+			t.Errorf("%q, %v", got, err)
+		}
+
+		h.deployWith(r, "mended", []perdure.Codec{&codec.turning})
+		for range 4 {
+			_ = must(h.Timekeeper.Watch(ctx))
+			h.serveFor(10 * time.Minute)
+		}
+		if got, err := client.Result[string](must(c.Status(ctx, "bursts"))); err != nil || got != "bursts!" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// TestR28APurgeThatDiesMidwayIsFinished: while the bucket deletes nothing the instance is being deleted, and then it is gone, with all that it had.
+func TestR28APurgeThatDiesMidwayIsFinished(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	var refuses atomic.Bool
+	o := simhub.Options{Registry: r, Bucket: true, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+		if c.Service == "S3" && c.Operation == "DeleteObjects" && refuses.Load() {
+			return slowDown()
+		}
+		return next()
+	}}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		if err := c.Terminate(ctx, "i-1", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		refuses.Store(true)
+		if err := c.Purge(ctx, "i-1"); err == nil {
+			t.Error("the purge is done, and its payloads are there")
+		}
+		if s, err := c.Status(ctx, "i-1"); s.Status != client.StatusDeleting || len(h.keys("x/")) == 0 {
+			t.Errorf("%s, %v, %v", s.Status, err, h.keys("x/"))
+		}
+		refuses.Store(false)
+		for range 4 {
+			_ = must(h.Timekeeper.Watch(ctx))
+			h.serveFor(10 * time.Minute)
+		}
+		if _, err := c.Status(ctx, "i-1"); !errors.Is(err, client.ErrNotFound) || len(h.keys("x/")) > 0 {
+			t.Errorf("%v, %v", err, h.keys("x/"))
+		}
+	})
+}

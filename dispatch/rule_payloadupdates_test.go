@@ -1,0 +1,226 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// telling is an orchestration that is told texts by updates, and returns all of them when the event "end" comes. Its handler returns what it is told, and its
+// validator refuses what begins with "no".
+func telling(r *perdure.Registry) *perdure.Registry {
+	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, told []string) ([]string, error) {
+		err := perdure.HandleUpdate(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
+			told = append(told, s)
+			return s, nil
+		}, perdure.ValidateUpdate(func(s string) error {
+			if strings.HasPrefix(s, "no") {
+				return errors.New("refused")
+			}
+			return nil
+		}))
+		if err != nil {
+			return nil, err
+		}
+		for {
+			e, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+			if err != nil || e == "end" {
+				return told, err
+			}
+			if e == "anew" {
+				return perdure.ContinueAsNew[[]string](ctx, told)
+			}
+		}
+	})
+	return r
+}
+
+// answered is what a client hears of an update.
+type answered struct {
+	result json.RawMessage
+	err    error
+}
+
+func (a answered) text() string {
+	var s string
+	_ = json.Unmarshal(a.result, &s)
+	return s
+}
+
+// tellBy has a client tell i-1 a text, while the hub serves.
+func (h *hub) tellBy(ctx context.Context, c *client.Client, id, text string) (a answered) {
+	h.t.Helper()
+	if c == nil { // one that has nothing in memory
+		c = client.New(h.Provider)
+	}
+	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.result, a.err = c.Update(ctx, "i-1", "tell", text, client.WithUpdateID(id))
+	}()
+	h.serveFor(time.Minute)
+	<-done
+	return a
+}
+
+func (h *hub) raiseBy(ctx context.Context, c *client.Client, event string) {
+	h.t.Helper()
+	if err := c.Raise(ctx, "i-1", "go", event); err != nil {
+		h.t.Fatal(err)
+	}
+	h.serveFor(time.Minute)
+}
+
+// TestR28AnUpdateIsSealed: with a codec nothing of an update is stored in the clear: its input, received before the code begins or accepted, what its handler
+// returns, and the answer that lies beside the instance. Who has the codec is answered, and who does not is told what there is.
+func TestR28AnUpdateIsSealed(t *testing.T) {
+	t.Parallel()
+	codec := &turning{id: "turned"}
+	inBubble(t, simhub.Options{Registry: telling(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c, blind := client.New(h.Provider, client.WithCodec(codec)), client.New(h.Provider)
+		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
+		early := h.tellBy(ctx, c, "u-0", secret)
+		if got := h.tellBy(ctx, c, "u-1", secret); early.text() != secret || got.text() != secret || got.err != nil {
+			t.Errorf("%s %v, %s %v", early.result, early.err, got.result, got.err)
+		}
+		if got := h.tellBy(ctx, c, "u-2", "no"+secret); got.err == nil || strings.Contains(got.err.Error(), secret) {
+			t.Errorf("%s, %v", got.result, got.err)
+		}
+		for _, call := range h.made() {
+			if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
+				t.Errorf("%s has the secret: %s", call.Operation, in)
+			}
+		}
+		got := h.tellBy(ctx, blind, "u-3", secret) // plain on its way, and sealed before it is history
+		e, told := errors.AsType[*client.UpdateError](got.err)
+		if !told || e.Code != client.UpdateSealed || e.Sealed == nil || e.Sealed.Codec != "turned" || !errors.Is(got.err, perdure.ErrCodecUnknown) {
+			t.Errorf("%s, %v", got.result, got.err)
+		}
+		if got := h.tellBy(ctx, c, "u-3", ""); got.text() != secret {
+			t.Errorf("%s, %v", got.result, got.err)
+		}
+		for _, e := range h.events(h.first(ctx)) {
+			if strings.Contains(string(must(json.Marshal(e))), secret) {
+				t.Errorf("event %d has the secret", e.ID)
+			}
+		}
+		h.raiseBy(ctx, c, "end")
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
+			t.Errorf("%v, %v", got, err)
+		}
+		h.checkRest()
+	})
+}
+
+// first is the instance i-1.
+func (h *hub) first(ctx context.Context) provider.Instance {
+	h.t.Helper()
+	return must(h.Provider.ReadInstance(ctx, "i-1"))
+}
+
+// TestR28AnAnswerOutlivesItsExecution: large inputs and results of updates lie in the bucket. An answer has a copy of its own: it is good when its execution is
+// erased, and when it is given again after the copy has expired. What was received before the code began, or is handed on, is the execution's own.
+func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: telling(registry()), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1"), client.WithDelay(30*time.Second)))
+		first := h.first(ctx).ExecutionID
+		if got := h.tellBy(ctx, c, "u-0", largeText("a")); got.err != nil || marksOf(t, got.text()) != "a" {
+			t.Errorf("%v", got.err)
+		}
+		if got := h.tellBy(ctx, c, "u-1", largeText("b")); got.err != nil || marksOf(t, got.text()) != "b" {
+			t.Errorf("%v", got.err)
+		}
+		if got := h.tellBy(ctx, c, "u-2", "no"+largeText("c")); got.err == nil {
+			t.Errorf("%s", got.result)
+		}
+
+		time.Sleep(61 * 24 * time.Hour) // the answers are over, and what they refer to
+		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
+		h.deployWith(telling(registry()), "fresh", nil) // whose processes have nothing in memory
+		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
+			t.Errorf("answered again: %v", got.err)
+		}
+
+		h.raiseBy(ctx, c, "anew")
+		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil { // as when the execution is erased
+			t.Fatal(err)
+		}
+		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
+			t.Errorf("once its execution is erased: %v", got.err)
+		}
+		h.raiseBy(ctx, c, "end")
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ab" {
+			t.Errorf("%s, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
+// keysOf are the keys of an execution's payloads.
+func (h *hub) keysOf(ctx context.Context, executionID string) (keys []string) {
+	h.t.Helper()
+	for _, p := range must(h.Provider.Payloads().ListPayloads(ctx, provider.PayloadPrefix(executionID), "")) {
+		keys = append(keys, p.Key)
+	}
+	return keys
+}
+
+// TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn: without a bucket a result above 200 KiB is the update's failure, and an input the client's error.
+func TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "growing", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		err := perdure.HandleUpdate(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) { return largeText(s), nil })
+		if err != nil {
+			return 0, err
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+	})
+	for _, bucket := range []bool{false, true} {
+		inBubble(t, simhub.Options{Registry: r, Bucket: bucket, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+			c := client.New(h.Provider)
+			_ = must(c.Start(ctx, "growing", 0, client.WithInstanceID("i-1")))
+			got := h.tellBy(ctx, c, "u-1", "a")
+			e, told := errors.AsType[*client.UpdateError](got.err)
+			if bucket && (got.err != nil || marksOf(t, got.text()) != "a") || !bucket && (!told || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
+				t.Errorf("bucket %t: %.100s, %v", bucket, got.result, got.err)
+			}
+		})
+	}
+}
+
+// TestR28ABuildWithoutTheCodecKeepsUpdates: it can neither judge nor reject an update. The instance is blocked, and the next build takes it.
+func TestR28ABuildWithoutTheCodecKeepsUpdates(t *testing.T) {
+	t.Parallel()
+	r := telling(registry())
+	codec := &turning{id: "turned"}
+	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider, client.WithCodec(codec))
+		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		h.deployWith(r, "blind", nil)
+		short, stop := context.WithTimeout(ctx, 30*time.Second)
+		defer stop()
+		if got := h.tellBy(short, c, "u-1", secret); !errors.Is(got.err, context.DeadlineExceeded) {
+			t.Errorf("%s, %v", got.result, got.err)
+		}
+		h.deployWith(r, "seeing", []perdure.Codec{codec})
+		h.serveFor(time.Hour)
+		if got := h.tellBy(ctx, c, "u-1", ""); got.text() != secret {
+			t.Errorf("%s, %v", got.result, got.err)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package history
+
+// PayloadKind says what a payload is to the program that it is of.
+type PayloadKind string
+
+// The kinds of payloads.
+const (
+	PayloadActivityInput       PayloadKind = "activity input"
+	PayloadActivityResult      PayloadKind = "activity result"
+	PayloadHeartbeatDetails    PayloadKind = "heartbeat details"
+	PayloadOrchestrationInput  PayloadKind = "orchestration input"
+	PayloadOrchestrationOutput PayloadKind = "orchestration output"
+	PayloadEventData           PayloadKind = "event data"
+	PayloadSideEffect          PayloadKind = "side effect"
+	PayloadUpdateInput         PayloadKind = "update input"
+	PayloadUpdateResult        PayloadKind = "update result"
+	PayloadCustomStatus        PayloadKind = "custom status"
+)
+
+// EventPayload is a payload of an event, and what it is. Name is that of the activity, orchestration, external event or update, where the event has it.
+type EventPayload struct {
+	Payload *Payload
+	Kind    PayloadKind
+	Name    string
+}
+
+// Payloads calls f with each payload that the event has, and those of its lists: f may replace it.
+func (e *Event) Payloads(f func(EventPayload)) {
+	each := func(p *Payload, kind PayloadKind, name string) {
+		if len(*p) > 0 {
+			f(EventPayload{p, kind, name})
+		}
+	}
+	input := PayloadOrchestrationInput
+	if e.Kind == ActivityScheduled {
+		input = PayloadActivityInput
+	}
+	result := PayloadActivityResult
+	switch e.Kind {
+	case SubOrchestrationCompleted:
+		result = PayloadOrchestrationOutput
+	case UpdateCompleted:
+		result = PayloadUpdateResult
+	default:
+	}
+	data := PayloadEventData
+	if e.Kind == UpdateReceived || e.Kind == UpdateAccepted {
+		data = PayloadUpdateInput
+	}
+	each(&e.Input, input, e.Name)
+	each(&e.Result, result, e.Name)
+	each(&e.Output, PayloadOrchestrationOutput, e.Name)
+	each(&e.Data, data, e.Name)
+	each(&e.Value, PayloadSideEffect, e.Name)
+	each(&e.CustomStatus, PayloadCustomStatus, e.Name)
+	for i := range e.CarriedEvents {
+		each(&e.CarriedEvents[i].Data, PayloadEventData, e.CarriedEvents[i].Name)
+	}
+	for i := range e.Inputs {
+		e.Inputs[i].Payloads(f)
+	}
+}

@@ -1,0 +1,324 @@
+// Package vault seals payloads on their way into history, messages and records, and opens them again: by the codec that a program has, and by the
+// store of large payloads that a hub has. A nil Vault is that of a program with neither: what it seals stays as it is.
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// Vault seals and opens payloads. It is safe for concurrent use.
+type Vault struct {
+	codec perdure.Codec // nil: nothing is encoded
+	known map[string]perdure.Codec
+	store provider.Payloads // nil: payloads are kept inline
+	cache *cache
+}
+
+// StoreOf returns the store of large payloads that a provider, or a client's hub, has; nil where it has none.
+func StoreOf(hub any) provider.Payloads {
+	if k, ok := hub.(provider.PayloadKeeper); ok {
+		return k.Payloads()
+	}
+	return nil
+}
+
+// New makes a vault: the first of the codecs encodes, unless it is nil, and all of them decode; store is for what is too large to be kept inline, and may be
+// nil. It returns nil where there is nothing to seal or open with.
+func New(codecs []perdure.Codec, store provider.Payloads) (*Vault, error) {
+	v := &Vault{known: map[string]perdure.Codec{}, store: store, cache: newCache()}
+	for i, c := range codecs {
+		if c == nil {
+			if i > 0 {
+				return nil, errors.New("a codec to read with is nil")
+			}
+			continue
+		}
+		id := c.ID()
+		switch {
+		case !history.IsCodecID(id):
+			return nil, fmt.Errorf("the id of a codec must be 1 to %d letters, digits, dots, dashes and underlines, is %q", history.MaxCodecIDBytes, id)
+		case v.known[id] != nil:
+			return nil, fmt.Errorf("two codecs have the id %q", id)
+		}
+		v.known[id] = c
+		if i == 0 {
+			v.codec = c
+		}
+	}
+	if len(v.known) == 0 && store == nil {
+		return nil, nil //nolint:nilnil // the vault of those who have none
+	}
+	return v, nil
+}
+
+// Stores reports whether there is a store of large payloads.
+func (v *Vault) Stores() bool { return v != nil && v.store != nil }
+
+// Limit is the limit of a payload's document, in bytes.
+func (v *Vault) Limit() int {
+	if v.Stores() {
+		return perdure.MaxLargePayloadBytes
+	}
+	return perdure.MaxPayloadBytes
+}
+
+// keyOf is where a payload with a hash is to lie in the store.
+type keyOf func(hash string) string
+
+// Seal returns a document of an execution as it is to be stored and sent: encoded, where there is a codec, and in the store, where it is too large then to
+// be kept inline.
+func (v *Vault) Seal(ctx context.Context, about perdure.PayloadInfo, doc json.RawMessage) (history.Payload, error) {
+	return v.seal(ctx, about, ownKey(about.ExecutionID), doc)
+}
+
+// SealMail is Seal of what is sent to an instance of which no execution is known, in a message of a kind; id is what makes it the same message when it is
+// sent again.
+func (v *Vault) SealMail(ctx context.Context, about perdure.PayloadInfo, kind provider.MessageKind, id string, p history.Payload) (history.Payload, error) {
+	doc, plain := p.Document()
+	if v == nil || len(p) == 0 || !plain {
+		return p, nil
+	}
+	return v.seal(ctx, about, func(hash string) string { return provider.MailKey(kind, id, hash) }, doc)
+}
+
+func ownKey(executionID string) keyOf {
+	return func(hash string) string { return provider.PayloadKey(executionID, hash) }
+}
+
+func (v *Vault) seal(ctx context.Context, about perdure.PayloadInfo, key keyOf, doc json.RawMessage) (history.Payload, error) {
+	if v == nil || v.codec == nil && len(doc) <= perdure.MaxPayloadBytes {
+		return history.Inline(doc), nil
+	}
+	doc = history.Compacted(doc)
+	s, data, err := v.encode(ctx, about, doc)
+	if err != nil {
+		return nil, err
+	}
+	if v.store == nil || !tooLarge(&s, data) {
+		if s.Codec == "" {
+			return history.Inline(doc), nil
+		}
+		s.Data = data
+		return s.Payload(), nil
+	}
+	return v.put(ctx, about, key, &s, doc, data)
+}
+
+// encode makes what is to be stored of a document.
+func (v *Vault) encode(ctx context.Context, about perdure.PayloadInfo, doc json.RawMessage) (s history.Sealed, data []byte, err error) {
+	s.Bytes = int64(len(doc))
+	if v.codec == nil {
+		return s, doc, nil
+	}
+	data, err = encoded(ctx, v.codec, about, doc)
+	if err != nil {
+		return s, nil, &perdure.PayloadError{Payload: about, Codec: v.codec.ID(), Err: err}
+	}
+	if data == nil {
+		return s, doc, nil
+	}
+	s.Codec = v.codec.ID()
+	return s, data, nil
+}
+
+// tooLarge reports whether what is to be stored is too large to be kept inline, where encoded data is base64.
+func tooLarge(s *history.Sealed, data []byte) bool {
+	if s.Codec == "" {
+		return len(data) > perdure.MaxPayloadBytes
+	}
+	return base64.StdEncoding.EncodedLen(len(data)) > perdure.MaxPayloadBytes
+}
+
+// put stores what is too large to be kept inline.
+func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s *history.Sealed, doc json.RawMessage, data []byte) (history.Payload, error) {
+	sum := sha256.Sum256(data)
+	s.SHA256 = hex.EncodeToString(sum[:])
+	s.Key = key(s.SHA256)
+	problem := func(err error) error {
+		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
+	}
+	if len(data) > provider.MaxStoredPayload {
+		return nil, problem(perdure.NonRetryable(fmt.Errorf("it has become %d bytes, of %d at the most", len(data), provider.MaxStoredPayload)))
+	}
+	if s.Codec != "" {
+		digest := sha256.Sum256(doc)
+		var err error
+		if s.Digest, err = encoded(ctx, v.codec, about, digest[:]); err != nil {
+			return nil, problem(err)
+		}
+	}
+	if err := v.store.PutPayload(ctx, s.Key, data); err != nil {
+		return nil, problem(err)
+	}
+	v.cache.add(s.SHA256, data)
+	return s.Payload(), nil
+}
+
+// SealPayload is Seal of a payload, which stays as it is where it is sealed or refers to a place in history.
+func (v *Vault) SealPayload(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
+	if v == nil || len(p) == 0 {
+		return p, nil
+	}
+	doc, plain := p.Document()
+	if !plain {
+		return p, nil
+	}
+	return v.Seal(ctx, about, doc)
+}
+
+// Own has an execution own a payload that lies in the store for a message, or for another execution: it gets a copy of its own. Where that is gone the
+// payload comes back as it is: whoever opens it is told.
+func (v *Vault) Own(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
+	from := p.StoredAt()
+	if from == "" || provider.ExecutionOfPayload(from) == about.ExecutionID {
+		return p, nil
+	}
+	s, _ := p.Sealed()
+	if !v.Stores() {
+		return nil, &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: errNoStore}
+	}
+	s.Key = provider.PayloadKey(about.ExecutionID, s.SHA256)
+	err := v.store.CopyPayload(ctx, from, s.Key)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return p, nil
+	case err != nil:
+		return nil, &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: from, Err: err}
+	default:
+		return s.Payload(), nil
+	}
+}
+
+// Forget deletes what lies in the store under keys of an execution that has never begun. Where that fails a sweep does it.
+func (v *Vault) Forget(ctx context.Context, keys ...string) error {
+	if !v.Stores() {
+		return nil
+	}
+	for some := range slices.Chunk(keys, provider.PayloadsAtOnce) {
+		if err := v.store.DeletePayloads(ctx, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open returns the document of a payload that is inline or sealed.
+func (v *Vault) Open(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (json.RawMessage, error) {
+	if doc, plain := p.Document(); plain {
+		return doc, nil
+	}
+	s, ok := p.Sealed()
+	if !ok {
+		return nil, &perdure.PayloadError{Payload: about, Err: errUnknownSeal}
+	}
+	return v.open(ctx, about, &s)
+}
+
+// errUnknownSeal is about a payload that is sealed in a way which this release does not know.
+var errUnknownSeal = errors.New("it lies elsewhere, where this release cannot read it")
+
+// errNoStore is about a payload in a store that this program does not have.
+var errNoStore = errors.New("it lies in the bucket of large payloads, which this program was given none of")
+
+func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.Sealed) (json.RawMessage, error) {
+	problem := func(err error) error {
+		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
+	}
+	if s.Codec != "" && (v == nil || v.known[s.Codec] == nil) {
+		return nil, problem(perdure.ErrCodecUnknown)
+	}
+	data, err := v.stored(ctx, s)
+	if err != nil {
+		return nil, problem(err)
+	}
+	doc := data
+	if s.Codec != "" {
+		if doc, err = decoded(ctx, v.known[s.Codec], about, data); err != nil {
+			return nil, problem(err)
+		}
+	}
+	if int64(len(doc)) != s.Bytes || !json.Valid(doc) {
+		return nil, problem(fmt.Errorf("%w: the codec made %d bytes of it, which are not the document of %d bytes that was encoded", provider.ErrCorrupt, len(doc), s.Bytes))
+	}
+	return doc, nil
+}
+
+// stored returns what is stored of a payload, and checks that it is that.
+func (v *Vault) stored(ctx context.Context, s *history.Sealed) (data []byte, err error) {
+	data = s.Data
+	if s.Key != "" {
+		if !v.Stores() {
+			return nil, errNoStore
+		}
+		var cached bool
+		if data, cached = v.cache.get(s.SHA256); cached {
+			return data, nil
+		}
+		data, err = v.store.GetPayload(ctx, s.Key)
+		if errors.Is(err, provider.ErrNotFound) { // not the instance
+			return nil, perdure.ErrPayloadMissing
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Check(data); err != nil {
+		return nil, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
+	}
+	if s.Key != "" {
+		v.cache.add(s.SHA256, data)
+	}
+	return data, nil
+}
+
+// Same reports whether a document is that of a payload which is sealed. What lies in the store is compared by its digest, and not fetched.
+func (v *Vault) Same(ctx context.Context, about perdure.PayloadInfo, p history.Payload, doc json.RawMessage) (bool, error) {
+	doc = history.Compacted(doc)
+	s, ok := p.Sealed()
+	sum := sha256.Sum256(doc)
+	switch {
+	case ok && s.Key != "" && s.Codec == "":
+		return s.SHA256 == hex.EncodeToString(sum[:]), nil
+	case ok && s.Key != "" && v != nil && v.known[s.Codec] != nil:
+		digest, err := decoded(ctx, v.known[s.Codec], about, s.Digest)
+		if err != nil {
+			return false, &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
+		}
+		return bytes.Equal(digest, sum[:]), nil
+	}
+	stored, err := v.Open(ctx, about, p)
+	return err == nil && bytes.Equal(stored, doc), err
+}
+
+// IsFinal reports whether an error of a vault stays what it is however often it is tried: a codec that the program does not have, that panics, or that says so, what
+// is not there, and what is not what was stored. Anything else may be an outage.
+func IsFinal(err error) bool {
+	if _, ok := errors.AsType[*perdure.PayloadError](err); !ok {
+		return false
+	}
+	if IsOfThisBuild(err) || errors.Is(err, perdure.ErrPayloadMissing) || errors.Is(err, provider.ErrCorrupt) {
+		return true
+	}
+	marked, ok := errors.AsType[interface {
+		error
+		NonRetryable() bool
+	}](err)
+	return ok && marked.NonRetryable()
+}
+
+// IsOfThisBuild reports whether an error of a vault is that this program lacks what another may have: a codec, a bucket, or a codec that does not panic.
+func IsOfThisBuild(err error) bool {
+	return errors.Is(err, perdure.ErrCodecUnknown) || errors.Is(err, errNoStore) || errors.Is(err, errUnknownSeal) || errors.Is(err, errPanicked)
+}

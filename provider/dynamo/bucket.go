@@ -1,0 +1,298 @@
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/encoding/httpbinding"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// BucketAPI is the part of S3 that a Provider calls, where the hub has a bucket for large payloads. FromConfig makes one of its own: the SDK's client of S3
+// would add 3.6 MB to each function, for five calls. A stand-in must be safe for concurrent use, and return the errors of the SDK, or provider.ErrNotFound.
+type BucketAPI interface {
+	PutObject(ctx context.Context, bucket, key string, data []byte) error
+	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound where there is none.
+	GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error)
+	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound where there is none.
+	CopyObject(ctx context.Context, bucket, from, to string) error
+	// DeleteObjects deletes up to 1,000 objects, which need not be there.
+	DeleteObjects(ctx context.Context, bucket string, keys []string) error
+	// ListObjects lists up to 1,000 keys that begin with prefix and are behind after, in the order of their bytes.
+	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
+}
+
+// signedBucket is BucketAPI on the REST API of S3.
+type signedBucket struct {
+	credentials aws.CredentialsProvider
+	region      string
+	endpoint    string // of a stand-in for S3; empty: AWS's
+	http        interface {
+		Do(req *http.Request) (*http.Response, error)
+	}
+	signer *v4.Signer
+	now    func() time.Time
+}
+
+// NewBucket makes a client of S3, of the region, credentials, endpoint and HTTP client of a configuration.
+func NewBucket(cfg aws.Config) BucketAPI {
+	b := &signedBucket{
+		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: defaults().Now,
+		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
+		endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"),
+	}
+	if b.endpoint == "" && cfg.BaseEndpoint != nil {
+		b.endpoint = *cfg.BaseEndpoint
+	}
+	if b.http == nil {
+		b.http = awshttp.NewBuildableClient()
+	}
+	return b
+}
+
+// url is where an object of a bucket is, or with an empty key the bucket.
+func (b *signedBucket) url(bucket, key string) (*url.URL, error) {
+	base := b.endpoint
+	path := "/" + bucket + "/" + key
+	if base == "" {
+		suffix := "amazonaws.com"
+		if strings.HasPrefix(b.region, "cn-") {
+			suffix += ".cn"
+		}
+		if base = "https://s3." + b.region + "." + suffix; !strings.Contains(bucket, ".") {
+			base = "https://" + bucket + ".s3." + b.region + "." + suffix
+			path = "/" + key
+		}
+	}
+	u, err := url.Parse(strings.TrimSuffix(base, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: the endpoint of S3: %w", err)
+	}
+	u.Path += path
+	u.RawPath = httpbinding.EscapePath(u.Path, false) // as it is signed
+	return u, nil
+}
+
+// request is a request to S3, without its signature.
+type request struct {
+	method, bucket, key string
+	query               url.Values
+	header              map[string]string
+	body                []byte
+}
+
+// send makes a signed request, and returns the body of its answer, of up to most bytes.
+func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte, error) {
+	u, err := b.url(r.bucket, r.key)
+	if err != nil {
+		return nil, err
+	}
+	u.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: a request to S3: %w", err)
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	sum := sha256.Sum256(r.body)
+	hash := hex.EncodeToString(sum[:])
+	req.Header.Set("X-Amz-Content-Sha256", hash)
+	if len(r.body) > 0 {
+		req.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	who, err := b.credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: credentials for S3: %w", err)
+	}
+	if err := b.signer.SignHTTP(ctx, who, req, hash, "s3", b.region, b.now()); err != nil {
+		return nil, fmt.Errorf("dynamo: the signature of a request to S3: %w", err)
+	}
+
+	answer, err := b.http.Do(req)
+	if err != nil {
+		return nil, lostCall(ctx, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		most = smallAnswer
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, lostCall(ctx, err)
+	case answer.StatusCode >= http.StatusMultipleChoices:
+		return nil, bucketRefusal(answer.StatusCode, body)
+	case int64(len(body)) > most:
+		return nil, fmt.Errorf("dynamo: an answer of S3 has more than %d bytes: %w", most, provider.ErrCorrupt)
+	default:
+		return body, nil
+	}
+}
+
+// lostCall is the error of a call that has no answer, or not all of it: such a call is repeated, unless it was given up.
+func lostCall(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &aws.RequestCanceledError{Err: err}
+	}
+	return &smithyhttp.RequestSendError{Err: err}
+}
+
+// bucketError is a refusal of S3, as the SDK's errors are: by its code and status the provider knows whether to repeat the call.
+type bucketError struct {
+	XMLName xml.Name `xml:"Error"`
+	Code    string   `xml:"Code"`
+	Message string   `xml:"Message"`
+	status  int
+}
+
+// bucketRefusal reads an error of S3. An answer to a HEAD request, and one of a proxy, has none in its body.
+func bucketRefusal(status int, body []byte) error {
+	e := &bucketError{}
+	_ = xml.Unmarshal(body, e)
+	e.status = status
+	if e.Code == "NoSuchKey" || e.Code == "" && status == http.StatusNotFound {
+		return provider.ErrNotFound
+	}
+	return e
+}
+
+// Error implements error.
+func (e *bucketError) Error() string {
+	return fmt.Sprintf("S3: %d %s: %s", e.status, e.Code, e.Message)
+}
+
+// ErrorCode, ErrorMessage and ErrorFault implement smithy.APIError.
+func (e *bucketError) ErrorCode() string { return e.Code }
+
+// ErrorMessage implements smithy.APIError.
+func (e *bucketError) ErrorMessage() string { return e.Message }
+
+// ErrorFault implements smithy.APIError.
+func (e *bucketError) ErrorFault() smithy.ErrorFault {
+	if e.status >= http.StatusInternalServerError {
+		return smithy.FaultServer
+	}
+	return smithy.FaultClient
+}
+
+// HTTPStatusCode is as the SDK's errors of answers have it.
+func (e *bucketError) HTTPStatusCode() int { return e.status }
+
+// smallAnswer is more than S3 says but for objects and lists: a list of 1,000 keys has some 400 KB.
+const smallAnswer = 4 << 20
+
+// PutObject implements BucketAPI.
+func (b *signedBucket) PutObject(ctx context.Context, bucket, key string, data []byte) error {
+	_, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: key, body: data, header: map[string]string{"Content-Type": "application/octet-stream"}}, smallAnswer)
+	return err
+}
+
+// GetObject implements BucketAPI.
+func (b *signedBucket) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
+	return b.send(ctx, &request{method: http.MethodGet, bucket: bucket, key: key}, most)
+}
+
+// CopyObject implements BucketAPI. S3 may say that a copy has failed in an answer that it has begun with 200.
+func (b *signedBucket) CopyObject(ctx context.Context, bucket, from, to string) error {
+	source := httpbinding.EscapePath("/"+bucket+"/"+from, false)
+	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, smallAnswer)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(body, []byte("<Error>")) {
+		return bucketRefusal(http.StatusInternalServerError, body)
+	}
+	return nil
+}
+
+type deletion struct {
+	XMLName xml.Name      `xml:"Delete"`
+	Quiet   bool          `xml:"Quiet"`
+	Objects []deletedItem `xml:"Object"`
+}
+
+type deletedItem struct {
+	Key string `xml:"Key"`
+}
+
+// DeleteObjects implements BucketAPI.
+func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []string) error {
+	d := deletion{Quiet: true, Objects: make([]deletedItem, len(keys))}
+	for i, key := range keys {
+		d.Objects[i].Key = key
+	}
+	body, err := xml.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("dynamo: keys to delete: %w", err)
+	}
+	answer, err := b.send(ctx, &request{
+		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
+		header: map[string]string{"Content-Type": "application/xml", "X-Amz-Sdk-Checksum-Algorithm": "SHA256"},
+	}, smallAnswer)
+	if err != nil {
+		return err
+	}
+	var failed struct {
+		Errors []struct {
+			Key     string `xml:"Key"`
+			Code    string `xml:"Code"`
+			Message string `xml:"Message"`
+		} `xml:"Error"`
+	}
+	if err := xml.Unmarshal(answer, &failed); err != nil && len(bytes.TrimSpace(answer)) > 0 {
+		return fmt.Errorf("dynamo: an answer of S3: %w", err)
+	}
+	for _, f := range failed.Errors {
+		return &bucketError{Code: f.Code, Message: fmt.Sprintf("%s (%d of %d keys): %s", f.Key, len(failed.Errors), len(keys), f.Message), status: http.StatusOK}
+	}
+	return nil
+}
+
+// ListObjects implements BucketAPI.
+func (b *signedBucket) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
+	query := url.Values{"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(provider.PayloadsAtOnce)}}
+	if after != "" {
+		query.Set("start-after", after)
+	}
+	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, smallAnswer)
+	if err != nil {
+		if errors.Is(err, provider.ErrNotFound) { // the bucket
+			err = &bucketError{Code: "NoSuchBucket", status: http.StatusNotFound}
+		}
+		return nil, err
+	}
+	var list struct {
+		Contents []struct {
+			Key          string    `xml:"Key"`
+			LastModified time.Time `xml:"LastModified"`
+		} `xml:"Contents"`
+	}
+	if err := xml.Unmarshal(answer, &list); err != nil {
+		return nil, fmt.Errorf("dynamo: an answer of S3: %w", err)
+	}
+	all := make([]provider.StoredPayload, len(list.Contents))
+	for i, c := range list.Contents {
+		all[i] = provider.StoredPayload{Key: c.Key, StoredAt: c.LastModified}
+	}
+	return all, nil
+}

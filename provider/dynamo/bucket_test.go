@@ -1,0 +1,154 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// answers is S3 as it answers: the same to all requests.
+type answers struct {
+	give answer
+	got  []*http.Request
+}
+
+// answer is what S3 says, or the error of a call that has got lost.
+type answer struct {
+	status int
+	body   string
+	torn   bool // its end gets lost
+	lost   error
+}
+
+func (a *answers) Do(req *http.Request) (*http.Response, error) {
+	a.got = append(a.got, req)
+	if a.give.lost != nil {
+		return nil, a.give.lost
+	}
+	var body io.Reader = strings.NewReader(a.give.body)
+	if a.give.torn {
+		body = io.MultiReader(body, errorReader{})
+	}
+	return &http.Response{StatusCode: a.give.status, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+}
+
+func says(status int, body string) answer { return answer{status: status, body: body} }
+
+func refuses(status int, code string) answer {
+	return says(status, "<Error><Code>"+code+"</Code><Message>no</Message></Error>")
+}
+
+func getsLost() answer { return answer{lost: errors.New("read tcp: connection reset by peer")} }
+
+func breaksOff() answer { return answer{status: http.StatusOK, body: "da", torn: true} }
+
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func bucketOf(t *testing.T, region string, give answer) (dynamo.BucketAPI, *answers) {
+	t.Helper()
+	a := &answers{give: give}
+	return dynamo.NewBucket(aws.Config{
+		Region: region, HTTPClient: a,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
+		}),
+	}), a
+}
+
+// again reports whether the SDK repeats a call after an error, as the provider does.
+func again(err error) bool {
+	for _, r := range append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}) {
+		if is := r.IsErrorRetryable(err); is != aws.UnknownTernary {
+			return is == aws.TrueTernary
+		}
+	}
+	return false
+}
+
+// What S3 does not answer, or cannot now, is asked again; what it refuses is not.
+func TestWhatABucketRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		give           answer
+		again, missing bool
+	}{
+		"a connection that is lost":   {getsLost(), true, false},
+		"an answer that breaks off":   {breaksOff(), true, false},
+		"throttling":                  {refuses(http.StatusServiceUnavailable, "SlowDown"), true, false},
+		"an error of S3":              {refuses(http.StatusInternalServerError, "InternalError"), true, false},
+		"an answer of a proxy":        {says(http.StatusBadGateway, "<html>"), true, false},
+		"no right":                    {refuses(http.StatusForbidden, "AccessDenied"), false, false},
+		"no bucket":                   {refuses(http.StatusNotFound, "NoSuchBucket"), false, false},
+		"no object":                   {refuses(http.StatusNotFound, "NoSuchKey"), false, true},
+		"no object, without its code": {says(http.StatusNotFound, ""), false, true},
+		"more than was asked for":     {says(http.StatusOK, "12345"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, _ := bucketOf(t, "eu-central-1", c.give)
+			_, err := b.GetObject(t.Context(), "bucket", "hub/x/00/e/hash", 4)
+			if err == nil || again(err) != c.again || errors.Is(err, provider.ErrNotFound) != c.missing {
+				t.Errorf("%v: again %v, missing %v", err, again(err), errors.Is(err, provider.ErrNotFound))
+			}
+		})
+	}
+}
+
+// A call that is given up is not repeated.
+func TestACallOfABucketThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b, _ := bucketOf(t, "eu-central-1", getsLost())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.GetObject(ctx, "bucket", "key", 4); err == nil || again(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// S3 begins some answers with 200 before it knows how they end.
+func TestAnAnswerThatBeginsWellAndDoesNot(t *testing.T) {
+	t.Parallel()
+	b, _ := bucketOf(t, "eu-central-1", refuses(http.StatusOK, "InternalError"))
+	if err := b.CopyObject(t.Context(), "bucket", "from", "to"); err == nil || !again(err) {
+		t.Errorf("a copy: %v", err)
+	}
+	b, _ = bucketOf(t, "eu-central-1", says(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
+	if err := b.DeleteObjects(t.Context(), "bucket", []string{"one", "two"}); err == nil || !again(err) || !strings.Contains(err.Error(), "one") {
+		t.Errorf("a deletion: %v", err)
+	}
+}
+
+// Where a bucket is, and that what is sent is signed with its hash.
+func TestWhereABucketIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ region, bucket, url string }{
+		{"eu-central-1", "payloads", "https://payloads.s3.eu-central-1.amazonaws.com/hub/x/00/e/1"},
+		{"eu-central-1", "pay.loads", "https://s3.eu-central-1.amazonaws.com/pay.loads/hub/x/00/e/1"}, // its name is in no certificate
+		{"cn-north-1", "payloads", "https://payloads.s3.cn-north-1.amazonaws.com.cn/hub/x/00/e/1"},
+	} {
+		b, a := bucketOf(t, c.region, says(http.StatusOK, ""))
+		if err := b.PutObject(t.Context(), c.bucket, "hub/x/00/e/1", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		req := a.got[0]
+		if req.URL.String() != c.url {
+			t.Errorf("%s, want %s", req.URL, c.url)
+		}
+		sent, err := io.ReadAll(req.Body)
+		if signed := req.Header.Get("Authorization"); err != nil || !bytes.Equal(sent, []byte("{}")) || !strings.Contains(signed, "x-amz-content-sha256") || !strings.Contains(signed, "/"+c.region+"/s3/") {
+			t.Errorf("%q, %v, signed %s", sent, err, signed)
+		}
+	}
+}

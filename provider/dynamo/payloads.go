@@ -1,0 +1,189 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// payloads is provider.Payloads in the hub's bucket, under the name of the hub: several may share a bucket.
+type payloads struct {
+	bucket BucketAPI
+	name   string
+	prefix string
+}
+
+// Payloads implements provider.PayloadKeeper.
+func (p *Provider) Payloads() provider.Payloads {
+	if p.payloads == nil {
+		return nil
+	}
+	return p.payloads
+}
+
+// newPayloads is the store of a hub that has a bucket; nil of one that has none.
+func newPayloads(h *Hub, b BucketAPI) *payloads {
+	if h.PayloadBucket == "" || b == nil {
+		return nil
+	}
+	return &payloads{bucket: b, name: h.PayloadBucket, prefix: h.Name + "/"}
+}
+
+// PutPayload implements provider.Payloads.
+func (s *payloads) PutPayload(ctx context.Context, key string, data []byte) error {
+	return s.call(ctx, "S3.PutObject", key, func() error { return s.bucket.PutObject(ctx, s.name, s.prefix+key, data) })
+}
+
+// GetPayload implements provider.Payloads.
+func (s *payloads) GetPayload(ctx context.Context, key string) (data []byte, err error) {
+	err = s.call(ctx, "S3.GetObject", key, func() error {
+		data, err = s.bucket.GetObject(ctx, s.name, s.prefix+key, provider.MaxStoredPayload)
+		return err
+	})
+	return data, err
+}
+
+// CopyPayload implements provider.Payloads.
+func (s *payloads) CopyPayload(ctx context.Context, from, to string) error {
+	return s.call(ctx, "S3.CopyObject", from, func() error { return s.bucket.CopyObject(ctx, s.name, s.prefix+from, s.prefix+to) })
+}
+
+// DeletePayloads implements provider.Payloads.
+func (s *payloads) DeletePayloads(ctx context.Context, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	all := make([]string, len(keys))
+	for i, key := range keys {
+		all[i] = s.prefix + key
+	}
+	return s.call(ctx, "S3.DeleteObjects", keys[0], func() error { return s.bucket.DeleteObjects(ctx, s.name, all) })
+}
+
+// ListPayloads implements provider.Payloads.
+func (s *payloads) ListPayloads(ctx context.Context, prefix, after string) (found []provider.StoredPayload, err error) {
+	if after != "" {
+		after = s.prefix + after
+	}
+	err = s.call(ctx, "S3.ListObjectsV2", prefix, func() error {
+		found, err = s.bucket.ListObjects(ctx, s.name, s.prefix+prefix, after)
+		return err
+	})
+	for i := range found {
+		found[i].Key = strings.TrimPrefix(found[i].Key, s.prefix)
+	}
+	return found, err
+}
+
+// call makes a call as those of the table are made; what is not there is no failed call.
+func (s *payloads) call(ctx context.Context, op, key string, f func() error) error {
+	missing := false
+	err := call(ctx, op, "", func() error {
+		err := f()
+		missing = errors.Is(err, provider.ErrNotFound)
+		return err
+	})
+	if missing {
+		return fmt.Errorf("dynamo: payload %s: %w", key, provider.ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("dynamo: payload %s: %w", key, err)
+	}
+	return nil
+}
+
+// erasePayloads deletes the payloads of an execution, page by page. It does so behind the stub of its start, so that no turn can commit any more that
+// refers to them; what a late process stores afterwards a sweep finds.
+func (p *Provider) erasePayloads(ctx context.Context, executionID string) error {
+	if p.payloads == nil {
+		return nil
+	}
+	for {
+		found, err := p.payloads.ListPayloads(ctx, provider.PayloadPrefix(executionID), "")
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		keys := make([]string, len(found))
+		for i := range found {
+			keys[i] = found[i].Key
+		}
+		if err := p.payloads.DeletePayloads(ctx, keys...); err != nil {
+			return err
+		}
+		if len(found) < provider.PayloadsAtOnce {
+			return nil
+		}
+	}
+}
+
+const (
+	// orphanAge is how old a payload is before it may be one that nobody refers to: who has stored it has committed what refers to it long before, or never
+	// will.
+	orphanAge = 48 * time.Hour
+	// behindAll sorts behind every key of an execution.
+	behindAll = "~"
+)
+
+// SweepPayloads implements provider.PayloadKeeper.
+func (p *Provider) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
+	if p.payloads == nil {
+		return "", 0, nil
+	}
+	found, err := p.payloads.ListPayloads(ctx, provider.PayloadsOfExecutions, after)
+	if err != nil || len(found) == 0 {
+		return "", 0, err
+	}
+	deleted, err = p.sweepPage(ctx, found, &after)
+	return after, deleted, err
+}
+
+// sweepPage looks at the executions of a page of payloads, and moves on behind those that it has seen.
+func (p *Provider) sweepPage(ctx context.Context, found []provider.StoredPayload, after *string) (deleted int, err error) {
+	for len(found) > 0 {
+		executionID := provider.ExecutionOfPayload(found[0].Key)
+		n := slices.IndexFunc(found, func(s provider.StoredPayload) bool { return provider.ExecutionOfPayload(s.Key) != executionID })
+		if n < 0 {
+			n = len(found)
+		}
+		old := p.oldOf(found[:n])
+		behind := found[n-1].Key
+		found = found[n:]
+		switch is, err := p.isOrphaned(ctx, executionID, old); {
+		case err != nil:
+			return deleted, err
+		case is:
+			if err := p.payloads.DeletePayloads(ctx, old...); err != nil {
+				return deleted, err
+			}
+			deleted += len(old)
+		case executionID != "": // it may have thousands more, which are as well kept
+			behind = provider.PayloadPrefix(executionID) + behindAll
+		}
+		*after = behind
+	}
+	return deleted, nil
+}
+
+// oldOf are the keys of payloads that may be orphans, by their age.
+func (p *Provider) oldOf(found []provider.StoredPayload) (keys []string) {
+	for i := range found {
+		if found[i].StoredAt.Before(p.now().Add(-orphanAge)) {
+			keys = append(keys, found[i].Key)
+		}
+	}
+	return keys
+}
+
+// isOrphaned reports whether old payloads are of an execution that is not there.
+func (p *Provider) isOrphaned(ctx context.Context, executionID string, old []string) (bool, error) {
+	if executionID == "" || len(old) == 0 {
+		return false, nil
+	}
+	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
+	return err == nil && (len(start) == 0 || isStub(start)), err
+}
