@@ -22,7 +22,8 @@ import (
 type Codec interface {
 	// ID names what Encode makes, and stands beside it: 1 to 64 letters, digits, dots, dashes and underlines.
 	ID() string
-	// Encode returns what is to be stored of a JSON document, or nil to leave it as it is. It need not be the same each time.
+	// Encode returns what is to be stored of a JSON document, or nil to leave it as it is. It need not be the same each time. Neither method may change
+	// what it is given, which others read meanwhile.
 	Encode(ctx context.Context, p PayloadInfo, doc []byte) ([]byte, error)
 	// Decode returns the document that Encode was given, with whatever PayloadInfo.
 	Decode(ctx context.Context, p PayloadInfo, data []byte) ([]byte, error)

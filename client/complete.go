@@ -104,11 +104,8 @@ func encodeDetails(details any) (json.RawMessage, error) {
 
 // sealDetails is the details of a heartbeat as they are stored.
 func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
-	sealed, err := c.seal(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Payload(doc))
-	if err != nil || !sealed.IsSealed() {
-		return doc, err
-	}
-	return json.RawMessage(sealed), nil
+	sealed, err := c.seal(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Inline(doc))
+	return json.RawMessage(sealed), err
 }
 
 // beat writes a heartbeat of an attempt, unless that is over.

@@ -14,7 +14,7 @@ import (
 //
 // It is that of an instance with nobody beside it, whose turns are warm: with others beside it the same costs less, since batches are shared, and
 // cold turns cost more. Not in it are what activities do and for how long (and the looks whether they are cancelled meanwhile), its children, which have a
-// cost of their own, what clients ask, and logs.
+// cost of their own, what clients ask, logs, and what large payloads take by lying in their bucket: that they are written, copied and read is in it.
 type Cost struct {
 	InstanceID string `json:"instanceId"`
 	// Executions, Turns and Activities are what it has had; those of executions that a retention has deleted are not in it.

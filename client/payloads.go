@@ -39,7 +39,7 @@ func (c *Client) sealMail(ctx context.Context, about perdure.PayloadInfo, kind p
 
 // sealInput seals the input of a start, and has the execution that is to begin own what lies in the store.
 func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
-	if c.vault == nil {
+	if c.vault == nil && s.Past == nil && s.Input.StoredAt() == "" { // what lies in a bucket only a client that has it may start again
 		return nil
 	}
 	first := provider.NewExecutionID(c.now().UTC().Truncate(time.Millisecond), s.InstanceID, s.StartID)
@@ -64,9 +64,10 @@ func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
 	return nil
 }
 
-// forgetInput deletes what a start has stored that has begun no execution. Where it may have, or this fails, a sweep looks.
+// forgetInput deletes what a start has stored that has begun no execution. Where it may have, or this fails, a sweep looks: an instance that is in a later
+// execution may have begun with this start, whose answer was lost.
 func (c *Client) forgetInput(ctx context.Context, s *provider.Start, started *provider.Instance, err error) {
-	another := err == nil && started.ExecutionID != s.ExecutionID || errors.Is(err, ErrAlreadyExists)
+	another := err == nil && started.ExecutionNumber == 1 && started.ExecutionID != s.ExecutionID || errors.Is(err, ErrAlreadyExists)
 	if s.ExecutionID == "" || !another {
 		return
 	}
@@ -97,6 +98,8 @@ type SealedPayload struct {
 	Key string `json:"key,omitempty"`
 	// Bytes is the size of its JSON.
 	Bytes int64 `json:"bytes"`
+
+	cause error // why it is not shown, where this client has tried
 }
 
 // SealedOf returns what can be said of a payload of a history that is not shown. ok is false for one that is.
@@ -120,6 +123,7 @@ func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p histor
 	if !ok {
 		return nil, nil, err
 	}
+	s.cause = err
 	return nil, &s, nil
 }
 
@@ -155,6 +159,9 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 	s := statusOf(in)
 	p := history.Payload(in.CustomStatus)
 	if !p.IsSealed() {
+		if doc, plain := p.Document(); plain {
+			s.CustomStatus = doc
+		}
 		return s
 	}
 	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadCustomStatus, Name: in.Name}

@@ -49,6 +49,8 @@ func Result[T any](s Status) (T, error) {
 		return out, fmt.Errorf("client: result: instance %q is being purged: there is no result any more", s.InstanceID)
 	case s.Failure != nil:
 		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
+	case s.OutputSealed != nil && s.OutputSealed.cause != nil:
+		return out, fmt.Errorf("client: result: %w", s.OutputSealed.cause)
 	case s.OutputSealed != nil:
 		return out, fmt.Errorf("client: result: %w", &perdure.PayloadError{
 			Payload: perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: s.Orchestration},

@@ -357,8 +357,8 @@ func TestR28AMissingObjectSaysWhich(t *testing.T) {
 	})
 }
 
-// TestR28ABuildWithoutTheBucketLosesNothing: code that was deployed without the bucket blocks what needs it, and parks what arrives; with it the instance
-// goes on.
+// TestR28ABuildWithoutTheBucketLosesNothing: code that was deployed without the bucket blocks what needs it, and leaves what arrives in
+// the bucket where it is; with it the instance goes on.
 func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -387,6 +387,13 @@ func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 		}
 		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
 			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+		for _, e := range with.events(with.first(ctx)) {
+			e.Payloads(func(p history.EventPayload) {
+				if key := p.Payload.StoredAt(); provider.MailedPayload(key) {
+					t.Errorf("event %d refers to %s, a message's copy, which expires", e.ID, key)
+				}
+			})
 		}
 	})
 }

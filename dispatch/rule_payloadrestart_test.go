@@ -332,3 +332,48 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 		})
 	}
 }
+
+// TestR28ARestartFetchesWhatWasCarriedOverSealed: what earlier executions have handed on by reference, more than a history shows at once, is fetched sealed as
+// it lies there, and opened by the new instance's code.
+func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
+	t.Parallel()
+	const many = 40
+	r := registry()
+	perdure.AddOrchestration(r, "hoarding", func(ctx *perdure.OrchestrationContext, n int) (all []string, err error) {
+		perdure.CreateTimer(ctx, time.Minute).Await(ctx)
+		if n == 0 {
+			return perdure.ContinueAsNew[[]string](ctx, 1)
+		}
+		for range many {
+			text, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, text[:4])
+		}
+		return all, nil
+	})
+	codec := &turning{id: "turned"}
+	inBubble(t, simhub.Options{Registry: r, CacheBytes: -1, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider, client.WithCodec(codec))
+		_ = must(c.Start(ctx, "hoarding", 0, client.WithInstanceID("i-1")))
+		want := make([]string, many)
+		for i := range want {
+			want[i] = fmt.Sprintf("%04d", i)
+			if err := c.Raise(ctx, "i-1", "go", want[i]+strings.Repeat("e", 110<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.serveFor(time.Hour)
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, %v", got, err)
+		}
+		h.restart("i-1", "again", 1)
+		h.purgeBy(ctx, c, "i-1")
+		h.serveFor(time.Hour)
+		s := must(c.Status(ctx, "again"))
+		if got, err := client.Result[[]string](s); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", s.Status, got, err)
+		}
+	})
+}

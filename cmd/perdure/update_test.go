@@ -1,9 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -46,5 +48,32 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 		h.wantError(exitTimeout, "wait on with perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
 		h.wantError(exitError, "the update's name are wanted", "update", "order-7")
 		h.wantError(exitError, "the update's name are wanted", "update", "order-7", "a", "1", "2")
+	})
+}
+
+// An update whose result is another's to open is done: the command says what there is, and has not failed.
+func TestUpdateTellsOfASealedResult(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		const key = "m/0123"
+		results := map[string]history.Sealed{
+			"inline": {Codec: "orders-2026", Data: []byte("secret"), Bytes: 321},
+			"stored": {Key: key, SHA256: "00", Bytes: 654321},
+		}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: results[m.Name].Payload()}
+		})
+		h.mustRun("start", "hello", "--id", "order-7")
+		for _, c := range []struct{ update, flag, want string }{
+			{"inline", "--json=false", sealedText(&client.SealedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
+			{"stored", "--json=false", sealedText(&client.SealedPayload{Key: key, Bytes: 654321}) + "\n"},
+			{"inline", "--json", `{"instanceId":"order-7","update":"inline","updateId":"u-1","resultSealed":{"codec":"orders-2026","bytes":321}}` + "\n"},
+			{"stored", "--json", `{"instanceId":"order-7","update":"stored","updateId":"u-1","resultSealed":{"key":"m/0123","bytes":654321}}` + "\n"},
+		} {
+			if got := h.mustRun("update", "order-7", c.update, "--update-id", "u-1-"+c.update, c.flag); strings.ReplaceAll(got, "u-1-"+c.update, "u-1") != c.want {
+				t.Errorf("%s %s prints %s, want %s", c.update, c.flag, got, c.want)
+			}
+		}
 	})
 }

@@ -24,6 +24,8 @@ const (
 	GBSeconds           Item = "lambda.gbSeconds"
 	ScheduleInvocations Item = "scheduler.invocations"
 	HTTPRequests        Item = "http.requests"
+	ObjectWrites        Item = "s3.write"
+	ObjectReads         Item = "s3.read"
 	LogBytes            Item = "logs.bytes"
 )
 

@@ -45,6 +45,8 @@ type Reckoning struct {
 	segment segment
 	inline  map[int64]*history.Event // activities that were to run in their turn, until they have
 	long    map[int64]bool           // timers that wait for their schedule
+	before  map[string]bool          // keys of large payloads that history has again once a turn takes them
+	child   bool                     // an instance waits for its end
 
 	compressor *zstd.Encoder // nil until a large segment wants it: it is expensive to create
 }
@@ -65,11 +67,13 @@ type segment struct {
 func (r *Reckoning) Add(e *history.Event) {
 	if r.usage == nil {
 		r.usage, r.inline, r.long = pricing.Usage{}, map[int64]*history.Event{}, map[int64]bool{}
+		r.before = map[string]bool{}
 	}
 	switch e.Kind {
 	case history.OrchestrationStarted:
 		r.commit()
 		r.segment = segment{}
+		r.child = r.child || e.Parent != nil
 		r.begin(e)
 	case history.TurnStarted, history.InputsParked, history.ExecutionSuspended, history.ExecutionResumed:
 		r.commit()
@@ -83,6 +87,7 @@ func (r *Reckoning) Add(e *history.Event) {
 		r.segment.inputs++
 	}
 	r.count(e)
+	r.payloads(e)
 }
 
 // begin is the start of an instance, or of its next execution.

@@ -12,10 +12,11 @@ const mostAhead = 15
 
 // ahead are the results that lie in a store and wait to be taken. Code that takes them in the order in which it asked for them is likely to go on so.
 type ahead struct {
-	waiting  []awaited // by id, once sorted
-	unsorted bool
-	last     int64 // whose result was taken last
-	window   int
+	waiting []awaited // by id
+	fresh   []awaited // that have settled since a result was taken, as they came
+	gone    int       // of those that wait, were taken
+	last    int64     // whose result was taken last
+	window  int
 }
 
 // awaited is a task whose result waits in the store; nil once it is taken.
@@ -24,24 +25,43 @@ type awaited struct {
 	task *Task
 }
 
+func byTask(x, y awaited) int { return int(x.id - y.id) }
+
 // settled notes a task whose result lies in the store.
-func (a *ahead) settled(t *Task) {
-	n := len(a.waiting)
-	a.unsorted = a.unsorted || n > 0 && a.waiting[n-1].id > t.id
-	a.waiting = append(a.waiting, awaited{t.id, t})
+func (a *ahead) settled(t *Task) { a.fresh = append(a.fresh, awaited{t.id, t}) }
+
+// arrange puts what has settled in its place among what waits, and drops what was taken once that is the half: code with 100,000 results under way may take
+// each as it comes.
+func (a *ahead) arrange() {
+	if 2*a.gone > len(a.waiting) {
+		a.waiting = slices.DeleteFunc(a.waiting, func(w awaited) bool { return w.task == nil && w.id != a.last })
+		a.gone = 0
+	}
+	slices.SortFunc(a.fresh, byTask)
+	at, from := len(a.waiting)-1, len(a.fresh)-1
+	a.waiting = append(a.waiting, a.fresh...)
+	for to := len(a.waiting) - 1; from >= 0; to-- { // from behind, up to where nothing moves
+		if at >= 0 && a.waiting[at].id > a.fresh[from].id {
+			a.waiting[to] = a.waiting[at]
+			at--
+		} else {
+			a.waiting[to] = a.fresh[from]
+			from--
+		}
+	}
+	clear(a.fresh)
+	a.fresh = a.fresh[:0]
 }
 
 // taken notes that a result is taken, and returns those that are likely to be taken next: none until it is the one behind that which was taken before.
 func (a *ahead) taken(t *Task) (next []history.EventPayload) {
-	if a.unsorted {
-		slices.SortFunc(a.waiting, func(x, y awaited) int { return int(x.id - y.id) })
-		a.unsorted = false
-	}
-	at, found := slices.BinarySearchFunc(a.waiting, t.id, func(x awaited, id int64) int { return int(x.id - id) })
+	a.arrange()
+	at, found := slices.BinarySearchFunc(a.waiting, awaited{id: t.id}, byTask)
 	if !found {
 		return nil
 	}
 	a.waiting[at].task = nil
+	a.gone++
 	if at == 0 || a.waiting[at-1].id != a.last {
 		a.window = 0
 	} else {

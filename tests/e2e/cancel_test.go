@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -108,8 +109,10 @@ func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []ti
 			tb.Fatal(err)
 		}
 	}
+	ctx, stop := context.WithTimeout(tb.Context(), 2*time.Minute)
+	defer stop()
 	for _, instance := range ids {
-		s, err := c.Wait(tb.Context(), instance)
+		s, err := c.Wait(ctx, instance)
 		if err != nil || s.Status != client.StatusCancelled {
 			tb.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
 		}

@@ -11,9 +11,9 @@ import (
 // bulky are orchestrations with payloads that are too large for histories: their hub has a bucket.
 func bulky() []Scenario {
 	return []Scenario{
-		{Name: "LargeActivities", Register: body(largeActivities, addLargeActivities), Input: largeText("i"), Check: gives("iii"), Large: true},
+		{Name: "LargeActivities", Register: body(largeActivities), Input: largeText("i"), Check: gives("iii"), Large: true},
 		{
-			Name: "LargeChildren", Register: body(largeChildren, addLargeActivities, also("Large child", largeChild)), Input: 0, Check: gives("cte"), Large: true,
+			Name: "LargeChildren", Register: body(largeChildren, also("Large child", largeChild)), Input: 0, Check: gives("cte"), Large: true,
 			Drive: func(ctx context.Context, w World, id string) error {
 				return w.Client.Raise(ctx, id, "go", largeText("e"))
 			},
@@ -37,7 +37,8 @@ func marks(texts ...string) (all string, err error) {
 	return string(first), nil
 }
 
-func addLargeActivities(r *perdure.Registry) {
+// addLarge registers the activity that large payloads pass through.
+func addLarge(r *perdure.Registry) {
 	perdure.AddActivity(r, "Large echo", func(_ context.Context, s string) (string, error) { return s, nil })
 }
 

@@ -81,6 +81,7 @@ func Register(r *perdure.Registry, all ...Scenario) {
 	addActivities(r)
 	addHelpers(r)
 	addStopping(r)
+	addLarge(r)
 	for _, s := range all {
 		s.Register(r, s.Name)
 	}

@@ -31,6 +31,21 @@ func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
 	return b.resolve(ctx)
 }
 
+// blockUnowned is blockOrFail where what the messages bring cannot be sealed, or made the execution's own. History must not have it as it is: they come again, until a
+// build can.
+func blockUnowned(ctx context.Context, s *session, err error) (next, error) {
+	why := diagnosis(err)
+	if why == nil {
+		return goOn, err
+	}
+	if !s.x.verified {
+		return verify, nil
+	}
+	s.x.breakOff(err)
+	b := &blocking{s: s, err: err, why: why, unowned: true, taken: s.taken()}
+	return b.resolve(ctx)
+}
+
 // blocking is a turn that the code cannot take, or may not, since the instance is paused.
 type blocking struct {
 	s   *session
@@ -39,7 +54,9 @@ type blocking struct {
 	why *history.Failure
 	// known: history shows already that this build cannot.
 	known bool
-	taken []provider.InboxMessage
+	// unowned: the messages are not to be parked.
+	unowned bool
+	taken   []provider.InboxMessage
 }
 
 func (b *blocking) resolve(ctx context.Context) (next, error) {
@@ -61,10 +78,15 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 			return goOn, err
 		}
 	}
+	if b.unowned {
+		b.taken = nil
+	}
 	parked := b.park()
 	switch {
 	case parked != nil:
 		return b.commit(ctx, []history.Event{*parked})
+	case b.unowned:
+		return goOn, b.err
 	case !s.x.verified:
 		return verify, nil
 	default:

@@ -19,19 +19,29 @@ func aboutExecution(x *execution, instanceID string) perdure.PayloadInfo {
 	return perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: x.head.ExecutionID}
 }
 
-// own seals what the messages of the next turn bring and their senders have not sealed, and has the execution own what lies in the store for a message.
+// own seals what the messages of the next turn bring and their senders have not sealed, and has the execution own what lies in the store for a message. Where this
+// build has no store that is an error: the message's copy expires, and history must not refer to it.
 func own(ctx context.Context, s *session) error {
-	v := s.o.vault
-	if v == nil {
+	v, taken := s.o.vault, s.taken()
+	if v == nil && !bringStored(taken) {
 		return nil
 	}
 	about := aboutExecution(s.x, s.item.InstanceID)
-	taken := s.taken()
 	var arrived []vault.Arrival
 	for i := range taken {
 		arrived = arrivalsIn(arrived, about, &taken[i].Message)
 	}
 	return v.Take(ctx, arrived)
+}
+
+// bringStored reports whether messages bring a payload that lies in a store for them.
+func bringStored(messages []provider.InboxMessage) bool {
+	for i := range messages {
+		if m := &messages[i]; provider.MailedPayload(m.Data.StoredAt()) || provider.MailedPayload(m.Result.StoredAt()) {
+			return true
+		}
+	}
+	return false
 }
 
 // arrivalsIn adds the payloads that a message brings to an execution.

@@ -171,7 +171,7 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 		return next, err
 	}
 	if err := own(ctx, s); err != nil {
-		return s.blockOrFail(ctx, err)
+		return blockUnowned(ctx, s, err)
 	}
 	if s.x.broken != nil {
 		switch n := s.attempts.whollyDealt(s.taken()); { // nothing of these is to be parked

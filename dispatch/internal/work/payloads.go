@@ -62,23 +62,23 @@ func (t *task) sealResult(ctx context.Context, value json.RawMessage) (sealed hi
 
 // sealDetails makes the details of a heartbeat what is stored of them.
 func (t *task) sealDetails(ctx context.Context, details json.RawMessage) (json.RawMessage, error) {
-	v := vaultOf(t)
-	if v == nil || len(details) == 0 {
+	if len(details) == 0 {
 		return details, nil
 	}
-	sealed, err := v.Seal(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), details)
-	if err != nil || !sealed.IsSealed() {
-		return details, err
-	}
-	return json.RawMessage(sealed), nil
+	sealed, err := vaultOf(t).Seal(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), details)
+	return json.RawMessage(sealed), err
 }
 
 // openDetails returns the details that an earlier attempt has left; none where they cannot be read.
 func (t *task) openDetails(ctx context.Context, stored json.RawMessage) (details json.RawMessage, err error) {
-	if !history.Payload(stored).IsSealed() {
+	p := history.Payload(stored)
+	if doc, plain := p.Document(); plain {
+		return doc, nil
+	}
+	if !p.IsSealed() { // a release that escaped nothing has left it
 		return stored, nil
 	}
-	details, err = vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), history.Payload(stored))
+	details, err = vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), p)
 	if vault.IsFinal(err) {
 		t.log().WarnContext(ctx, "the details that an earlier attempt has left cannot be read: this one begins without them", "error", err)
 		return nil, nil

@@ -1,0 +1,196 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// TestR28AStartWhoseAnswerIsLostKeepsItsInput: a start that finds its own instance, by now in a later execution, has begun the first one: the input of that stays.
+func TestR28AStartWhoseAnswerIsLostKeepsItsInput(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "renewed", func(ctx *perdure.OrchestrationContext, in string) (string, error) {
+		if len(in) > perdure.MaxPayloadBytes {
+			return perdure.ContinueAsNew[string](ctx, "small")
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+	})
+	var h *hub
+	var lost atomic.Bool
+	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
+		err := next()
+		if c.Operation == "TransactWriteItems" && err == nil && lost.CompareAndSwap(false, true) {
+			if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"}); err != nil { // as the watch does
+				t.Error(err)
+			}
+			h.serveFor(time.Hour) // it goes on before the client has tried again
+			return &smithyhttp.RequestSendError{Err: errors.New("the answer is lost")}
+		}
+		return err
+	}}
+	inBubble(t, o, func(ctx context.Context, hub *hub) {
+		h = hub
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "renewed", largeText("b"), client.WithInstanceID("i-1")))
+		in := must(h.Provider.ReadInstance(ctx, "i-1"))
+		if in.ExecutionNumber != 2 {
+			t.Fatalf("execution %d", in.ExecutionNumber)
+		}
+		if keys := h.keys("x/"); len(keys) != 1 {
+			t.Errorf("the input of the first execution is gone: %v", keys)
+		}
+	})
+}
+
+// noBucket is a hub without a store of large payloads.
+type noBucket struct{ client.Hub }
+
+// TestR28ARestartWithoutTheBucketIsRefused: who has neither bucket nor codec begins nothing that refers to another instance's payload.
+func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		past := endRepairable(ctx, h, client.New(h.Provider))
+		c := client.New(noBucket{h.Provider})
+		for name, opts := range map[string][]client.StartOption{
+			"from its beginning": {client.WithInstanceID("again")},
+			"from an event":      {client.WithInstanceID("again"), client.FromEvent(lastCut(past))},
+		} {
+			_, err := c.Restart(ctx, "i-1", opts...)
+			if _, ok := errors.AsType[*perdure.PayloadError](err); !ok {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := h.Provider.ReadInstance(ctx, "again"); !errors.Is(err, provider.ErrNotFound) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestR28DetailsThatLookSealedAreDetails: what a heartbeat says, and what a custom status shows, may look like a reference: it is read back as it is, and nothing is
+// fetched for it.
+func TestR28DetailsThatLookSealedAreDetails(t *testing.T) {
+	t.Parallel()
+	looks := json.RawMessage(fmt.Sprintf(`{"ref":"object:x/00/another/%064d","sha256":"%064d","bytes":7}`, 1, 1))
+	r := registry()
+	perdure.AddActivity(r, "beats", func(ctx context.Context, _ int) (string, error) {
+		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
+			perdure.Heartbeat(ctx, looks)
+			return "", errors.New("again")
+		}
+		left, _ := perdure.HeartbeatDetails[json.RawMessage](ctx)
+		return string(left), nil
+	})
+	perdure.AddOrchestration(r, "beaten", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		ctx.SetCustomStatus(looks)
+		return perdure.CallActivityByName[string](ctx, "beats", 0, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
+	})
+	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "with a codec": {&turning{id: "turned"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{Registry: r, Codecs: codecs, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+				var opts []client.Option
+				if codecs != nil {
+					opts = append(opts, client.WithCodec(codecs[0]))
+				}
+				c := client.New(h.Provider, opts...)
+				_ = must(c.Start(ctx, "beaten", 0, client.WithInstanceID("i-1")))
+				h.serveFor(time.Hour)
+				s := must(c.Status(ctx, "i-1"))
+				if left, err := client.Result[string](s); err != nil || left != string(looks) {
+					t.Errorf("details: %s, %v", left, err)
+				}
+				if s.CustomStatusSealed != nil || string(s.CustomStatus) != string(looks) {
+					t.Errorf("custom status: %s, %+v", s.CustomStatus, s.CustomStatusSealed)
+				}
+			})
+		})
+	}
+}
+
+// TestR28WhatCannotBeSealedIsNotParkedInTheClear: where the codec will not encode what a message has brought in the clear, the instance is blocked, and the message
+// comes again: history never has it as it is. A build whose codec encodes takes it.
+func TestR28WhatCannotBeSealedIsNotParkedInTheClear(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "waits-twice", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		told, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+		return told + "!", err
+	})
+	codec := &turning{id: "turned"}
+	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider, client.WithCodec(codec))
+		for _, id := range []string{"i-1", "i-2"} {
+			_ = must(c.Start(ctx, "waits-twice", 0, client.WithInstanceID(id)))
+		}
+		h.serveFor(time.Minute)
+		codec.fail(perdure.NonRetryable(errors.New("the key is gone")))
+		blind := client.New(h.Provider)
+		for _, id := range []string{"i-1", "i-2"} {
+			if err := blind.Raise(ctx, id, "go", secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.serveFor(6 * time.Hour)
+		s := must(c.Status(ctx, "i-1"))
+		if s.Status != client.StatusBlocked || s.Failure == nil || s.Failure.Type != history.TypePayloadUnreadable {
+			t.Fatalf("%s: %+v", s.Status, s.Failure)
+		}
+		if err := c.Terminate(ctx, "i-2", "enough"); err != nil { // it is behind the event, and needs no codec
+			t.Fatal(err)
+		}
+		h.serveFor(time.Hour)
+		if s := must(c.Status(ctx, "i-2")); s.Status != client.StatusTerminated {
+			t.Errorf("%s: %+v", s.Status, s.Failure)
+		}
+		codec.fail(nil)
+		h.serveFor(24 * time.Hour)
+		if told, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || told != secret+"!" {
+			t.Errorf("%s, %v", told, err)
+		}
+		for _, call := range h.made() {
+			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" && strings.Contains(in, secret) {
+				t.Errorf("%s has the secret: %s", call.Operation, in)
+			}
+		}
+		h.checkRest()
+	})
+}
+
+// TestR28AResultThatIsGoneSaysSo: who asks for an output that is in the bucket no more is told that, and its key, and not that a codec is missing.
+func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", "c", client.WithInstanceID("i-1")))
+		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+			t.Fatal(err)
+		}
+		h.serveFor(time.Minute)
+		past := h.events(h.first(ctx))
+		key := past[len(past)-1].Output.StoredAt()
+		if err := h.Provider.Payloads().DeletePayloads(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		_, err := client.Result[[]string](must(c.Status(ctx, "i-1")))
+		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key || !errors.Is(err, perdure.ErrPayloadMissing) {
+			t.Errorf("%v", err)
+		}
+	})
+}

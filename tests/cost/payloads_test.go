@@ -1,0 +1,79 @@
+package cost_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/pricing"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// grow returns a larger text: no payload of bulky is that of another, which a process may have already.
+func grow(_ context.Context, s string) (string, error) { return s + "!", nil }
+
+// bulky has one large payload of each kind but those of children.
+func bulky(ctx *perdure.OrchestrationContext, s string) (string, error) {
+	if !strings.HasPrefix(s, "next") {
+		return perdure.ContinueAsNew[string](ctx, "next"+s)
+	}
+	s += perdure.SideEffect(ctx, func() string { return strings.Repeat("s", perdure.MaxPayloadBytes) })
+	told, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range 3 {
+		if s, err = perdure.CallActivity(ctx, grow, s+told[:1+i]).Await(ctx); err != nil {
+			return "", err
+		}
+	}
+	return perdure.CallActivity(ctx, grow, s+"?", perdure.Inline()).Await(ctx)
+}
+
+// TestLargePayloadsAreReckoned: what a warm instance asks of S3 is in its cost, by its history.
+func TestLargePayloadsAreReckoned(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "grow", grow)
+		perdure.AddOrchestration(r, "Bulky", bulky)
+		h, err := simhub.New(simhub.Options{Registry: r, Bucket: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		c := client.New(h.Provider)
+		large := strings.Repeat("x", perdure.MaxPayloadBytes)
+		if _, err := c.Start(t.Context(), "Bulky", large, client.WithInstanceID("order-1")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(t.Context(), time.Minute) // the event comes to the second execution, and not to both
+		if err := c.Raise(t.Context(), "order-1", "go", "12345"+large); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(t.Context(), time.Hour)
+		calls := h.Cloud.Counts()
+		s, err := c.Status(t.Context(), "order-1")
+		if err != nil || s.Status != client.StatusCompleted {
+			t.Fatalf("%s: %+v, %v", s.Status, s.Failure, err)
+		}
+		reckoned, err := client.CostOf(t.Context(), c, "order-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]float64{}
+		for _, line := range reckoned.Lines {
+			of[line.Item] = line.Quantity
+		}
+		if got, want := of[string(pricing.ObjectWrites)], float64(calls["S3.PutObject"]+calls["S3.CopyObject"]); got != want || want == 0 {
+			t.Errorf("%v writes by its history, %v were made", got, want)
+		}
+		if got, want := of[string(pricing.ObjectReads)], float64(calls["S3.GetObject"]); got != want || want == 0 {
+			t.Errorf("%v reads by its history, %v were made", got, want)
+		}
+	})
+}
