@@ -79,8 +79,8 @@ func NewWorker(r *perdure.Registry, p provider.Provider, opts *WorkerOptions) (*
 func (w *Worker) Announce(ctx context.Context) error { return w.work.Announce(ctx) }
 
 // HandleRecords runs the activities of a batch side by side, sends each outcome as soon as it is there and deletes the record
-// then (R14). It returns the ids of the records that failed: their activities are tried again, and may be while the others of
-// the batch still run.
+// then (R14), but for the last of the batch: the caller deletes what has not failed when HandleRecords returns, as a mapping of Lambda does. It
+// returns the ids of the records that failed: their activities are tried again, and may be while the others of the batch still run.
 //
 // Activities that are cancelled before they begin are not run. The contexts of those that run end with a
 // *perdure.CancelledError as their cause when they are cancelled, their lock is lost, ctx's deadline is near or ctx ends.

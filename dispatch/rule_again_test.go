@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,8 +73,8 @@ func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
 			var dying atomic.Bool
 			dying.Store(true)
 			crash := simhub.Crash(func(c simaws.Call) (bool, bool) {
-				del, ok := c.Input.(*sqs.DeleteMessageBatchInput)
-				return ok && dying.Load() && *del.QueueUrl == "sim://default" && c.Service != "Lambda", false
+				told, ok := c.Input.(*sqs.SendMessageBatchInput)
+				return false, ok && dying.Load() && strings.Contains(*told.Entries[0].MessageBody, `"activityOutcomes"`)
 			})
 			inBubble(t, simhub.Options{Registry: o.registry(), Intercept: crash, WorkVisibility: 30 * time.Second}, func(_ context.Context, h *hub) {
 				var all []provider.Instance

@@ -26,24 +26,122 @@ func (h *hub) worker(r *perdure.Registry) *dispatch.Worker {
 }
 
 // Interleaving: the record is deleted first, and the process dies: the outcome is lost and the future never settles. So the
-// outcome is sent, then the record deleted; a crash between runs the activity twice.
+// outcome is sent, then the record deleted, by the worker while others of its batch still run, else by the mapping; a crash between may run the
+// activity twice.
 func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]bool{"dies before the delete": false, "dies after it": true} {
+	deletes := func(c simaws.Call) bool {
+		in, ok := c.Input.(*sqs.DeleteMessageBatchInput)
+		return ok && *in.QueueUrl == "sim://default" && c.Service != "Lambda"
+	}
+	tells := func(c simaws.Call) bool {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		return ok && strings.Contains(*in.Entries[0].MessageBody, `"activityOutcomes"`)
+	}
+	for name, test := range map[string]struct {
+		at    func(c simaws.Call) bool
+		after bool
+	}{
+		"dies before the delete": {deletes, false}, "dies after the delete": {deletes, true},
+		"dies before it tells": {tells, false}, "dies after it has told": {tells, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			crash, crashed := crashOnce(after, func(c simaws.Call) bool {
-				in, del := c.Input.(*sqs.DeleteMessageBatchInput)
-				return del && *in.QueueUrl == "sim://default"
+			crash, crashed := crashOnce(test.after, test.at)
+			r := registry()
+			perdure.AddActivity(r, "nap", func(_ context.Context, d time.Duration) (int, error) {
+				time.Sleep(d)
+				return 1, nil
 			})
-			inBubble(t, simhub.Options{Intercept: crash}, func(_ context.Context, h *hub) {
-				in := h.start("chain", 2)
+			perdure.AddOrchestration(r, "naps", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+				var fs []*perdure.Future[int]
+				for i := range n {
+					fs = append(fs, perdure.CallActivityByName[int](ctx, "nap", time.Duration(i)*time.Second))
+				}
+				return sumOf(ctx, fs)
+			})
+			inBubble(t, simhub.Options{Intercept: crash, Registry: r}, func(_ context.Context, h *hub) {
+				in := h.start("naps", 2)
 				if end := h.finish(in); string(end.Output) != "2" || !crashed.Load() {
-					t.Errorf("crashed: %v, ended with %s", crashed.Load(), end.String())
+					t.Errorf("crashed: %v, ended with %s %s", crashed.Load(), end.String(), end.Output)
 				}
 			})
 		})
 	}
+}
+
+// A mapping deletes what a function has done, and bills that delete: of the last of a batch the worker makes none of its own, unless the record may be
+// somebody else's before the mapping has come to it.
+func TestR14TheLastOfABatchAreLeftToTheirMapping(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		jobs    []job
+		deletes int // of the worker
+		before  int // deliveries
+		as      func(r *provider.Record)
+	}{
+		"short, all together":     {jobs: []job{{}, {}, {}}},
+		"a slow one is left":      {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
+		"its lock is a lease":     {jobs: []job{{Takes: time.Minute}}, deletes: 1},
+		"it was delivered twice":  {jobs: []job{{}}, deletes: 1, before: 1},
+		"others wait for its key": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
+		"it was fetched":          {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Hold = provider.NewHold(time.Now(), time.Minute) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onFloor(t, func(ctx context.Context, f *floor) {
+				f.jobsOf("a", c.jobs...)
+				for range c.before {
+					f.receive("sim://default")
+					time.Sleep(16 * time.Minute)
+				}
+				records, made := f.receive("sim://default"), len(f.made())
+				for i := range records {
+					if c.as != nil {
+						c.as(&records[i])
+					}
+				}
+				if failed := f.mapped(ctx, f.worker(nil), records); len(records) != len(c.jobs) || len(failed) > 0 {
+					t.Fatalf("%d records, failed %v", len(records), failed)
+				}
+				deletes := 0
+				for _, op := range f.operations(made) {
+					if op == "DeleteMessageBatch" {
+						deletes++
+					}
+				}
+				if deletes != c.deletes || f.ran() != len(c.jobs) {
+					t.Errorf("%d deletes, want %d; %d ran", deletes, c.deletes, f.ran())
+				}
+				f.wantNoneAgain()
+			})
+		})
+	}
+}
+
+// Interleaving: the outcome is told and its turn is done, and the mapping's delete is lost. The record comes again when its visibility ends: the
+// activity is settled, so nothing runs, nothing is sent, and the worker deletes the record itself.
+func TestR14WhatItsMappingDidNotDeleteIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", job{}, job{})
+		if failed := f.worker(nil).HandleRecords(ctx, f.receive("sim://default")); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		f.turn(0)
+		if now, err := f.Provider.ReadInstance(ctx, in.InstanceID); err != nil || now.Status != provider.StatusCompleted {
+			t.Fatalf("it is %s, %v", now.Status, err)
+		}
+		time.Sleep(16 * time.Minute)
+		records, made := f.receive("sim://default"), len(f.made())
+		if failed := f.worker(nil).HandleRecords(ctx, records); len(records) != 2 || len(failed) > 0 || f.ran() != 2 {
+			t.Errorf("%d records came again, failed %v, %d ran", len(records), failed, f.ran())
+		}
+		if ops := f.operations(made); slices.Contains(ops, "SendMessageBatch") || !slices.Contains(ops, "DeleteMessageBatch") {
+			t.Errorf("calls %v", ops)
+		}
+		f.wantNoneAgain()
+	})
 }
 
 // A slow activity in a batch must hold back neither the outcome nor the record of a fast one: its lock would run out, and it

@@ -125,6 +125,7 @@ func troubles() []trouble {
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
 				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
+				o.Schedule.Apart = true // they are suspects by and by, and wait for as long as each other
 			},
 			came: func(p *patient) int { return p.h.Scheduler.Frozen() },
 		},

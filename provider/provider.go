@@ -164,7 +164,7 @@ type WorkItems interface {
 	// received: the first answer that is asked for causes one read for all items of an execution.
 	AdoptWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
 	// AckWorkItems sends the outcomes, those of one execution as one message, and then deletes the work items' records
-	// from their queue (R14). It returns the records whose outcome was not accepted: they stay, and are delivered
+	// from their queue, but those that are Left (R14). It returns the records whose outcome was not accepted: they stay, and are delivered
 	// again.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
 	// ReadCancels reads, strongly consistent and in order, the part of an execution's cancel record that concerns
@@ -305,6 +305,8 @@ type CompletedWorkItem struct {
 	LockedWorkItem
 
 	Outcome *ActivityOutcome
+	// Left is that its record is not deleted: whoever has handed it over, as a mapping does, deletes it in a moment.
+	Left bool
 }
 
 // LockedTimer is a timer and the record that holds its lock.

@@ -31,6 +31,9 @@ type Schedule struct {
 	// if nothing had been.
 	Freeze    float64
 	FreezeFor time.Duration
+	// Apart has no two things happen at one moment: a nanosecond passes after each. Where many wait for as long as others, timers would end together
+	// else, and what they let go would race.
+	Apart bool
 	// Storm is after how many decisions there are no more faults, and time stands still while anything can be done: so
 	// that what should end does. Default 500.
 	Storm int
@@ -216,6 +219,10 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	deadline := bubbleTime().Add(limit)
 	for n := 0; ; n++ {
 		synctest.Wait()
+		if s.schedule.Apart {
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+		}
 		s.calm()
 		due, some := s.cloud.NextDue()
 		now := bubbleTime()

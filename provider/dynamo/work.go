@@ -44,10 +44,20 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 	if err := p.EnqueueForOrchestrator(ctx, bundle(done)...); err != nil {
 		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
-	if err := p.DeleteRecords(ctx, queue, records...); err != nil {
+	if err := p.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {
 		p.log.WarnContext(ctx, "work items are done but their records were not deleted: they will be delivered again", "queue", queue, "error", err)
 	}
 	return lost, lockLost
+}
+
+// ownDeletes are the records of work items that are not left to whoever has handed them over.
+func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
+	for i := range done {
+		if !done[i].Left {
+			records = append(records, done[i].Record)
+		}
+	}
+	return records
 }
 
 // ownOutcomes separates the work items whose locks are over.

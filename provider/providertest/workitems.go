@@ -23,6 +23,7 @@ func workItems() group {
 		{name: "AnExclusiveKeyWithoutItsQueueIsARefusedOutput", run: exclusiveRefused},
 		{name: "AnInputThatNoMessageHoldsIsARefusedOutput", run: oversizedInput},
 		{name: "OutcomesOfAnExecutionAreOneMessage", run: bundled},
+		{name: "ARecordThatIsLeftIsNotDeleted", run: left},
 		{name: "LargeResultsAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, largeResult) }},
 		{name: "LargeFailuresAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, largeFailure) }},
 		{name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit", run: func(f *fixture) { bundledAsFit(f, growingResult) }},
@@ -224,6 +225,21 @@ func bundled(f *fixture) {
 	}
 	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.instance.ExecutionID || m.Kind != provider.MessageActivityOutcomes {
 		f.t.Errorf("message %s, want one of the latest segment", text(m))
+	}
+}
+
+// left: the outcomes of all are sent, and of the records all are deleted but the one that is left to whoever has handed it over.
+func left(f *fixture) {
+	f.quiet("a").commit(turnStarted(), activity(Queue), activity(Queue))
+	all := done(f.locked(Queue), smallResult)
+	all[1].Left = true
+	f.acknowledge(Queue, all)
+	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 2 {
+		f.t.Errorf("messages %s, want one of two outcomes", text(ms))
+	}
+	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, all[1].Record))
+	if again := f.fetch(Queue, 1); len(again) != 1 || again[0].ID != all[1].Record.ID {
+		f.t.Errorf("there is %s again, want %s", text(again), all[1].Record.ID)
 	}
 }
 

@@ -37,7 +37,7 @@ func NewEmulator() *Emulator {
 func (e *Emulator) Harness() providertest.Harness {
 	return providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads},
-		Want: providertest.Report{Ran: 408, NotApplicable: []string{
+		Want: providertest.Report{Ran: 409, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
 			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",

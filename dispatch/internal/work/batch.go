@@ -29,6 +29,7 @@ type batch struct {
 	tasks []task
 	// stopped is why no more activities begin.
 	stopped *perdure.CancelledError
+	beside  beside
 }
 
 // newBatch makes the tasks of an invocation that began at since.

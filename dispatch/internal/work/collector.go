@@ -38,6 +38,12 @@ func (c *collector) look() (ends, running int) {
 	return len(c.ends), c.running
 }
 
+// over reports whether all results were taken.
+func (c *collector) over() bool {
+	ends, running := c.look()
+	return ends+running == 0
+}
+
 // take returns the results that have come, in the order of the batch: those of one moment come in no order of their own.
 func (c *collector) take() []finished {
 	c.mu.Lock()

@@ -132,7 +132,7 @@ func (w *beatWriter) due(t *task, now time.Time) (next time.Time) {
 	if h.unwritten != nil && !h.saving && t.mayWrite(now) {
 		if next = h.savedAt.Add(w.manager.options.atMostEvery()); !next.After(now) {
 			next, h.saving = time.Time{}, true
-			go w.save(t.batch.ctx, t)
+			w.manager.beside(t.batch, func(ctx context.Context) { w.save(ctx, t) })
 		}
 	}
 	if h.expire == nil || t.stop.why != nil {
@@ -167,7 +167,9 @@ func (w *beatWriter) save(ctx context.Context, t *task) {
 }
 
 // flush writes the details of an attempt that has ended and is made again: the next must find them.
-func (w *beatWriter) flush(ctx context.Context, t *task) { w.write(ctx, t, phaseEnded) }
+func (w *beatWriter) flush(ctx context.Context, t *task) {
+	w.write(context.WithoutCancel(ctx), t, phaseEnded)
+}
 
 // write writes the newest details, if the task is still in that phase and its lock is not over.
 func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
@@ -189,20 +191,26 @@ func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
 	if !due {
 		return
 	}
-	stored := r
-	var err error
-	if stored.Details, err = t.sealDetails(ctx, r.Details); err == nil {
-		err = m.records.put(ctx, t, stored)
-	}
+	err := w.store(ctx, t, r)
 	m.mu.Lock()
 	firstFailure := t.beats.written(&r, err)
 	m.mu.Unlock()
 	if err == nil {
 		w.forgetMarks(ctx, t)
 	}
-	if firstFailure {
+	if firstFailure && ctx.Err() == nil {
 		t.log().WarnContext(ctx, "the details of a heartbeat could not be written, it is tried again", "error", err)
 	}
+}
+
+// store seals details and writes them, while ctx has not ended.
+func (w *beatWriter) store(ctx context.Context, t *task, r provider.ActivityRecord) (err error) {
+	ctx, stop := context.WithTimeout(ctx, recordLimit)
+	defer stop()
+	if r.Details, err = t.sealDetails(ctx, r.Details); err != nil {
+		return err
+	}
+	return w.manager.records.within(ctx, t, r)
 }
 
 // take takes the details that are to be written.

@@ -52,10 +52,11 @@ const togetherWithin = time.Second
 // takeEarly takes the leases of all records of a batch that were delivered before, in one call, and none of their activities begins until
 // it has: should one of them end the process, or something else while they wait for each other, the records must not stay locked for as
 // long as an invocation may take.
-func (l *leases) takeEarly(ctx context.Context, b *batch) {
+func (l *leases) takeEarly(b *batch) {
 	m := l.manager
 	var tasks []*task
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range b.tasks {
 		t := &b.tasks[i]
 		if !t.lease.ours || !t.doubtful() && !t.place.doubtful {
@@ -66,11 +67,9 @@ func (l *leases) takeEarly(ctx context.Context, b *batch) {
 		m.arm(t.lease.renewAt)
 		tasks = append(tasks, t)
 	}
-	m.mu.Unlock()
-
 	if len(tasks) > 0 {
 		b.leased = make(chan struct{})
-		go l.takeAll(ctx, b, tasks)
+		m.beside(b, func(ctx context.Context) { l.takeAll(ctx, b, tasks) })
 	}
 }
 
@@ -86,7 +85,7 @@ func (l *leases) takeAll(ctx context.Context, b *batch, tasks []*task) {
 
 	// A record that is lost has a hold that is ended then, and does not begin.
 	_, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
-	if err != nil && ctx.Err() == nil { // else the batch is over, or about to be
+	if err != nil && ctx.Err() == nil { // else the batch is over
 		o.Logger.WarnContext(ctx, "the leases of activities could not be taken before they run, it is tried again", "queue", o.Queue, "records", len(tasks), "error", err)
 	}
 }
@@ -161,13 +160,14 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 		t.lease.renewing = true
 		items[i] = l.asking(t, now)
 	}
-	go func() {
+	l.manager.beside(b, func(ctx context.Context) {
 		// Half the time that is left: a call that hangs is tried again.
-		ctx, stop := context.WithTimeout(context.WithoutCancel(b.ctx), o.LockRenewalBuffer/2)
+		limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
 		defer stop()
-		renewals, err := l.provider.RenewWorkItemLocks(ctx, o.Queue, o.LockTimeout, items...)
-		l.renewed(b, tasks, renewals, err)
-	}()
+		if renewals, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...); ctx.Err() == nil { // else the batch is over
+			l.renewed(b, tasks, renewals, err)
+		}
+	})
 }
 
 // asking is a task's item for a renewal, which answers what its next poll would: whether the activity is cancelled.

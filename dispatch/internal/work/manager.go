@@ -65,8 +65,9 @@ func (m *manager) enter(b *batch) (leave func()) {
 	return func() {
 		release()
 		m.mu.Lock()
-		defer m.mu.Unlock()
 		delete(m.batches, b)
+		m.mu.Unlock()
+		b.beside.end()
 	}
 }
 
@@ -208,10 +209,10 @@ func (m *manager) look() {
 	m.arm(next)
 	told := m.news
 	m.news = news{}
+	m.records.sightings(m, told.cancels)
 	m.mu.Unlock()
 
 	m.logCancels(told.cancels)
-	m.records.sightings(m, told.cancels)
 	m.logExpired(told.expired)
 	for i := range leaks {
 		m.giveUp(&leaks[i])

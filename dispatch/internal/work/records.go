@@ -30,25 +30,19 @@ func (r *recorder) end(ctx context.Context, t *task, seenAt time.Time, end provi
 }
 
 // sightings records that cancels were seen whose ends are waited for: should this worker die before it has sent the end, another that
-// sends it knows when that was.
+// sends it knows when that was. The manager's lock is held.
 func (r *recorder) sightings(m *manager, seen []sighting) {
 	for _, s := range seen {
-		if s.waited {
-			go r.sighting(m, s.task)
+		if s.waited && s.task.mayWrite(r.options.Clock()) {
+			saw := provider.ActivityRecord{ActivityID: s.task.item.ActivityID, SeenAt: s.task.stop.at}
+			m.beside(s.task.batch, func(ctx context.Context) { r.sighting(ctx, s.task, saw) })
 		}
 	}
 }
 
-func (r *recorder) sighting(m *manager, t *task) {
-	m.mu.Lock()
-	may := t.mayWrite(r.options.Clock())
-	seen := provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: t.stop.at}
-	m.mu.Unlock()
-	if !may {
-		return
-	}
-	if err := r.put(t.batch.ctx, t, seen); err != nil {
-		t.log().WarnContext(t.batch.ctx, "it could not be recorded that an activity has seen its cancel", "error", err)
+func (r *recorder) sighting(ctx context.Context, t *task, saw provider.ActivityRecord) {
+	if err := r.within(ctx, t, saw); err != nil && ctx.Err() == nil {
+		t.log().WarnContext(ctx, "it could not be recorded that an activity has seen its cancel", "error", err)
 	}
 }
 
@@ -75,9 +69,14 @@ func (r *recorder) known(ctx context.Context, t *task, left *provider.ActivityRe
 	}
 }
 
-// put writes to an activity's record.
+// put writes to an activity's record, also when ctx has ended.
 func (r *recorder) put(ctx context.Context, t *task, record provider.ActivityRecord) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	return r.within(context.WithoutCancel(ctx), t, record)
+}
+
+// within writes to an activity's record, while ctx has not ended.
+func (r *recorder) within(ctx context.Context, t *task, record provider.ActivityRecord) error {
+	ctx, stop := context.WithTimeout(ctx, recordLimit)
 	defer stop()
 	return r.provider.PutActivityRecords(ctx, t.item.ExecutionID, record)
 }

@@ -125,7 +125,7 @@ func (r *runs) due(t *task, now time.Time) (next time.Time) {
 		next = intake.Earlier(next, h.keepAt)
 	default:
 		h.keeping = true
-		go r.keep(t.batch.ctx, t)
+		r.manager.beside(t.batch, func(ctx context.Context) { r.keep(ctx, t) })
 	}
 	return next
 }
@@ -133,10 +133,10 @@ func (r *runs) due(t *task, now time.Time) (next time.Time) {
 // keep renews the run of a running task. A run that is another's by now is lost.
 func (r *runs) keep(ctx context.Context, t *task) {
 	m := r.manager
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), m.options.LockRenewalBuffer/2)
+	limited, stop := context.WithTimeout(ctx, m.options.LockRenewalBuffer/2)
 	defer stop()
 	next := r.next(t)
-	taken, err := r.provider.TakeRun(ctx, next)
+	taken, err := r.provider.TakeRun(limited, next)
 
 	m.mu.Lock()
 	now := m.options.Clock()

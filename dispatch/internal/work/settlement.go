@@ -19,15 +19,15 @@ type settlement struct {
 }
 
 // settle sends the outcomes of tasks and deletes their records, and gives back at once what did not come to that. It returns the records
-// whose locks stand.
-func (s *settlement) settle(ctx context.Context, ends []finished) (failed []string) {
+// whose locks stand. The last of a batch are left to whoever has handed it over, who deletes them anyway in a moment, where that can do it as well.
+func (s *settlement) settle(ctx context.Context, ends []finished, last bool) (failed []string) {
 	done := make([]provider.CompletedWorkItem, 0, len(ends))
 	var back []*task
 	for _, e := range s.manager.records.keepPending(ctx, s.manager.runs.keepOutcomes(ctx, ends)) {
 		if e.back {
 			back = append(back, e.task)
 		} else {
-			done = append(done, provider.CompletedWorkItem{LockedWorkItem: *e.task.item, Outcome: named(e.task, e.outcome)})
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: *e.task.item, Outcome: named(e.task, e.outcome), Left: last && e.task.isForMapping()})
 		}
 	}
 	if len(done) > 0 {
@@ -41,6 +41,14 @@ func (s *settlement) settle(ctx context.Context, ends []finished) (failed []stri
 	s.unmark(ctx, back)
 	s.manager.runs.leave(ctx, back)
 	return s.giveBack(ctx, s.sendAnew(ctx, back))
+}
+
+// isForMapping reports whether the record of a task may be deleted by its mapping, once its outcome is sent: it was delivered for the first time, so
+// that it has no mark, and is locked for as long as the queue says, so that nobody has it before the mapping has deleted it; and nothing waits for that,
+// as the next of an exclusive key does. A mapping bills that delete in any case.
+func (t *task) isForMapping() bool {
+	r := &t.item.Record
+	return r.ReceiveCount == 1 && r.Hold == nil && !t.suspicion.marked && r.Group == ""
 }
 
 // ack sends how work items ended, and unmarks those whose records it could not delete, since they come again, or that ran alone: those

@@ -45,13 +45,13 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 // serve runs the activities of a batch side by side, those of one exclusive key one after the other.
 func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 	defer w.manager.enter(b)()
-	w.manager.leases.takeEarly(ctx, b)
+	w.manager.leases.takeEarly(b)
 	b.readCancels()
 	for i := range b.tasks {
 		go w.run(ctx, &b.tasks[i])
 	}
 	for ends := range b.ended.all() {
-		back := w.settlement.settle(ctx, ends)
+		back := w.settlement.settle(ctx, ends, b.ended.over())
 		failed = append(failed, back...)
 		w.manager.release(ends)
 		w.admission.sent(b, ends, back)

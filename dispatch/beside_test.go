@@ -1,0 +1,149 @@
+package dispatch_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// hung is a call that hangs until its context ends, and a moment longer.
+type hung struct {
+	operation   string        // an UpdateItem is one of the activity's record
+	after       time.Duration // from the beginning on
+	begun, over atomic.Bool
+}
+
+// moment is how much longer.
+const moment = 100 * time.Millisecond
+
+func (h *hung) intercept(since time.Time) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		if readsCancels(c) {
+			time.Sleep(moment) // something of the batch is under way, too
+		}
+		if update, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !strings.HasPrefix(text(update.Key, "sk"), "a#") || c.Operation != h.operation || time.Since(since) < h.after || !h.begun.CompareAndSwap(false, true) {
+			return next()
+		}
+		<-ctx.Done()
+		time.Sleep(moment)
+		h.over.Store(true)
+		return ctx.Err()
+	}
+}
+
+// besides has "plain", "waited" and "beating", which calls an activity each.
+func besides(takes time.Duration) *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "plain", func(ctx context.Context, _ int) (int, error) {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			time.Sleep(moment)
+		}
+		return 1, nil
+	})
+	perdure.AddActivity(r, "beating", func(ctx context.Context, _ int) (int, error) {
+		perdure.Heartbeat(ctx, "half")
+		time.Sleep(takes)
+		return 1, nil
+	})
+	for name, opts := range map[string][]perdure.ActivityCallOption{"plain": nil, "beating": nil, "waited": {perdure.WaitForCancellation()}} {
+		activity := strings.Replace(name, "waited", "plain", 1)
+		perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.CallActivityByName[int](ctx, activity, 1, opts...).Await(ctx)
+		})
+	}
+	return r
+}
+
+// Interleaving: a batch ends while something beside it is under way, a function returns and is frozen in the midst of the call, and goes on with it when it is
+// thawed: a lease of a record that its mapping has deleted, or that another worker has by then, a run that was left, a record of an activity that is long over.
+// So the batch's end ends the call, whose limit is seconds away, and waits for it.
+func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*struct {
+		orchestration string
+		takes         time.Duration
+		hung          hung
+		deliveries    int
+		cancelled     bool // before it begins
+	}{
+		"a lease that is taken":    {orchestration: "plain", takes: 3500 * time.Millisecond, hung: hung{operation: "ChangeMessageVisibilityBatch"}},
+		"a lease that is renewed":  {orchestration: "plain", takes: 29 * time.Second, hung: hung{operation: "ChangeMessageVisibilityBatch", after: 10 * time.Second}},
+		"a lease before it begins": {orchestration: "plain", hung: hung{operation: "ChangeMessageVisibilityBatch"}, deliveries: 3, cancelled: true},
+		"a run that is renewed":    {orchestration: "waited", takes: 16 * time.Second, hung: hung{operation: "UpdateItem", after: 10 * time.Second}},
+		"details of a heartbeat":   {orchestration: "beating", takes: 1100 * time.Millisecond, hung: hung{operation: "UpdateItem"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := besides(c.takes)
+			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+				f := &floor{hub: h}
+				in := f.startAs("a", c.orchestration, 0)
+				w := f.workerOf(r, nil)
+				f.turn(0)
+				records := f.receive("sim://default")
+				if len(records) != 1 {
+					t.Fatalf("%d records", len(records))
+				}
+				if records[0].ReceiveCount = max(1, c.deliveries); c.cancelled {
+					f.cancelIt(in)
+				}
+				began := time.Now()
+				f.interfere(c.hung.intercept(began))
+				w.HandleRecords(ctx, records)
+				took, ended := time.Since(began)-c.takes, c.hung.over.Load()
+				if !c.hung.begun.Load() || !ended || took > 6*moment {
+					t.Errorf("the call began: %v, is over: %v, %v after the activity", c.hung.begun.Load(), ended, took)
+				}
+				synctest.Wait()
+				if text := f.log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "ERROR") {
+					t.Errorf("it warns of what nobody needs any more: %s", text)
+				}
+			})
+		})
+	}
+}
+
+// A poller that is being stopped, or an invocation that ends, has its activities come to their end within the grace. Their leases are renewed until then.
+func TestLeasesAreRenewedInTheGrace(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Hour, Longer: 50 * time.Second})
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = time.Minute })
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		records := f.receive("sim://default")
+		over := make(chan []string, 1)
+		go func() { over <- w.HandleRecords(ctx, records) }()
+		time.Sleep(10 * time.Second)
+		end()
+		time.Sleep(49 * time.Second)
+		if again := f.receive("sim://default"); len(again) > 0 {
+			t.Error("delivered again in the grace")
+		}
+		<-over
+		if got, want := strings.Join(f.leases(), ", "), "1 for 30s, 1 for 30s, 1 for 30s"; !strings.HasPrefix(got, want) { // at 3, 28 and 53 s
+			t.Errorf("leases %s, want %s", got, want)
+		}
+	})
+}
+
+// cancelIt has an instance cancelled by a client.
+func (f *floor) cancelIt(in provider.Instance) {
+	f.t.Helper()
+	f.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+	f.turn(0)
+}
