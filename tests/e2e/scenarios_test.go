@@ -82,7 +82,7 @@ func carry(ctx context.Context, s scenarios.Scenario, id string) result {
 	defer cancel()
 	_, err := hub.client.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(id))...)
 	if err == nil && s.Drive != nil {
-		err = s.Drive(ctx, scenarios.World{Client: hub.client, Tick: scenarioTick, Pass: func(d time.Duration) { <-time.After(d) }}, id)
+		err = s.Drive(ctx, scenarios.World{Client: hub.client, Holder: httpHolder{}, Tick: scenarioTick, Pass: func(d time.Duration) { <-time.After(d) }}, id)
 	}
 	if err != nil {
 		return result{err: err}

@@ -39,6 +39,8 @@ type Check func(ctx context.Context, c *client.Client, s client.Status) error
 // World is where a scenario runs.
 type World struct {
 	Client *client.Client
+	// Holder holds the tokens of activities; nil is the client.
+	Holder Holder
 	// Tick is the unit of the scenario's durations.
 	Tick time.Duration
 	// Pass lets time pass, and what is due by then happen.
@@ -72,7 +74,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), talking(tick), asking(), restarting(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
+		detached(tick), continuing(tick), events(tick), talking(tick), asking(), handing(tick), restarting(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }
 
@@ -82,6 +84,7 @@ func Register(r *perdure.Registry, all ...Scenario) {
 	addHelpers(r)
 	addStopping(r)
 	addLarge(r)
+	addHanding(r)
 	for _, s := range all {
 		s.Register(r, s.Name)
 	}

@@ -1,0 +1,77 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/provider"
+)
+
+// httpHolder holds tokens of activities as any program would: it calls the API through API Gateway.
+type httpHolder struct{}
+
+func (httpHolder) Complete(ctx context.Context, token string, result any) error {
+	return post(ctx, "/activities/complete", map[string]any{"token": token, "result": result}, nil)
+}
+
+func (httpHolder) Fail(ctx context.Context, token string, err error) error {
+	e, ok := errors.AsType[*httpapi.ReportedError](err)
+	if !ok {
+		return fmt.Errorf("none that travels: %w", err)
+	}
+	reported := map[string]any{"message": e.Message, "nonRetryable": e.Final}
+	if e.Type != "" {
+		reported["type"] = e.Type
+	}
+	return post(ctx, "/activities/fail", map[string]any{"token": token, "error": reported}, nil)
+}
+
+func (httpHolder) Heartbeat(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
+	var answer struct {
+		Cancel *struct{ Reason, Message string }
+	}
+	err = post(ctx, "/activities/heartbeat", map[string]any{"token": token, "details": details}, &answer)
+	if c := answer.Cancel; c != nil {
+		cancel.Requested, cancel.Reason, cancel.Message = true, c.Reason, c.Message
+	}
+	return cancel, err
+}
+
+// post calls the API with a body. What is wrong with a token is an error as a client's.
+func post(ctx context.Context, path string, body, answer any) error {
+	doc, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, hub.api+path, bytes.NewReader(doc))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	read := json.NewDecoder(response.Body)
+	if response.StatusCode < http.StatusBadRequest {
+		if answer == nil {
+			return nil
+		}
+		return read.Decode(answer)
+	}
+	var problem struct{ Code, Field, Detail string }
+	if err := read.Decode(&problem); err != nil {
+		return fmt.Errorf("HTTP %d: %w", response.StatusCode, err)
+	}
+	if problem.Field == "token" {
+		return &client.TokenError{Problem: client.TokenProblem(problem.Code)}
+	}
+	return fmt.Errorf("HTTP %d %s: %s", response.StatusCode, problem.Code, problem.Detail)
+}
