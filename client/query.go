@@ -51,8 +51,8 @@ func WithAsker(a provider.Asker) Option { return func(c *Client) { c.asker = a }
 // perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as it is.
 //
 // The answer is of the state that the instance's committed turns have led to, as of some moment after the call has begun, whether it runs, is paused, is
-// blocked or is over. Nothing is written: the instance does not know that it was asked. Each query replays the instance in the orchestrator
-// function, beside its turns and within the concurrency that they have: it is for who looks, not for polling by thousands.
+// blocked or is over. Nothing of the instance is written, which does not know that it was asked; of a long history copies of its parts may be, for who
+// reads it next. Each query replays the instance in the orchestrator function, beside its turns and within the concurrency that they have: it is for who looks, not for polling by thousands.
 //
 // It returns a *QueryError when there is no answer, ErrNotFound when there is no such instance, ErrNobodyToAsk when
 // there is no function to ask, and after QueryLimit, or when ctx's deadline is over before, a QueryError with QueryTimedOut. It is

@@ -763,10 +763,13 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 	})
 }
 
+// handedFor is how long the one attempt of hands-over may take that is not tried again.
+const handedFor = 12 * time.Hour
+
 // handsOverAndWaits waits for an activity that is completed from outside: of its first attempt with it, or of its second, once the first was
 // out of time.
 func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
-	opts := []perdure.ActivityCallOption{perdure.WithStartToClose(12 * time.Hour)}
+	opts := []perdure.ActivityCallOption{perdure.WithStartToClose(handedFor)}
 	if late {
 		opts = []perdure.ActivityCallOption{perdure.WithStartToClose(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
 	}

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ func interventions() []intervention {
 		{"purge-events", "adds", 0, (*meddler).purgeBetweenEvents, (*meddler).checkEvents},
 		{"purge-child", "asks", 0, (*meddler).purgeChild, (*meddler).checkAsked},
 		{scenarioPoison, "poisoned", 2, nil, (*meddler).checkPoisoned},
+		{scenarioAsked, "tally", tallied, (*meddler).ask, (*meddler).checkAnswers},
 	}
 }
 
@@ -104,6 +106,7 @@ func meddled(w *witness) *perdure.Registry {
 			sum += n
 		}
 	})
+	perdure.AddOrchestration(r, "tally", tally)
 	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestrationByName[int](ctx, "tree", 1, perdure.WithInstanceID("kid")).Await(ctx)
 		if failed, ok := errors.AsType[*perdure.SubOrchestrationError](err); ok {
@@ -127,13 +130,17 @@ type meddler struct {
 	answer   error     // to it
 	repeated bool      // its first try was lost in the weather
 	purged   bool
-	target   int64 // the activity that it cancels
-	errs     []error
+	target   int64         // the activity that it cancels
+	calm     bool          // the weather does no harm
+	stays    time.Duration // how long it goes on; 0 is twelve hours
+	// completed is when a token was first used with which an activity is completed.
+	completed time.Time
+	errs      []error
 }
 
 // patience is how long a client goes on for an instance that may be blocked, or the hub closed.
 func (m *meddler) patience(ctx context.Context) bool {
-	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < 12*time.Hour
+	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < cmp.Or(m.stays, 12*time.Hour)
 }
 
 // moment passes until the seed lets the client act: some time, and then some decisions.
@@ -259,13 +266,12 @@ func (m *meddler) checkCancelled(ctx context.Context) error {
 	for i := range events {
 		asked = asked || events[i].Kind == history.CancelRequested
 	}
-	const longest = 30 * time.Minute // that a message can take in any weather
 	switch end := events[len(events)-1]; {
 	case end.Kind == history.OrchestrationCancelled && asked:
 		return nil
 	case end.Kind != history.OrchestrationCompleted || asked:
 		return fmt.Errorf("it ended with %s, cancel requested: %t", end.String(), asked)
-	case m.answer == nil && end.Time.Sub(m.at) > longest:
+	case m.answer == nil && end.Time.Sub(m.at) > longestToEnd:
 		return fmt.Errorf("the cancel was lost: it was sent %v before the end", end.Time.Sub(m.at))
 	}
 	return nil

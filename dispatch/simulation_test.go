@@ -67,9 +67,6 @@ func TestSimulation(t *testing.T) {
 func simulated() []intervention {
 	var all []intervention
 	for _, s := range scenarios() {
-		if s.name == "hands-over" { // a client that is frozen for half a day lets the limits of what it holds pass
-			continue
-		}
 		var act func(*meddler, context.Context)
 		switch {
 		case s.name == "updates":
@@ -77,9 +74,12 @@ func simulated() []intervention {
 		case s.meanwhile != nil:
 			act = (*meddler).pauseAndResume
 		}
-		all = append(all, intervention{s.name, s.name, s.input, act, func(m *meddler, ctx context.Context) error {
-			return m.h.endedAs(ctx, m.first.InstanceID, s)
-		}})
+		check := func(m *meddler, ctx context.Context) error { return m.h.endedAs(ctx, m.first.InstanceID, s) }
+		if s.name == "hands-over" {
+			act = func(m *meddler, ctx context.Context) { m.hold(ctx, s.input == true) }
+			check = func(m *meddler, ctx context.Context) error { return m.checkHeld(ctx, s) }
+		}
+		all = append(all, intervention{s.name, s.name, s.input, act, check})
 	}
 	return append(all, interventions()...)
 }
@@ -130,6 +130,9 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	if turnOf(seed)%2 == 1 {
 		o.Rollup = 1 // all that is read cold
 	}
+	if s.name == scenarioAsked && turnOf(seed)%weathers == 0 {
+		o.Schedule.Storm = -1 // time passes only where nothing goes on
+	}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
 	}
@@ -141,7 +144,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		sim = h.Scheduler
 		w.on(h)
-		m := &meddler{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), rng: rand.New(rand.NewPCG(seed, 3))}
+		m := &meddler{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3))}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
 		if s.act != nil {

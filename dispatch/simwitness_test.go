@@ -90,6 +90,9 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 	if err := w.interceptPoison(ctx, c, next); err != nil {
 		return err
 	}
+	if asksIn(ctx) && !readsStrongly(c) && !isOfRollups(c) {
+		w.wrongf("a query has made a call of %s: %+v", c.Operation, c.Input)
+	}
 	for _, it := range itemsPut(c) {
 		w.put(it)
 	}

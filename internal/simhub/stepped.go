@@ -53,6 +53,8 @@ func errorOf(f *history.Failure) error {
 	switch {
 	case f == nil:
 		return nil
+	case f.Type == registry.TypePending:
+		return perdure.ErrPending
 	case f.Type == history.TypeCancelled && f.Cause == nil:
 		return &perdure.CancelledError{Reason: perdure.CancelReason(f.Reason), Message: f.Message}
 	default:

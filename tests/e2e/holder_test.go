@@ -34,7 +34,10 @@ func (httpHolder) Fail(ctx context.Context, token string, err error) error {
 
 func (httpHolder) Heartbeat(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
 	var answer struct {
-		Cancel *struct{ Reason, Message string }
+		Cancel *struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"cancel"`
 	}
 	err = post(ctx, "/activities/heartbeat", map[string]any{"token": token, "details": details}, &answer)
 	if c := answer.Cancel; c != nil {
@@ -66,7 +69,11 @@ func post(ctx context.Context, path string, body, answer any) error {
 		}
 		return read.Decode(answer)
 	}
-	var problem struct{ Code, Field, Detail string }
+	var problem struct {
+		Code   string `json:"code"`
+		Field  string `json:"field"`
+		Detail string `json:"detail"`
+	}
 	if err := read.Decode(&problem); err != nil {
 		return fmt.Errorf("HTTP %d: %w", response.StatusCode, err)
 	}

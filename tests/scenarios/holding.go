@@ -193,7 +193,7 @@ func beatsByToken(ctx context.Context, w World, id string, hand Handing) error {
 }
 
 func wantReason(cancel provider.CancelInfo, want string) error {
-	if string(cancel.Reason) != want || cancel.Message != "enough" {
+	if cancel.Reason != want || cancel.Message != "enough" {
 		return fmt.Errorf("a heartbeat is answered with %+v", cancel)
 	}
 	return nil
