@@ -671,6 +671,68 @@ test('an API without dead letters says how they are given', async () => {
   await close();
 });
 
+test('the code of an instance is asked: the answer is in the dialog, as it came, and the next question can be put', async () => {
+  const { page, wrong, close } = await view('?instance=order-8');
+  await page.getByRole('button', { name: 'Query …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Query').fill('progress');
+  await dialog.getByLabel('Input').fill('{"more": 9007199254740993}');
+  await dialog.getByRole('button', { name: 'Ask' }).click();
+  await dialog.getByRole('heading', { name: 'Answer of progress' }).waitFor();
+  const text = await dialog.getByRole('group', { name: 'Answer of progress' }).innerText();
+  assert.match(text, /"of": "order-8"/);
+  assert.match(text, /"more": 9007199254740993/);
+  assert.match(text, /"share": 0\.50/);
+  assert.deepEqual(await violations(page), [], 'an answer');
+
+  await dialog.getByLabel('Query').fill('pace');
+  await dialog.getByRole('button', { name: 'Ask' }).click();
+  await dialog.getByRole('alert').getByText('it has ["progress"]').waitFor();
+  assert.equal(await dialog.getByRole('heading', { name: /^Answer/ }).count(), 0, 'the answer of the question before is gone');
+  await dialog.getByLabel('Input').fill('{');
+  await dialog.getByRole('button', { name: 'Ask' }).click();
+  await dialog.getByText('The input is not JSON').waitFor();
+  assert.deepEqual(wrong.filter((w) => !/404/.test(w)), []);
+  await close();
+});
+
+test('a query that is under way can be left, and its late end is not heard', async () => {
+  const { page, close } = await view('?instance=charge-31');
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  await page.route(/\/query$/, async (r) => { await held; await r.fulfill(json(422, { code: 'query_timed_out', detail: 'there was no answer in time' })); });
+  await page.getByRole('button', { name: 'Query …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Query').fill('progress');
+  await page.keyboard.press('Enter');
+  await dialog.getByText('Its history is replayed …').waitFor();
+  const answered = page.waitForResponse(/\/query$/);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  release();
+  await answered;
+  assert.equal(await page.locator('#toasts').innerText(), '');
+  await close();
+});
+
+test('a restart is from an event where one is chosen, and an event that it cannot be from is told', async () => {
+  const { page, close } = await view('?instance=charge-31&tab=events');
+  await page.locator('.events .row').filter({ hasText: 'ActivityScheduled' }).click();
+  await page.getByRole('button', { name: 'Restart from #3 …' }).click();
+  const dialog = page.getByRole('dialog');
+  assert.equal(await dialog.getByLabel('From event').inputValue(), '3');
+  assert.deepEqual(await violations(page), [], 'the question');
+  await dialog.getByLabel('From event').fill('99');
+  await dialog.getByRole('button', { name: 'Start it once more' }).click();
+  await dialog.getByRole('alert').getByText(/cannot be/).waitFor();
+  await page.route(/\/restart$/, (r) => r.fulfill(json(202, { instanceId: 'order-8' })));
+  await dialog.getByLabel('From event').fill('3');
+  const [request] = await Promise.all([page.waitForRequest(/\/restart$/), dialog.getByRole('button', { name: 'Start it once more' }).click()]);
+  assert.deepEqual(request.postDataJSON(), { from: 3 });
+  await page.locator('h1', { hasText: 'order-8' }).waitFor();
+  await close();
+});
+
 // It comes last: the hub has an instance more from here on.
 test('what is over is started once more, as a new instance that is shown then', async () => {
   const { page, close } = await view('?instance=charge-31');
@@ -682,6 +744,7 @@ test('what is over is started once more, as a new instance that is shown then', 
     })(),
   ]);
   assert.equal(request.method(), 'POST');
+  assert.deepEqual(request.postDataJSON(), {});
   await page.locator('h1', { hasText: 'charge-31.restart-' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'it is not over');
   await close();

@@ -1,26 +1,28 @@
 // What a person may do, each after a question.
 
 // ask shows a dialog, and runs act with its form once it is confirmed. A refusal stays in the dialog, where it can be answered. While the order
-// is under way the question cannot be left: it could not be kept back any more. careful: the first key pressed must not confirm it.
-function ask({ title, body, verb, danger, careful, act, ready }) {
+// is under way the question cannot be left: it could not be kept back any more. careful: the first key pressed must not confirm it. reads: nothing
+// is done, so that it may be left and asked again.
+function ask({ title, body, verb, danger, careful, reads, act, ready }) {
   const wrong = h('p', { class: 'wrong', role: 'alert' });
   const go = h('button', { type: 'submit', class: `primary${danger ? ' danger' : ''}` }, verb);
-  const keep = h('button', { type: 'button', autofocus: Boolean(danger || careful), onclick: () => box.close() }, 'Keep things as they are');
+  const keep = h('button', { type: 'button', autofocus: Boolean(danger || careful), onclick: () => box.close() }, reads ? 'Close' : 'Keep things as they are');
   const form = h('form', {}, h('h2', { id: 'ask-title' }, title), body, wrong, h('div', { class: 'buttons' }, keep, go));
   const box = h('dialog', { 'aria-labelledby': 'ask-title' }, form);
   form.addEventListener('submit', async (e) => {
     e.preventDefault();
     if (go.disabled) return;
     go.disabled = true;
-    keep.disabled = true;
+    keep.disabled = !reads;
     wrong.textContent = '';
     try {
       const said = await act(form);
+      if (reads) { go.disabled = false; return; }
       box.close();
       if (said) toast(said);
       changed();
     } catch (err) {
-      if (!box.isConnected) toast(err.message);
+      if (!box.isConnected && !reads) toast(err.message);
       wrong.textContent = err.message;
       go.disabled = false;
       keep.disabled = false;
@@ -36,6 +38,13 @@ function ask({ title, body, verb, danger, careful, act, ready }) {
   ready?.(form, go);
 }
 
+// jsonOf is the text of a field that holds JSON, as it was written: numbers may be longer than the browser's. Empty is null.
+function jsonOf(field, what) {
+  const text = field.value.trim();
+  if (text) { try { JSON.parse(text); } catch (err) { throw new Error(`The ${what} is not JSON: ${err.message}`); } }
+  return text || 'null';
+}
+
 const messageField = (label) => h('label', {}, label, h('input', { name: 'message', maxlength: '1000', autocomplete: 'off' }));
 
 const actions = {
@@ -43,10 +52,23 @@ const actions = {
     title: `Raise an event to ${s.instanceId}`, verb: 'Raise the event',
     body: [h('label', {}, 'Event', h('input', { name: 'event', required: true, autocomplete: 'off' })), h('label', {}, 'Data, as JSON (empty is null)', h('textarea', { name: 'data', spellcheck: 'false' }))],
     async act(form) {
-      const text = form.elements.data.value.trim();
-      if (text) { try { JSON.parse(text); } catch (err) { throw new Error(`The data is not JSON: ${err.message}`); } }
-      await send('POST', instancePath(s.instanceId, `/events/${idPath(form.elements.event.value)}`), text || 'null', { headers: { 'Idempotency-Key': key } }); // as it was written: numbers may be longer than the browser's
+      await send('POST', instancePath(s.instanceId, `/events/${idPath(form.elements.event.value)}`), jsonOf(form.elements.data, 'data'), { headers: { 'Idempotency-Key': key } });
       return 'The event is accepted';
+    },
+  }),
+  query: (s, answer = h('div', { 'aria-live': 'polite' })) => ask({
+    title: `Ask ${s.instanceId}`, verb: 'Ask', reads: true,
+    body: [h('p', {}, 'Its code answers from where its committed turns have led to. Nothing is changed.'),
+      h('label', {}, 'Query', h('input', { name: 'query', required: true, autocomplete: 'off' })), h('label', {}, 'Input, as JSON (empty is null)', h('textarea', { name: 'input', spellcheck: 'false' })), answer],
+    async act(form) {
+      answer.replaceChildren();
+      const asked = jsonOf(form.elements.input, 'input');
+      answer.replaceChildren(h('p', { class: 'muted' }, 'Its history is replayed …'));
+      try {
+        const name = form.elements.query.value;
+        const said = await send('POST', instancePath(s.instanceId, '/query'), `{"query":${JSON.stringify(name)},"input":${asked}}`);
+        answer.replaceChildren(payload(`Answer of ${name}`, said.answer));
+      } catch (err) { answer.replaceChildren(); throw err; }
     },
   }),
   cancel: (s) => ask({
@@ -72,10 +94,16 @@ const actions = {
     body: [h('p', {}, 'It ends at once, and its code is not run again: nothing is undone. Cancel it instead if its code is to clean up.'), messageField('Why')],
     async act(form) { await call('POST', instancePath(s.instanceId, '/terminate'), { message: form.elements.message.value }); return 'The order to terminate is accepted'; },
   }),
-  restart: (s) => ask({
+  restart: (s, from) => ask({
     title: `Restart ${s.instanceId}?`, verb: 'Start it once more', careful: true,
-    body: [h('p', {}, 'A new instance begins with the input, the version and the tags of its last execution. This one stays as it is. What it has done is not undone, and is done again.')],
-    async act() { const { instanceId } = await call('POST', instancePath(s.instanceId, '/restart'), {}); go(query([['instance', instanceId]])); return `${instanceId} is started`; },
+    body: [h('p', {}, 'A new instance begins with the input, the version and the tags of its last execution. This one stays as it is. What it has done is not undone, and is done again: from an event on, what had not ended by then.'),
+      h('label', {}, 'From event # (empty: from the beginning)', h('input', { name: 'from', inputmode: 'numeric', pattern: '[0-9]*', title: 'the number of an event', autocomplete: 'off', value: from }))],
+    async act(form) {
+      const at = form.elements.from.value.trim();
+      const { instanceId } = await call('POST', instancePath(s.instanceId, '/restart'), at ? { from: Number(at) } : {});
+      go(query([['instance', instanceId]]));
+      return `${instanceId} is started`;
+    },
   }),
   purge: (s) => ask({
     title: `Purge ${s.instanceId}?`, verb: 'Delete it with its history', danger: true,

@@ -253,6 +253,8 @@ function instanceView(address) {
       if (err) parts.push(payload('Error', err));
       for (const [from, title] of [[e, ''], [row.endEvent, '']]) if (from) for (const f of payloadFields) if (from[f] !== undefined && !(from === e && f === 'result')) parts.push(payload(f[0].toUpperCase() + f.slice(1) + title, from[f]));
     } else if (e) {
+      const status = view.status?.status || '';
+      if (view.current && over(status) && status !== 'Deleting') parts.push(h('div', {}, h('button', { type: 'button', onclick: () => actions.restart(view.status, e.id) }, `Restart from #${e.id} …`)));
       fact('Event', `#${e.id}`);
       fact('Time', when(e.at));
       fact('Of', view.model.sources(e).slice(0, 20).map((n) => `#${n}`).join(' '));
@@ -286,7 +288,7 @@ function instanceView(address) {
     if (executions) executions.addEventListener('focus', () => fillExecutions(executions, s), { once: true });
     const parts = [
       h('div', { class: 'line' }, chip(s.status), h('h1', { class: 'mono' }, s.instanceId), h('button', { type: 'button', class: 'quiet', onclick: () => copy(s.instanceId), 'aria-label': 'Copy the instance id' }, 'Copy'), h('span', { class: 'grow' }),
-        done ? null : [act('raise', 'Raise event …'), s.status === 'Paused' ? act('resume', 'Resume …') : act('pause', 'Pause …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
+        done ? null : [act('raise', 'Raise event …'), s.status === 'Paused' ? act('resume', 'Resume …') : act('pause', 'Pause …'), act('cancel', 'Cancel …'), act('terminate', 'Terminate …', true)], s.status !== 'Deleting' ? act('query', 'Query …') : null, done && s.status !== 'Deleting' ? act('restart', 'Restart …') : null, act('purge', 'Purge …', true), h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters')),
       h('dl', { class: 'facts' }, fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Queued', when(s.createdAt)), s.startAt ? fact('To begin', when(s.startAt)) : null, fact('Started', m.firstTurn ? when(m.firstTurn) : ''),
         done ? fact('Ended', when(s.updatedAt)) : null, fact(done ? 'Took' : 'For', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
         fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), fact('Terminated by', s.terminatedBy ? h('span', { title: s.terminatedBy }, shortName(s.terminatedBy)) : ''),

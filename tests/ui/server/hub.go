@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -32,6 +33,17 @@ const (
 	defaultQueue, payments = "default", "payments"
 	v100, v110, v120       = "1.0.0", "1.1.0", "1.2.0"
 )
+
+// Ask answers for all instances: two queries, and what is none.
+func (h *hub) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+	if q.Name == "progress" {
+		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil
+	}
+	return nil, &provider.QueryError{
+		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnknown, Known: []string{"progress"},
+		Message: `its code has set no handler for that, as far as it has come; it has ["progress"]`,
+	}
+}
 
 // fill makes what the tests look at. The newest are those that have a story.
 func (h *hub) fill() {
