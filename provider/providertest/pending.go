@@ -3,6 +3,7 @@ package providertest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -185,6 +186,16 @@ func pendingNoMore(f *fixture) {
 		f.t.Errorf("%+v", r)
 	}
 	e.wantVerdicts(e.retry(e.attempted(3, 2, "r.2", 0)), provider.RetryOver)
+
+	other := f.held("b") // whose first attempt has failed in its worker
+	other.retry(other.attempted(3, 1, "r.1", time.Millisecond))
+	f.wantAttempts("3.2")
+	was := other.retryOf()
+	for by, want := range []error{nil, provider.ErrConflict} { // two have read the same
+		k := provider.PendingKeep{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), LookBy: fmt.Sprint("m-", by)}
+		f.wantIs(f.p.KeepPending(f.ctx(), "b", other.head, k), want)
+	}
+	f.wantEqual("by whom the second attempt is kept", other.retryOf().LookBy, "m-0")
 }
 
 func limitToldAgain(f *fixture) {
@@ -259,6 +270,9 @@ func beatBesideEnd(f *fixture) {
 	other := f.held("b")
 	f.wantEqual("without any", other.endAttempt(time.Time{}), true)
 	f.wantEqual("and after", other.beat(1, first, ""), false)
+	failed := f.held("c") // its first attempt: nobody has said that it is over
+	f.wantEqual("of the second attempt", failed.beat(2, first, ""), true)
+	f.wantEqual("of the first, behind it", failed.beat(1, first.Add(time.Hour), ""), false)
 }
 
 func handoverKept(f *fixture) {
