@@ -26,8 +26,11 @@ import (
 type question struct {
 	StartToClose, Heartbeat, ScheduleToClose, Every time.Duration
 	Waited                                          bool
-	// Takes is how long it goes on once it has handed over its token; Fails is that it returns an error then.
+	// Takes is how long it goes on once it has handed over its token, Once that it does so in its first run alone; Fails is that it returns an error then.
 	Takes time.Duration
+	Once  bool
+	// Beats is that it sends a heartbeat before it returns.
+	Beats bool
 	Fails bool
 	// GivesUp is after how long the orchestration gives the answer up; 0: never.
 	GivesUp time.Duration
@@ -72,8 +75,14 @@ func (a *asking) ask(ctx context.Context, q question) (string, error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	a.mu.Lock()
 	a.tokens = append(a.tokens, handedToken{info.Token, info.Attempt, time.Now()})
+	first := len(a.tokens) == 1
 	a.mu.Unlock()
-	time.Sleep(q.Takes)
+	if first || !q.Once {
+		time.Sleep(q.Takes)
+	}
+	if q.Beats {
+		perdure.Heartbeat(ctx, "there")
+	}
 	if q.Fails {
 		return "", errors.New("changed its mind")
 	}
@@ -258,6 +267,23 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 	})
 }
 
+// The activity has ended, and its execution goes on.
+func TestR26ATokenOfAnActivityThatHasEndedSaysSo(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		in := a.begin(question{GivesUp: time.Hour})
+		if err := a.complete(0, "once"); err != nil {
+			t.Fatal(err)
+		}
+		a.serveFor(time.Minute)
+		a.wantOpen(in)
+		wantProblem(t, a.complete(0, "twice"), client.TokenOver)
+		wantProblem(t, a.client.Fail(ctx, a.token(0), errors.New("twice")), client.TokenOver)
+		a.serveFor(2 * time.Hour)
+		a.wantEnd(in, "once")
+	})
+}
+
 // Interleaving: the holder completes before the activity has returned ErrPending, or an error.
 func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 	t.Parallel()
@@ -317,6 +343,7 @@ func TestR26ALimitEndsAPendingAttempt(t *testing.T) {
 	}{
 		"start-to-close":          {question{StartToClose: 20 * time.Minute}, 20 * time.Minute, "start-to-close time is over"},
 		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour, "start-to-close time is over"},
+		"no time for another":     {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute, Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close time is over"},
 		"heartbeat":               {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute, "heartbeat timeout of 5m0s is over"},
 		"schedule-to-close":       {question{ScheduleToClose: 10 * time.Minute}, 10*time.Minute + time.Second, "schedule-to-close"},
 		"waited for":              {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute, "start-to-close time is over"},
@@ -547,8 +574,8 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 						a.serveFor(30 * time.Second)
 					}
 					a.wantEnd(in, test.want)
-					if how := a.endedAs(in); how != test.how {
-						t.Errorf("ended as %q", how)
+					if n := a.cancelNote(in); n.Ended != test.how || n.SeenAt == nil {
+						t.Errorf("ended as %q, and saw the cancel at %v", n.Ended, n.SeenAt)
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -575,14 +602,17 @@ func TestR26APendingActivityThatIsCancelledBeforeHasItsGrace(t *testing.T) {
 }
 
 // endedAs is how the activity of an instance ended that was cancelled.
-func (a *asking) endedAs(in provider.Instance) string {
+func (a *asking) endedAs(in provider.Instance) string { return a.cancelNote(in).Ended }
+
+// cancelNote is what its end says of the cancel.
+func (a *asking) cancelNote(in provider.Instance) (n history.CancelNote) {
 	a.t.Helper()
 	for _, e := range a.events(in) {
 		if (e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed) && e.Cancel != nil {
-			return e.Cancel.Ended
+			return *e.Cancel
 		}
 	}
-	return ""
+	return n
 }
 
 // handsOver reports whether a call sends that an attempt is pending.
@@ -635,6 +665,140 @@ func TestR26AWorkerThatDiesBeforeItsHandoverRunsAgainWithTheSameToken(t *testing
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "the first")
+		a.checkRest()
+	})
+}
+
+// The last heartbeat of its worker counts for an attempt that is handed over then, and its details are kept.
+func TestR26TheHeartbeatsOfItsWorkerCount(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		began := time.Now()
+		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Beats: true})
+		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || string(r.Details) != `"there"` {
+			t.Errorf("%+v, %v", r, err)
+		}
+		a.serveFor(9*time.Minute - time.Since(began) - time.Second)
+		a.wantOpen(in)
+		a.serveFor(20 * time.Second)
+		a.wantEnd(in, "heartbeat timeout of 5m0s is over")
+		a.checkRest()
+	})
+}
+
+// The first attempt was out of time, and whoever had its token may still be at it: the end of the second, which is cancelled, is not all there is to wait for.
+func TestR26AnAttemptThatWasOutOfTimeIsGivenUpForTheWait(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *asking) {
+		in := a.begin(question{Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute})
+		a.serveFor(9 * time.Minute)
+		a.wantOpen(in)
+		if err := a.complete(1, "the second"); err != nil {
+			t.Fatal(err)
+		}
+		a.serveFor(time.Minute)
+		a.wantEnd(in, "cancelled")
+		if how := a.endedAs(in); how != history.EndGivenUp {
+			t.Errorf("ended as %q", how)
+		}
+		a.serveFor(time.Hour)
+		a.checkRest()
+	})
+}
+
+// The holder of a cancelled attempt, whose end is waited for, is silent for too long: that is the end, and its policy tries nothing again.
+func TestR26ACancelledAttemptThatIsOutOfTimeIsTheLast(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{CancellationGracePeriod: time.Hour}, func(_ context.Context, a *asking) {
+		in := a.begin(question{Waited: true, Heartbeat: 2 * time.Minute, Every: time.Minute, GivesUp: time.Minute})
+		a.serveFor(time.Minute)
+		a.wantOpen(in)
+		a.serveFor(time.Minute)
+		a.wantEnd(in, "failed")
+		a.serveFor(2 * time.Hour)
+		if n := len(a.handedOver()); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+		a.checkRest()
+	})
+}
+
+// A timer of another time than the next look's, as one of before that was late, moves nothing on, though there was a heartbeat since.
+func TestR26ATimerOfAnotherTimeMovesNothingOn(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		in := a.begin(question{Heartbeat: 5 * time.Minute})
+		a.serveFor(time.Minute)
+		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+			t.Fatal(err)
+		}
+		before := a.retryOf(in)
+		other := before.LookAt.Add(-2 * time.Minute)
+		a.send(provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Attempt: 1, FireAt: &other,
+		})
+		a.serveFor(time.Minute)
+		if r := a.retryOf(in); !r.LookAt.Equal(before.LookAt) || r.LookBy != before.LookBy {
+			t.Errorf("the next look was at %v by %s, and is at %v by %s", before.LookAt, before.LookBy, r.LookAt, r.LookBy)
+		}
+		a.serveFor(6 * time.Minute)
+		a.wantEnd(in, "heartbeat timeout")
+	})
+}
+
+// For half an hour it cannot be written beside an activity that it is pending. One whose end is waited for goes back to its queue: a copy must not send an
+// end while somebody has the token. Any other is handed over all the same.
+func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, waited := range []bool{false, true} {
+		t.Run(fmt.Sprint("waited ", waited), func(t *testing.T) {
+			t.Parallel()
+			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
+				until := time.Now().Add(30 * time.Minute)
+				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+					if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*u.UpdateExpression, "#pendingOf") && time.Now().Before(until) {
+						return errors.New("refused")
+					}
+					return next()
+				})
+				in := a.begin(question{Waited: waited})
+				a.serveFor(10 * time.Minute)
+				if p := a.retryOf(in).Pending; p == nil != waited {
+					t.Errorf("after ten minutes: %+v", p)
+				}
+				a.serveFor(time.Hour)
+				if p := a.retryOf(in).Pending; p == nil {
+					t.Error("it is not handed over")
+				}
+				if err := a.complete(0, "the first"); err != nil {
+					t.Fatal(err)
+				}
+				a.serveFor(time.Minute)
+				a.wantEnd(in, "the first")
+			})
+		})
+	}
+}
+
+// Its worker has stopped it, as its invocation was about to end, before it says that it is pending: it may be another's by now, so it is begun again, and that
+// run is the one that is handed over.
+func TestR26WhatItsWorkerHasStoppedIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *asking) {
+		in := a.start("asks", question{Takes: 55 * time.Second, Once: true})
+		a.serveFor(30 * time.Minute)
+		runs := a.handedOver()
+		if len(runs) != 2 || runs[0].token != runs[1].token {
+			t.Fatalf("%+v", runs)
+		}
+		if p := a.retryOf(in).Pending; p == nil || p.Since.Before(runs[1].at) {
+			t.Errorf("%+v, and the second run began at %v", p, runs[1].at)
+		}
+		if err := a.complete(1, "the second"); err != nil {
+			t.Fatal(err)
+		}
+		a.serveFor(time.Minute)
+		a.wantEnd(in, "the second")
 		a.checkRest()
 	})
 }
