@@ -284,6 +284,38 @@ func TestR26ATokenOfAnActivityThatHasEndedSaysSo(t *testing.T) {
 	})
 }
 
+// A result that could not be sent has not ended its attempt, of which there were heartbeats: it is sent again.
+func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		in := a.begin(question{Heartbeat: time.Hour})
+		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+			t.Fatal(err)
+		}
+		away := true
+		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Service == "SQS" && away {
+				return errors.New("refused")
+			}
+			return next()
+		})
+		if err := a.complete(0, "lost"); err == nil {
+			t.Fatal("it was sent")
+		}
+		away = false
+		if _, err := a.client.Heartbeat(ctx, a.token(0), "still there"); err != nil {
+			t.Error(err)
+		}
+		if err := a.complete(0, "sent"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.client.Heartbeat(ctx, a.token(0), "still there") // before a turn has taken the result
+		wantProblem(t, err, client.TokenOver)
+		a.serveFor(time.Minute)
+		a.wantEnd(in, "sent")
+	})
+}
+
 // Interleaving: the holder completes before the activity has returned ErrPending, or an error.
 func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 	t.Parallel()
