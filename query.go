@@ -24,7 +24,7 @@ const maxQueryNameBytes = 256
 // A query brings the code to where it stands by replay, in memory of its own, calls handler on that, and forgets all of it. So handler
 // sees the variables of the orchestration as its last turn left them, and what it changes is lost. It must only read them: a handler that
 // schedules, waits, or calls anything else that the orchestration would decide fails the query, as one does that panics or
-// does not come back within ten seconds. The orchestration's Logger is silent in it. Nothing is written, whatever it does: the instance and its history stay as they are. It may be called at the same time in
+// does not come back within ten seconds. The orchestration's Logger is silent in it. Nothing is written to its history, whatever it does: the instance stays as it is. It may be called at the same time in
 // several processes, and in another build than the one that runs the instance's turns.
 //
 // The error is for a name that is empty, longer than 256 bytes or not UTF-8, and for a nil handler. It decides nothing and waits for nothing, so it

@@ -43,7 +43,7 @@ func queryVerb(c *command) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 Its code has set a handler for queries of that NAME. The orchestrator function replays the instance and
-calls it, whether the instance runs, is paused, is blocked or is over; nothing is written. The answer is
+calls it, whether the instance runs, is paused, is blocked or is over; nothing is added to its history. The answer is
 printed as JSON. INPUT is what the handler takes: JSON, @FILE, or - for stdin; without it, null.
 
 It takes the right to invoke the hub's orchestrator function.`
