@@ -48,7 +48,7 @@ func TestActivityInfo(t *testing.T) {
 		return 0, nil
 	})
 	a, _ := codeOf(r).Activity("a")
-	if _, f := a.Run(activityctx.WithInfo(t.Context(), activityctx.Info(want)), nil); f != nil || got != want {
+	if _, f := a.Run(activityctx.WithInfo(t.Context(), (*activityctx.Info)(&want)), nil); f != nil || got != want {
 		t.Errorf("%+v, %+v", got, f)
 	}
 }

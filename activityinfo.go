@@ -26,5 +26,5 @@ type ActivityInfo struct {
 // ActivityInfoFrom returns what runs under an activity's context. It is zero outside a worker, so that activities can be
 // tested as plain functions; perduretest.ContextWithActivityInfo sets it in a test.
 func ActivityInfoFrom(ctx context.Context) ActivityInfo {
-	return ActivityInfo(activityctx.InfoFrom(ctx))
+	return ActivityInfo(activityctx.InfoWithToken(ctx))
 }

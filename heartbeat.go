@@ -19,7 +19,7 @@ func Heartbeat(ctx context.Context, details any) {
 	if !ok {
 		return
 	}
-	doc, err := encode(payload{heartbeat, activity, ActivityInfoFrom(ctx).Name}, details)
+	doc, err := encode(payload{heartbeat, activity, activityctx.InfoFrom(ctx).Name}, details)
 	if string(doc) == "null" {
 		doc = nil
 	}
@@ -40,7 +40,7 @@ func HeartbeatDetails[T any](ctx context.Context) (details T, ok bool) {
 		return details, false
 	}
 	var read T
-	if decode(payload{heartbeat, activity, ActivityInfoFrom(ctx).Name}, doc, &read) != nil {
+	if decode(payload{heartbeat, activity, activityctx.InfoFrom(ctx).Name}, doc, &read) != nil {
 		return details, false
 	}
 	return read, true

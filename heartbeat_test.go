@@ -41,7 +41,7 @@ func TestHeartbeatsDoNothingOutsideAWorker(t *testing.T) {
 func TestHeartbeatsTravelAsJSON(t *testing.T) {
 	t.Parallel()
 	h := &heart{}
-	ctx := activityctx.WithInfo(activityctx.WithHeartbeats(t.Context(), h), activityctx.Info{Name: "import"})
+	ctx := activityctx.WithInfo(activityctx.WithHeartbeats(t.Context(), h), &activityctx.Info{Name: "import"})
 	for _, details := range []any{progress{7}, nil, (*progress)(nil), 3} {
 		perdure.Heartbeat(ctx, details)
 	}

@@ -97,17 +97,21 @@ func (w *world) turn(inputs ...history.Event) *world {
 }
 
 func (w *world) tryTurn(inputs ...history.Event) error {
+	lent := slices.Clone(inputs)
 	messages := make([][]history.Event, len(inputs))
 	for i := range inputs {
-		messages[i] = inputs[i : i+1]
+		messages[i] = lent[i : i+1]
 	}
-	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages})
+	out, err := w.instance.Turn(replay.Turn{Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages, Room: make([]history.Event, 0, 8)})
 	if err != nil {
 		return err
 	}
 	w.history = append(w.history, out.Events...)
-	for i := range out.Events {
-		w.dispatch(&out.Events[i])
+	came := w.history[len(w.history)-len(out.Events):]
+	clear(lent) // the instance refers to none of these any more
+	clear(out.Events)
+	for i := range came {
+		w.dispatch(&came[i])
 	}
 	if out.Continued != nil {
 		w.next(out.Continued, inputs[out.Consumed:])

@@ -204,7 +204,7 @@ func TestCompletionAfterCancelIsFiltered(t *testing.T) {
 				h.turn(0)
 				o := outcome
 				o.ActivityID, o.Attempt = 3, 1
-				refused, err := h.Provider.AckWorkItems(ctx, "default", []provider.CompletedWorkItem{{LockedWorkItem: items[0], Outcome: &o}})
+				refused, err := h.Provider.AckWorkItems(ctx, "default", []provider.CompletedWorkItem{{LockedWorkItem: &items[0], Outcome: &o}})
 				if err != nil || len(refused) > 0 {
 					t.Fatal(refused, err)
 				}

@@ -981,10 +981,11 @@ func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 	c, begun := client.New(h.Provider), time.Now()
 	call := func(attempt int) error {
 		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment, ActivityID: activityID, Attempt: attempt, Queue: "default"}
-		token, err := h.Provider.SignCompletion(h.t.Context(), &w)
+		tokens, err := h.Provider.CompletionTokens(h.t.Context())
 		if err != nil {
 			return err
 		}
+		token := tokens.SignCompletion(&w)
 		if time.Since(begun) > 7*time.Minute {
 			return c.Complete(h.t.Context(), token, "answered")
 		}

@@ -274,7 +274,7 @@ func TestR30ATokenOfTheOldExecution(t *testing.T) {
 		in := h.start("hands-over", false)
 		h.serveFor(time.Second)
 		old := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1, Queue: "default"}
-		token := must(h.Provider.SignCompletion(ctx, &old))
+		token := must(h.Provider.CompletionTokens(ctx)).SignCompletion(&old)
 		h.terminate(in)
 
 		again := h.restart(in.InstanceID, "again", 3)

@@ -47,10 +47,11 @@ func (m *meddler) hold(ctx context.Context, again bool) {
 // useToken completes an attempt, or sends a heartbeat of it.
 func (m *meddler) useToken(ctx context.Context, attempt int, completes bool) error {
 	w := provider.WorkItem{InstanceID: m.first.InstanceID, ExecutionID: m.first.ExecutionID, Segment: 1, ActivityID: 3, Attempt: attempt, Queue: "default"}
-	token, err := m.h.Provider.SignCompletion(ctx, &w)
+	tokens, err := m.h.Provider.CompletionTokens(ctx)
 	if err != nil {
 		return err
 	}
+	token := tokens.SignCompletion(&w)
 	if !completes {
 		_, err := m.c.Heartbeat(ctx, token, nil)
 		return err

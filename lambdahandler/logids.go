@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/activityctx"
 )
 
 // withIDs adds to the lines of an activity's code, which the engine's loggers do not write, whose they are: to those whose context is an
@@ -20,7 +20,7 @@ const attrInstance = "instance"
 
 // Handle implements slog.Handler.
 func (h withIDs) Handle(ctx context.Context, r slog.Record) error {
-	if a := perdure.ActivityInfoFrom(ctx); a.ExecutionID != "" && !h.said {
+	if a := activityctx.InfoFrom(ctx); a.ExecutionID != "" && !h.said {
 		r = r.Clone()
 		r.AddAttrs(slog.String("activity", a.Name), slog.String(attrInstance, a.InstanceID), slog.String("execution", a.ExecutionID),
 			slog.Int64("activityId", a.ActivityID), slog.Int("attempt", a.Attempt))

@@ -10,7 +10,7 @@ import (
 
 // ContextWithActivityInfo makes the context of an activity that is tested as a plain function: perdure.ActivityInfoFrom returns info.
 func ContextWithActivityInfo(ctx context.Context, info perdure.ActivityInfo) context.Context {
-	return activityctx.WithInfo(ctx, activityctx.Info(info))
+	return activityctx.WithInfo(ctx, (*activityctx.Info)(&info))
 }
 
 // Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any

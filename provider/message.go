@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -300,7 +301,11 @@ const missing = "is missing"
 // DecodeMessage reads an inbox message.
 func DecodeMessage(body string) (Message, error) {
 	m, plain := plainMessage(body)
-	if err := decode(body, plain, &m, &m.V); err != nil {
+	var err error
+	if !plain {
+		m, err = decoded[Message](body)
+	}
+	if err = cmp.Or(err, checkVersion(m.V)); err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
 	switch {
@@ -326,7 +331,11 @@ func DecodeMessage(body string) (Message, error) {
 // DecodeWorkItem reads a work item.
 func DecodeWorkItem(body string) (WorkItem, error) {
 	w, plain := plainWorkItem(body)
-	if err := decode(body, plain, &w, &w.V); err != nil {
+	var err error
+	if !plain {
+		w, err = decoded[WorkItem](body)
+	}
+	if err = cmp.Or(err, checkVersion(w.V)); err != nil {
 		return w, fmt.Errorf("provider: work item: %w", err)
 	}
 	switch {
@@ -342,8 +351,8 @@ func DecodeWorkItem(body string) (WorkItem, error) {
 
 // DecodeTimer reads a timer.
 func DecodeTimer(body string) (Timer, error) {
-	var t Timer
-	if err := decode(body, false, &t, &t.V); err != nil {
+	t, err := decoded[Timer](body)
+	if err = cmp.Or(err, checkVersion(t.V)); err != nil {
 		return t, fmt.Errorf("provider: timer: %w", err)
 	}
 	switch {
@@ -355,16 +364,18 @@ func DecodeTimer(body string) (Timer, error) {
 	return t, nil
 }
 
-// decode reads a body, unless that is done, and looks at its version.
-func decode[T any](body string, done bool, into *T, version *int) error {
-	if !done {
-		*into = *new(T) // what was read until another form was met
-		if err := json.Unmarshal([]byte(body), into); err != nil {
-			return fmt.Errorf("not JSON of the expected form: %w", err)
-		}
+// decoded reads a body of any form. What is read is in memory of its own: where the plain form needs none, it is not taken.
+func decoded[T any](body string) (into T, err error) {
+	if err := json.Unmarshal([]byte(body), &into); err != nil {
+		return into, fmt.Errorf("not JSON of the expected form: %w", err)
 	}
-	if *version < 1 || *version > WireVersion {
-		return &FieldError{Field: "v", Problem: fmt.Sprintf("%d is not a version this release reads (1 to %d)", *version, WireVersion)}
+	return into, nil
+}
+
+// checkVersion looks at the version of a body.
+func checkVersion(v int) error {
+	if v < 1 || v > WireVersion {
+		return &FieldError{Field: "v", Problem: fmt.Sprintf("%d is not a version this release reads (1 to %d)", v, WireVersion)}
 	}
 	return nil
 }

@@ -18,9 +18,15 @@ type plainForm struct {
 	rest  string
 	opens byte // what is before the next field: '{' or ','
 	other bool // the form is another one
+	small bool // texts may share the body's memory
 }
 
-func newPlainForm(body string) *plainForm { return &plainForm{rest: body, opens: '{'} }
+// smallBody is up to which size a text that is kept may keep its body: copies of ten texts take as much.
+const smallBody = 1 << 10
+
+func newPlainForm(body string) *plainForm {
+	return &plainForm{rest: body, opens: '{', small: len(body) <= smallBody}
+}
 
 // next takes the name of a field.
 func (p *plainForm) next(name string) bool {
@@ -35,7 +41,7 @@ func (p *plainForm) next(name string) bool {
 // ended reports whether the object has ended, and nothing is left.
 func (p *plainForm) ended() bool { return !p.other && p.opens == ',' && p.rest == "}" }
 
-// text copies, so that an id which is kept does not keep a body of a megabyte.
+// text copies from a large body, so that an id which is kept does not keep a megabyte.
 func (p *plainForm) text(name string, into *string) {
 	if !p.next(name) {
 		return
@@ -47,7 +53,9 @@ func (p *plainForm) text(name string, into *string) {
 	for i := 1; i < len(p.rest); i++ {
 		switch c := p.rest[i]; {
 		case c == '"':
-			*into = strings.Clone(p.rest[1:i])
+			if *into = p.rest[1:i]; !p.small {
+				*into = strings.Clone(*into)
+			}
 			p.rest = p.rest[i+1:]
 			return
 		case c < ' ' || c == '\\' || c > '~':
@@ -78,7 +86,7 @@ func (p *plainForm) number(name string, into *int64) {
 	p.rest = p.rest[digits:]
 }
 
-func (p *plainForm) small(name string, into *int) {
+func (p *plainForm) count(name string, into *int) {
 	n := int64(*into)
 	p.number(name, &n)
 	*into = int(n)
@@ -147,14 +155,14 @@ func valueEnd(s string) int {
 // plainWorkItem reads a work item of the plain form. ok is false for another.
 func plainWorkItem(body string) (w WorkItem, ok bool) {
 	p := newPlainForm(body)
-	p.small("v", &w.V)
+	p.count("v", &w.V)
 	p.text("instanceId", &w.InstanceID)
 	p.text("executionId", &w.ExecutionID)
 	p.number("seq", &w.Segment)
 	p.number("activityId", &w.ActivityID)
 	p.text("name", &w.Name)
 	p.text("queue", &w.Queue)
-	p.small("attempt", &w.Attempt)
+	p.count("attempt", &w.Attempt)
 	p.payload("input", &w.Input)
 	p.number("startToCloseMs", &w.StartToCloseMs)
 	p.trace(&w.TraceParent)
@@ -171,7 +179,7 @@ func plainWorkItem(body string) (w WorkItem, ok bool) {
 // plainMessage reads an inbox message of the plain form: the results of activities above all. ok is false for another.
 func plainMessage(body string) (m Message, ok bool) {
 	p := newPlainForm(body)
-	p.small("v", &m.V)
+	p.count("v", &m.V)
 	p.text("kind", (*string)(&m.Kind))
 	p.text("instanceId", &m.InstanceID)
 	p.text("executionId", &m.ExecutionID)
@@ -196,7 +204,7 @@ func (p *plainForm) outcomes(name string, into *[]ActivityOutcome) {
 		item := plainForm{rest: rest, opens: '{'}
 		var o ActivityOutcome
 		item.number("activityId", &o.ActivityID)
-		item.small("attempt", &o.Attempt)
+		item.count("attempt", &o.Attempt)
 		item.payload("result", &o.Result)
 
 		if rest, found = strings.CutPrefix(item.rest, "}"); !found || item.other || item.opens == '{' {

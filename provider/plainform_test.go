@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -102,8 +103,27 @@ func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
 				_, err = provider.DecodeMessage(body)
 			}
 		})
-		if err != nil || allocations > 14 {
+		if err != nil || allocations > 8 {
 			t.Errorf("%s: %v allocations, %v", body, allocations, err)
+		}
+	}
+}
+
+// An id that is kept keeps no more of its body than a kilobyte.
+func TestTextsDoNotKeepALargeBody(t *testing.T) {
+	t.Parallel()
+	for size, shares := range map[int]bool{100: true, 4 << 10: false} {
+		body := written(provider.WorkItem{
+			V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 1, ActivityID: 3, Name: "charge", Queue: "default", Attempt: 1,
+			Input: history.Payload(`"` + strings.Repeat("x", size) + `"`),
+		})
+		w, err := provider.DecodeWorkItem(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, id := uintptr(unsafe.Pointer(unsafe.StringData(body))), uintptr(unsafe.Pointer(unsafe.StringData(w.InstanceID)))
+		if got := from <= id && id < from+uintptr(len(body)); got != shares {
+			t.Errorf("of a body with an input of %d bytes: the id shares its memory: %v", size, got)
 		}
 	}
 }

@@ -117,7 +117,7 @@ type Orchestrations interface {
 	// error after the commit leaves the messages to be delivered again, and RedispatchOrchestration to finish. It
 	// returns the outputs that can never be sent, to be recorded as failed in a next turn (R9). A status that is
 	// neither an end nor Blocked is written with best effort: where that fails, the turn is done anyway, and a refresh
-	// is requested (RefreshStatus).
+	// is requested (RefreshStatus). The provider keeps none of t.Events, whose memory the caller uses again.
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
 	// TerminateDamaged ends an instance whose history cannot be read, because a message asks for it: the readable part
 	// of the history decides where its end is written. It reports the end to the parent and cancels the activities; its
@@ -185,10 +185,11 @@ type WorkItems interface {
 	// OpenWorkItem reads the token of a work item (WorkItem.Token): its queue, execution, segment, activity and attempt
 	// as they were when it was sent. It returns ErrToken where the text is no token of this hub.
 	OpenWorkItem(ctx context.Context, token string) (WorkItem, error)
-	// SignCompletion makes the token by which whoever holds it completes an attempt from outside (Tokens.SignCompletion),
-	// and OpenCompletion reads it: a work item with the fields that are signed, InstanceID among them. The error is a
+	// CompletionTokens returns what makes the tokens by which whoever holds one completes an attempt from outside
+	// (Tokens.SignCompletion): a worker has it before an activity begins, and makes the token when it is asked for.
+	CompletionTokens(ctx context.Context) (*Tokens, error)
+	// OpenCompletion reads such a token: a work item with the fields that are signed, InstanceID among them. The error is a
 	// *ForeignTokenError where the token names another hub, and ErrToken where it is none otherwise.
-	SignCompletion(ctx context.Context, w *WorkItem) (token string, err error)
 	OpenCompletion(ctx context.Context, token string) (WorkItem, error)
 	// ReadWorkItem reads the work item of an activity's first attempt from the segment that scheduled it. It returns
 	// ErrNotFound where that schedules no such activity, or is deleted.
@@ -302,7 +303,7 @@ type LockedWorkItem struct {
 
 // CompletedWorkItem is a work item that is over and, unless nothing is to be reported, how it ended.
 type CompletedWorkItem struct {
-	LockedWorkItem
+	*LockedWorkItem
 
 	Outcome *ActivityOutcome
 	// Left is that its record is not deleted: whoever has handed it over, as a mapping does, deletes it in a moment.

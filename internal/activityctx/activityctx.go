@@ -28,18 +28,35 @@ type Heartbeats interface {
 
 type (
 	infoKey       struct{}
+	tokenKey      struct{}
 	heartbeatsKey struct{}
 	largeKey      struct{}
 )
 
-// WithInfo makes a context in which InfoFrom finds info.
-func WithInfo(ctx context.Context, info Info) context.Context {
+// WithInfo makes a context in which InfoFrom finds info, which must not change any more.
+func WithInfo(ctx context.Context, info *Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }
 
-// InfoFrom returns what runs under a context; zero when no worker has made it.
+// InfoFrom returns what runs under a context; zero when no worker has made it. It has not the token of WithToken.
 func InfoFrom(ctx context.Context) Info {
-	info, _ := ctx.Value(infoKey{}).(Info)
+	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
+		return *info
+	}
+	return Info{}
+}
+
+// WithToken makes a context in which InfoWithToken has the token that sign makes, whenever it is asked for: few activities ask.
+func WithToken(ctx context.Context, sign func() string) context.Context {
+	return context.WithValue(ctx, tokenKey{}, sign)
+}
+
+// InfoWithToken is InfoFrom, with the token.
+func InfoWithToken(ctx context.Context) Info {
+	info := InfoFrom(ctx)
+	if token, ok := ctx.Value(tokenKey{}).(func() string); ok {
+		info.Token = token()
+	}
 	return info
 }
 

@@ -5,8 +5,9 @@ import "github.com/perdure/perdure/history"
 // arrivals are the outcomes of activities that ran inline: they are in history, behind the decisions of a turn, and the next turn begins with
 // them (R20). Until then their tasks are open, and nothing can cancel them any more. Most executions have none.
 type arrivals struct {
-	waiting []history.Event // the oldest first
-	of      map[int64]bool  // the tasks
+	all   []history.Event // the oldest first
+	taken int             // how many of all the code has seen
+	of    map[int64]bool  // the tasks of those that it has not
 }
 
 // add adds an outcome that is in history.
@@ -15,19 +16,32 @@ func (a *arrivals) add(ev *history.Event) {
 		a.of = map[int64]bool{}
 	}
 	a.of[ev.SourceEventID] = true
-	a.waiting = append(a.waiting, *ev)
+	a.all = append(a.all, *ev)
 }
 
 // next takes the oldest.
 func (a *arrivals) next() *history.Event {
-	ev := &a.waiting[0]
-	a.waiting = a.waiting[1:]
+	ev := &a.all[a.taken]
+	a.taken++
 	delete(a.of, ev.SourceEventID)
 	return ev
 }
 
 // count is how many there are.
-func (a *arrivals) count() int { return len(a.waiting) }
+func (a *arrivals) count() int { return len(a.all) - a.taken }
+
+// endTurn forgets those that the code has seen, once it has seen all. A chain of inline activities puts the next in their place.
+func (a *arrivals) endTurn() {
+	if a.count() > 0 {
+		return
+	}
+	clear(a.all)
+	a.all = a.all[:0]
+	a.taken = 0
+	if cap(a.all) > turnEvents {
+		a.all = nil
+	}
+}
 
 // has reports whether the outcome of a task has arrived.
 func (a *arrivals) has(id int64) bool { return a.of[id] }

@@ -28,14 +28,20 @@ func (d *draft) setLarge(large bool) { d.large = large }
 // isEmpty reports whether the turn has nothing to commit yet.
 func (d *draft) isEmpty() bool { return len(d.events) == 0 }
 
-// makeRoom makes room for the events of most turns.
-func (d *draft) makeRoom() { d.events = make([]history.Event, 0, turnEvents) }
+// makeRoom makes room for the events of most turns: what the caller has of it, or new.
+func (d *draft) makeRoom(room []history.Event) {
+	if cap(room) == 0 {
+		room = make([]history.Event, 0, turnEvents)
+	}
+	d.events = room[:0]
+}
 
 // add adds an empty event with its id and the time of the turn. An Event is large: it is filled in where it lies, so that no coroutine's stack
 // must have room for one.
 func (d *draft) add(id int64) *history.Event {
 	n := len(d.events)
 	d.events = slices.Grow(d.events, 1)[:n+1]
+	d.events[n] = history.Event{} // the room may have been used before
 	d.events[n].ID = id
 	d.events[n].Time = d.now
 	return &d.events[n]

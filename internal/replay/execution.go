@@ -125,6 +125,7 @@ func (x *execution) finish() result {
 	r.repeated = x.updates.endTurn()
 	x.journal.cursor.finish()
 	x.parking.endTurn()
+	x.tasks.arrivals.endTurn()
 	return r
 }
 

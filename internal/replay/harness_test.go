@@ -42,14 +42,32 @@ func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
 	return x
 }
 
-// turn applies one message.
+// turn applies one message. What the turn has lain in is spoiled behind it: an instance refers to none of it.
 func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.Event {
 	tb.Helper()
-	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}})
+	inputs = slices.Clone(inputs)
+	room := spoiled(make([]history.Event, 4))
+	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}, Room: room})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return out.Events
+	events := slices.Clone(out.Events)
+	spoiled(inputs)
+	spoiled(out.Events)
+	return events
+}
+
+// spoiled is events with something else in the place of each.
+func spoiled(events []history.Event) []history.Event {
+	other := history.Event{
+		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"}, Name: "spoiled", InstanceID: "spoiled", EventID: "spoiled",
+		Inline: true, Reason: "spoiled", Message: "spoiled", Input: history.Payload(`"spoiled"`), Result: history.Payload(`"spoiled"`), Data: history.Payload(`"spoiled"`),
+		Cancel: &history.CancelNote{Wait: true}, Retry: &history.RetryPolicy{MaxAttempts: 99}, Tags: map[string]string{"spoiled": "spoiled"},
+	}
+	for i := range events {
+		events[i] = other
+	}
+	return events
 }
 
 // record runs turns, one for each message, and returns the whole history.

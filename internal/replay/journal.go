@@ -31,14 +31,14 @@ func (j *journal) decide(d *decision) (ev *history.Event, added bool, err error)
 func (j *journal) add() *history.Event { return j.draft.add(j.cursor.assign()) }
 
 // startTurn writes TurnStarted, once there is something to follow it.
-func (j *journal) startTurn(version, buildID string) {
+func (j *journal) startTurn(t *Turn) {
 	if !j.draft.isEmpty() {
 		return
 	}
-	j.draft.makeRoom()
+	j.draft.makeRoom(t.Room)
 	ev := j.add()
 	ev.Kind = history.TurnStarted
-	ev.Version = version
-	ev.BuildID = buildID
+	ev.Version = t.Version
+	ev.BuildID = t.BuildID
 	ev.LargePayloads = j.draft.large
 }

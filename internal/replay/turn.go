@@ -23,6 +23,9 @@ type Turn struct {
 	MostParked int
 	// Commits: the turn commits TurnStarted even where nothing applies.
 	Commits bool
+	// Room is where Outcome.Events are put, as far as they fit, in the place of whatever it holds. Once the turn is over the instance does not
+	// refer to it, nor to Inputs. After an error its caller must not use them again: code that was given up may still do so. Nil is new memory.
+	Room []history.Event
 }
 
 // Outcome is what a turn has come to.
@@ -67,13 +70,13 @@ func (x *execution) turn(t *Turn) {
 	x.journal.draft.setTime(x.timeOf(t))
 	x.journal.draft.setLarge(x.options.LargePayloads)
 	if arrived > 0 || alone > 0 || t.Commits {
-		x.journal.startTurn(t.Version, t.BuildID)
+		x.journal.startTurn(t)
 		x.journal.draft.recordParked(alone)
 	}
 
 	x.life.setDoomed(!x.life.hasBegun() && slices.ContainsFunc(t.Inputs, terminated))
 	if x.life.mayBegin(x.journal.draft.now) {
-		x.journal.startTurn(t.Version, t.BuildID)
+		x.journal.startTurn(t)
 		x.begin()
 		x.scheduler.run(&x.life)
 		takeReceived(x, t)
@@ -115,7 +118,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 		}
 	}
 
-	x.journal.startTurn(t.Version, t.BuildID)
+	x.journal.startTurn(t)
 	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
 		if err := releaseAll(x, ev.Kind); err != nil {
 			x.scheduler.voidWith(err)

@@ -62,13 +62,9 @@ func (p *Provider) OpenWorkItem(ctx context.Context, token string) (provider.Wor
 	return p.openToken(ctx, token, (*provider.Tokens).Open)
 }
 
-// SignCompletion signs with the keys as signer has them.
-func (p *Provider) SignCompletion(ctx context.Context, w *provider.WorkItem) (string, error) {
-	tokens, err := p.signer(ctx)
-	if err != nil {
-		return "", err
-	}
-	return tokens.SignCompletion(w), nil
+// CompletionTokens has the keys as signer has them.
+func (p *Provider) CompletionTokens(ctx context.Context) (*provider.Tokens, error) {
+	return p.signer(ctx)
 }
 
 // OpenCompletion reads a token as OpenWorkItem does.

@@ -619,7 +619,7 @@ func renewUnreadable(f *fixture) {
 func ackWithoutCompletion(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
-	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{{LockedWorkItem: f.locked(Queue)[0]}})
+	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{{LockedWorkItem: &f.locked(Queue)[0]}})
 	f.must(err)
 	if len(failed) > 0 {
 		f.t.Errorf("%d failed", len(failed))
@@ -654,7 +654,7 @@ func completionAfterCancel(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	f.messages()
-	done := provider.CompletedWorkItem{LockedWorkItem: f.locked(Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
+	done := provider.CompletedWorkItem{LockedWorkItem: &f.locked(Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, []provider.CompletedWorkItem{done})
 	f.must(err)
 	ms := f.messages()

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,12 +53,15 @@ func (e *execution) before() *history.State {
 	return e.state
 }
 
-// commit commits the next turn, which must be accepted whole, and moves on.
+// commit commits the next turn, which must be accepted whole, and moves on. The events that the provider was given are spoiled then: it keeps none.
 func (e *execution) commit(events ...history.Event) *provider.Turn {
 	e.f.t.Helper()
 	t := e.turn(events...)
 	refused, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
 	e.f.must(err)
+	lent := t.Events
+	t.Events = slices.Clone(lent)
+	clear(lent)
 	if len(refused) > 0 {
 		e.f.t.Fatalf("refused: %v", refused)
 	}

@@ -67,31 +67,33 @@ func completionTokens(f *fixture) {
 	want := provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a/é", ExecutionID: "01JEXECUTION", Segment: 7, ActivityID: 3, Attempt: 2, Queue: Queue,
 	}
-	token, err := f.p.SignCompletion(f.ctx(), &want)
-	f.must(err)
-	again, err := f.p.SignCompletion(f.ctx(), &want)
-	f.must(err)
-	f.wantEqual("signed again", again, token)
+	token := f.signed(&want)
+	f.wantEqual("signed again", f.signed(&want), token)
 	got, err := f.p.OpenCompletion(f.ctx(), token)
 	f.must(err)
 	got.Hub = ""
 	f.wantEqual("what the token opens", got, want)
 	next := want
 	next.Attempt++
-	other, err := f.p.SignCompletion(f.ctx(), &next)
-	f.must(err)
-	if other == token {
+	if f.signed(&next) == token {
 		f.t.Error("two attempts have one token")
 	}
 	_, err = f.p.OpenWorkItem(f.ctx(), token)
 	f.wantIs(err, provider.ErrToken)
 }
 
+// signed is the token of an attempt.
+func (f *fixture) signed(w *provider.WorkItem) string {
+	f.t.Helper()
+	tokens, err := f.p.CompletionTokens(f.ctx())
+	f.must(err)
+	return tokens.SignCompletion(w)
+}
+
 func noCompletionTokens(f *fixture) {
 	f.start("a").commit(turnStarted(), activity(Queue))
 	ofWork := f.work(Queue)[0].Token
-	good, err := f.p.SignCompletion(f.ctx(), &provider.WorkItem{InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: Queue})
-	f.must(err)
+	good := f.signed(&provider.WorkItem{InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: Queue})
 	const at = 8 // from its end, among those that sign it
 	other := good[:len(good)-at] + map[bool]string{true: "B", false: "A"}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
 	for _, token := range []string{
@@ -103,7 +105,7 @@ func noCompletionTokens(f *fixture) {
 		f.wantEqual("what it opens", w, provider.WorkItem{})
 	}
 	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
-	_, err = f.p.OpenCompletion(f.ctx(), foreign)
+	_, err := f.p.OpenCompletion(f.ctx(), foreign)
 	f.wantIs(err, provider.ErrToken)
 	var of *provider.ForeignTokenError
 	if !errors.As(err, &of) || of.Hub != "another-hub" {
@@ -300,7 +302,7 @@ func pendingBundled(f *fixture) {
 		} else {
 			o.Result = history.Payload("1")
 		}
-		done = append(done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: o})
+		done = append(done, provider.CompletedWorkItem{LockedWorkItem: &it, Outcome: o})
 	}
 	_, err := f.p.AckWorkItems(f.ctx(), Queue, done)
 	f.must(err)

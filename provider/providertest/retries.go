@@ -277,7 +277,7 @@ func attemptsBundled(f *fixture) {
 		if i > 0 {
 			o = e.attempted(it.ActivityID, 1, fmt.Sprint("m.", i), time.Second)
 		}
-		done = append(done, provider.CompletedWorkItem{LockedWorkItem: it, Outcome: &o})
+		done = append(done, provider.CompletedWorkItem{LockedWorkItem: &it, Outcome: &o})
 	}
 	_, err := f.p.AckWorkItems(f.ctx(), Queue, done)
 	f.must(err)

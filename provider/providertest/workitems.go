@@ -178,7 +178,7 @@ func done(items []provider.LockedWorkItem, outcome func(n int) provider.Activity
 	for i, it := range items {
 		o := outcome(i)
 		o.ActivityID, o.Attempt = it.ActivityID, it.Attempt
-		all[i] = provider.CompletedWorkItem{LockedWorkItem: it, Outcome: &o}
+		all[i] = provider.CompletedWorkItem{LockedWorkItem: &it, Outcome: &o}
 	}
 	return all
 }

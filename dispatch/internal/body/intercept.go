@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/intercept"
 	"github.com/perdure/perdure/internal/registry"
 )
@@ -29,8 +30,7 @@ func Within(c *Chain, code Run) Run {
 		return code
 	}
 	return func(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure) {
-		info := perdure.ActivityInfoFrom(ctx)
-		info.Token = "" // it is for the code alone
+		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx)) // without its token, which is for the code alone
 		c.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
 			value, failure = code(within, input)
 			if timeout := OutOfTime(ctx); failure != nil && timeout != nil {

@@ -133,7 +133,7 @@ type attempts struct {
 	failedBy, dueBy []source
 	looks           []look // one for each that is due
 	pending         []handover
-	// settled are the activities that messages before have settled, though no turn has taken them yet.
+	// settled are the activities that messages before the last have settled, though no turn has taken them yet.
 	settled map[int64]bool
 }
 
@@ -162,7 +162,9 @@ func (s *session) retry(ctx context.Context) (next, error) {
 		if !s.x.collect(&a, m, &s.attempts) {
 			return verify, nil // the code, which knows what is open, is not there, and history was not read
 		}
-		a.settle(m)
+		if i+1 < len(taken) {
+			a.settle(m)
+		}
 	}
 	a.timeRetries(s.o.options.Clock())
 	if len(a.failed)+len(a.due) == 0 {

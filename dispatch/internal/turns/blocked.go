@@ -112,7 +112,7 @@ func (b *blocking) early(end *history.Event) bool {
 func (b *blocking) end() *history.Event {
 	s := b.s
 	for i := range b.taken {
-		for _, in := range s.x.inputsOf(&b.taken[i], &s.attempts) {
+		for _, in := range s.x.inputsOf(nil, &b.taken[i], &s.attempts) {
 			if in.Kind == history.OrchestrationTerminated {
 				return &in
 			}
@@ -132,7 +132,7 @@ func (b *blocking) park() *history.Event {
 	parked := history.Event{Kind: history.InputsParked, Inputs: failures(s.backlog.refused)}
 	woken := false
 	for i := range b.taken {
-		parked.Inputs = append(parked.Inputs, s.x.inputsOf(&b.taken[i], &s.attempts)...)
+		parked.Inputs = s.x.inputsOf(parked.Inputs, &b.taken[i], &s.attempts)
 		woken = woken || b.taken[i].Kind == provider.MessageWake
 	}
 

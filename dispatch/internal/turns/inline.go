@@ -79,12 +79,15 @@ func stepsOf(s *session, events []history.Event) (fresh []*step) {
 		switch e := &events[i]; {
 		case e.Kind == history.ActivityScheduled && e.Inline:
 			if of == nil { // most turns schedule nothing inline
-				of, cancelled = &view{s.o, s.item.InstanceID, s.x.head.ExecutionID}, map[int64]bool{}
+				of = &view{s.o, s.item.InstanceID, s.x.head.ExecutionID}
 			}
 			if activity, ok := s.o.registry.Activity(e.Name); ok {
 				fresh = append(fresh, &step{event: *e, activity: activity, view: of})
 			}
 		case e.Kind == history.ActivityCancelRequested && of != nil: // what is cancelled was scheduled before
+			if cancelled == nil {
+				cancelled = map[int64]bool{}
+			}
 			for _, id := range e.Sources() {
 				cancelled[id] = true
 			}

@@ -3,6 +3,7 @@ package turns
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
@@ -10,49 +11,49 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inputsOf translates a message into the history events it brings. A message for another execution, or for another instance that
+// inputsOf adds to events those of history that a message brings. A message for another execution, or for another instance that
 // had the id before, brings none; one that names none is for whichever is the current one.
 //
 // What is dealt with by the attempts of activities is no input.
-func (x *execution) inputsOf(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+func (x *execution) inputsOf(events []history.Event, m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
 	if !x.isFor(m) {
-		return nil
+		return events
 	}
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts:
-		return outcomes(m, attempts)
+		return outcomes(events, m, attempts)
 	case provider.MessageTimerFired:
-		return x.fired(m, attempts)
+		return x.fired(events, m, attempts)
 	case provider.MessageEventRaised:
-		return requested(history.ExternalEventRaised, m)
+		return append(events, requested(history.ExternalEventRaised, m))
 	case provider.MessageEventSent:
-		return []history.Event{{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), Parent: m.Parent}}
+		return append(events, history.Event{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), Parent: m.Parent})
 	case provider.MessageEventAnswered:
-		return answered(m)
+		return append(events, answered(m)...)
 	case provider.MessageUpdate: // the turn decides whether it is accepted
-		return requested(history.UpdateAccepted, m)
+		return append(events, requested(history.UpdateAccepted, m))
 	case provider.MessageTerminate:
-		return []history.Event{{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)}}
+		return append(events, history.Event{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)})
 	case provider.MessageChildOutcome:
-		return []history.Event{childOutcome(m)}
+		return append(events, childOutcome(m))
 	case provider.MessageCancel:
-		return []history.Event{{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: asker(m)}}
+		return append(events, history.Event{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: asker(m)})
 	case provider.MessageCancelActivity:
-		return []history.Event{{
+		return append(events, history.Event{
 			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.CutCancelMessage(m.Text),
 			RequestedBy: cmp.Or(history.Requester(m.RequestedBy), history.RequestedByClient),
-		}}
+		})
 	case provider.MessageCancelChildOutcome:
-		return []history.Event{{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error}}
+		return append(events, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Error: m.Error})
 	case provider.MessageWake, provider.MessageStart, provider.MessageExecutionSuspended, provider.MessageExecutionResumed,
 		provider.MessageActivityPending: // the last of an activity that is settled: nothing keeps its time
 	}
-	return nil
+	return events
 }
 
-// outcomes are those of a message that are not dealt with by the attempts of activities.
-func outcomes(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
-	events := make([]history.Event, 0, len(m.Outcomes))
+// outcomes adds those of a message that are not dealt with by the attempts of activities.
+func outcomes(events []history.Event, m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+	events = slices.Grow(events, len(m.Outcomes))
 	for i := range m.Outcomes {
 		if !attempts.isDone(m, i) {
 			events = append(events, outcome(&m.Outcomes[i]))
@@ -62,8 +63,8 @@ func outcomes(m *provider.InboxMessage, attempts *attemptLedger) []history.Event
 }
 
 // requested is what a client has sent to the code: an external event or an update.
-func requested(kind history.Kind, m *provider.InboxMessage) []history.Event {
-	return []history.Event{{Kind: kind, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), RequestedBy: history.Requester(m.RequestedBy)}}
+func requested(kind history.Kind, m *provider.InboxMessage) history.Event {
+	return history.Event{Kind: kind, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), RequestedBy: history.Requester(m.RequestedBy)}
 }
 
 // asker is who asks for an instance to be cancelled. A parent names itself.
@@ -88,22 +89,22 @@ func dataOf(m *provider.Message) history.Payload {
 	return m.Data
 }
 
-// fired is what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's
+// fired adds what a timer brings that is due. An activity's brings its end, if it has none yet, or an attempt, which is none of the code's
 // business.
-func (x *execution) fired(m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
+func (x *execution) fired(events []history.Event, m *provider.InboxMessage, attempts *attemptLedger) []history.Event {
 	if o, ends := attempts.endOf(m); ends {
-		return []history.Event{outcome(&o)}
+		return append(events, outcome(&o))
 	}
 	if m.Attempt > 0 || attempts.isDone(m, 0) {
-		return nil
+		return events
 	}
 	if !m.Activity {
-		return []history.Event{{Kind: history.TimerFired, SourceEventID: m.TimerID}}
+		return append(events, history.Event{Kind: history.TimerFired, SourceEventID: m.TimerID})
 	}
 	if !x.state.HasTimer(m.TimerID) {
-		return nil
+		return events
 	}
-	return []history.Event{{Kind: history.ActivityFailed, SourceEventID: m.TimerID, Error: intake.TimedOut(intake.CloseMessage)}}
+	return append(events, history.Event{Kind: history.ActivityFailed, SourceEventID: m.TimerID, Error: intake.TimedOut(intake.CloseMessage)})
 }
 
 func outcome(o *provider.ActivityOutcome) history.Event {

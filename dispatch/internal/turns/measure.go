@@ -54,7 +54,7 @@ func (st *step) measure(ctx context.Context, began time.Time, end stepEnd) {
 		m.Count(intake.MetricActivitiesCancelled, name, 1)
 	case end.outcome == nil:
 		m.Count(intake.MetricActivitiesRetried, name, 1)
-	case end.outcome.Error != nil:
+	case end.outcome.err != nil:
 		m.Count(intake.MetricActivitiesFailed, name, 1)
 	}
 }

@@ -26,6 +26,7 @@ type Orchestrator struct {
 	cache    *cache
 	alone    *intake.Alone
 	asked    *askLimits
+	rooms    rooms
 	vault    *vault.Vault // nil: payloads are as the code gives them
 	// interceptors are nil where there are none.
 	interceptors *turnChain

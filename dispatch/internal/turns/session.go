@@ -29,18 +29,18 @@ type session struct {
 	absent bool
 	// mostParked bounds how many of the parked inputs a turn takes, once more were too much for a commit; 0 does not.
 	mostParked int
-	// continued counts the executions that this invocation has begun by continue-as-new.
-	continued int
-	poison    poisonCheck
-	attempts  attemptLedger
+	// continued counts the executions that this invocation has begun by continue-as-new, chained the turns that were due since inline activities had
+	// ended.
+	continued, chained int32
+	poison             poisonCheck
+	attempts           attemptLedger
 	// turnBegan is when the turn under way has, where that is measured.
 	turnBegan time.Time
-	// steps are the inline activities that run, inline their limits; chained counts the turns that were due since some had ended.
-	steps   steps
-	inline  inlineLimits
-	began   time.Time
-	chained int
-	asked   asked
+	// steps are the inline activities that run, inline their limits.
+	steps  steps
+	inline inlineLimits
+	began  time.Time
+	asked  asked
 	// about is the execution that was worked on last, for the log.
 	about string
 	// result is what has become of the turn under way, for interceptors.

@@ -63,10 +63,35 @@ const (
 
 // stepEnd is what became of a step: an outcome, or the attempt that another process is to make.
 type stepEnd struct {
-	outcome *history.Event
+	outcome *stepOutcome
 	// attempt is the last that was made or, without an outcome, the next one, which is due at dueAt.
 	attempt int
 	dueAt   time.Time
+}
+
+// stepOutcome is what the code of a step came to: a result, or an error.
+type stepOutcome struct {
+	attempt int
+	result  history.Payload
+	err     *history.Failure
+}
+
+// event is the outcome of an activity, as history records it.
+func (o *stepOutcome) event(activityID, id int64, now time.Time) history.Event {
+	e := history.Event{ID: id, Kind: history.ActivityCompleted, Time: now.UTC(), SourceEventID: activityID, Attempt: o.attempt, Inline: true, Result: o.result, Error: o.err}
+	if o.err != nil {
+		e.Kind = history.ActivityFailed
+	}
+	return e
+}
+
+// bytes is roughly what an outcome takes of a commit.
+func (o *stepOutcome) bytes() int {
+	bytes := len(o.result)
+	for f := o.err; f != nil; f = f.Cause {
+		bytes += len(f.Message)
+	}
+	return bytes
 }
 
 // retryHere is the longest wait between two attempts that an invocation makes itself.
@@ -112,11 +137,11 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 }
 
 // next is what follows the outcome of an attempt: another attempt, if there is to be one.
-func (st *step) next(outcome *history.Event) stepEnd {
+func (st *step) next(outcome *stepOutcome) stepEnd {
 	if at, again := st.retryAt(outcome); again {
-		return stepEnd{attempt: outcome.Attempt + 1, dueAt: at}
+		return stepEnd{attempt: outcome.attempt + 1, dueAt: at}
 	}
-	return stepEnd{attempt: outcome.Attempt, outcome: outcome}
+	return stepEnd{attempt: outcome.attempt, outcome: outcome}
 }
 
 func (st *step) firstAttempt() int { return max(st.event.Attempt, 1) }
@@ -134,13 +159,13 @@ func (st *step) log() *slog.Logger {
 }
 
 // attempt makes one attempt, and returns its outcome; nil where its result could not be sealed.
-func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *history.Event {
+func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *stepOutcome {
 	e, v := &st.event, st.view
 	input, ok := e.Input.Document()
 	if !ok {
 		return st.outcome(number, nil, &history.Failure{Type: history.TypeError, Message: "its input lies elsewhere"})
 	}
-	ctx = activityctx.WithInfo(ctx, activityctx.Info{
+	ctx = activityctx.WithInfo(ctx, &activityctx.Info{
 		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, AttemptCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
@@ -157,19 +182,19 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *hist
 }
 
 // sealed is an outcome with its result as it is to lie in history; nil where that cannot be made now.
-func (st *step) sealed(ctx context.Context, outcome *history.Event) *history.Event {
+func (st *step) sealed(ctx context.Context, outcome *stepOutcome) *stepOutcome {
 	v := st.view
 	about := perdure.PayloadInfo{InstanceID: v.instanceID, ExecutionID: v.executionID, Kind: perdure.PayloadActivityResult, Name: st.event.Name}
-	result, err := v.o.vault.SealPayload(ctx, about, outcome.Result)
+	result, err := v.o.vault.SealPayload(ctx, about, outcome.result)
 	if failure := unreadable(err); failure != nil {
 		failure.NonRetryable = true
-		return st.outcome(outcome.Attempt, nil, failure)
+		return st.outcome(outcome.attempt, nil, failure)
 	}
 	if err != nil {
 		st.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "inline", true, "error", err)
 		return nil
 	}
-	outcome.Result = result
+	outcome.result = result
 	return outcome
 }
 
@@ -206,24 +231,22 @@ func (st *step) leak() bool {
 }
 
 // outcome is the outcome of an attempt.
-func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Failure) *history.Event {
-	e := &history.Event{Kind: history.ActivityCompleted, SourceEventID: st.event.ID, Attempt: attempt, Inline: true}
+func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Failure) *stepOutcome {
+	o := &stepOutcome{attempt: attempt, err: failure}
 	switch {
 	case failure == nil:
-		e.Result = history.Inline(value)
+		o.result = history.Inline(value)
 	case failure.Type == registry.TypePending:
-		e.Kind, e.Error = history.ActivityFailed, &history.Failure{Type: history.TypeError, NonRetryable: true, Message: fmt.Sprintf(
+		o.err = &history.Failure{Type: history.TypeError, NonRetryable: true, Message: fmt.Sprintf(
 			"activity %q returned perdure.ErrPending: what is completed from outside does not run inline, call it without perdure.Inline", st.event.Name)}
-	default:
-		e.Kind, e.Error = history.ActivityFailed, failure
 	}
-	return e
+	return o
 }
 
 // retryAt is when the attempt is due that follows an outcome, if one does.
-func (st *step) retryAt(outcome *history.Event) (at time.Time, again bool) {
+func (st *step) retryAt(outcome *stepOutcome) (at time.Time, again bool) {
 	v := st.view
-	delay, again := replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.Attempt, outcome.Error)
+	delay, again := replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.attempt, outcome.err)
 	at = intake.RetryAt(v.o.options.Clock(), delay)
 	if by, limited := st.event.CloseBy(); limited && !at.Before(by) {
 		return at, false

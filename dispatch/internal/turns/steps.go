@@ -20,6 +20,7 @@ type steps struct {
 	strays []*step
 	// changed has something when a step has told its end.
 	changed chan struct{}
+	timer   *time.Timer // of await, which uses it again; nil before the first
 
 	mu   sync.Mutex
 	told []*step // in the order in which they came
@@ -84,11 +85,15 @@ func (s *steps) poke() {
 
 // await waits until a step has told something, until a time, or until ctx ends.
 func (s *steps) await(ctx context.Context, now, until time.Time) {
-	t := time.NewTimer(until.Sub(now))
-	defer t.Stop()
+	if s.timer == nil {
+		s.timer = time.NewTimer(until.Sub(now))
+	} else {
+		s.timer.Reset(until.Sub(now))
+	}
+	defer s.timer.Stop()
 	select {
 	case <-s.changed:
-	case <-t.C:
+	case <-s.timer.C:
 	case <-ctx.Done():
 	}
 }
@@ -266,30 +271,19 @@ func (s *steps) forgetOver() {
 	s.all = slices.DeleteFunc(s.all, func(st *step) bool { return st.phase == stepOver })
 }
 
-// arriving are the outcomes that the next commit takes, behind the last event of the turn: as many as it has room for.
-func (s *steps) arriving(last int64, now time.Time) (outcomes []history.Event) {
-	total := 0
+// arriving adds to the events of a turn the outcomes that its commit takes: as many as it has room for.
+func (s *steps) arriving(events []history.Event, now time.Time) []history.Event {
+	total, decided := 0, len(events)
 	for _, st := range s.all {
 		if st.phase != stepDone {
 			continue
 		}
-		if total += outcomeBytes(st.came.outcome); total > arrivingBytes && len(outcomes) > 0 {
+		if total += st.came.outcome.bytes(); total > arrivingBytes && len(events) > decided {
 			break
 		}
-		o := *st.came.outcome
-		o.ID, o.Time = last+int64(len(outcomes))+1, now.UTC()
-		outcomes = append(outcomes, o)
+		events = append(events, st.came.outcome.event(st.event.ID, events[len(events)-1].ID+1, now))
 	}
-	return outcomes
-}
-
-// outcomeBytes is roughly what an outcome takes of a commit.
-func outcomeBytes(e *history.Event) int {
-	bytes := len(e.Result)
-	for f := e.Error; f != nil; f = f.Cause {
-		bytes += len(f.Message)
-	}
-	return bytes
+	return events
 }
 
 // unkept has all steps go on in their queues that have an outcome which is not among those that arrive.

@@ -18,16 +18,16 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	}
 
 	taken := s.taken()
-	inputs := make([][]history.Event, 0, len(taken)+1)
-	inputs = append(inputs, failures(s.backlog.refused))
+	room := s.o.rooms.take()
+	room.groups = append(room.groups, failures(s.backlog.refused))
 	for i := range taken {
-		inputs = append(inputs, s.x.inputsOf(&taken[i], &s.attempts))
+		room.add(s.x, &taken[i], &s.attempts)
 	}
 
 	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
 	s.x.seals.Within(ctx)
 	out, err := s.x.instance.Turn(replay.Turn{
-		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: inputs, MostParked: s.mostParked,
+		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: room.groups, Room: room.events, MostParked: s.mostParked,
 		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
 	})
 	if err == nil {
@@ -46,7 +46,11 @@ func (s *session) turn(ctx context.Context) (next, error) {
 			return next, err
 		}
 		t := turn{s: s, out: &out}
-		return t.commit(ctx)
+		next, err := t.commit(ctx)
+		if err == nil {
+			s.o.rooms.giveBack(room, t.out.Events)
+		}
+		return next, err
 	}
 }
 
@@ -91,12 +95,14 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 	if err := t.seal(ctx, next); err != nil {
 		return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
-	arriving := s.steps.arriving(t.out.Events[len(t.out.Events)-1].ID, s.o.options.Clock())
-	commit := t.with(arriving, next)
+	decided := len(t.out.Events)
+	t.out.Events = s.steps.arriving(t.out.Events, s.o.options.Clock())
+	commit := t.with(decided, next)
 
 	refused, err := s.o.provider.AckOrchestrationItem(ctx, commit)
-	if errors.Is(err, provider.ErrTooLarge) && len(arriving) > 0 {
-		commit = t.with(nil, next) // what has come is for a later commit
+	if errors.Is(err, provider.ErrTooLarge) && len(t.out.Events) > decided {
+		t.out.Events = t.out.Events[:decided]
+		commit = t.with(decided, next) // what has come is for a later commit
 		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
 	}
 	if errors.Is(err, provider.ErrTooLarge) {
@@ -121,17 +127,13 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 	return goOn, chainOn(ctx, s)
 }
 
-// with is the turn with outcomes of inline activities behind its decisions, and the execution that it continues as.
-func (t *turn) with(arriving []history.Event, next *provider.Successor) *provider.Turn {
-	s := t.s
-	if len(t.out.Events)+len(arriving) > heldEvents {
-		s.steps.unkept(arriving)
+// with is the turn with what it has decided, and the outcomes of inline activities behind that, and the execution that it continues as.
+func (t *turn) with(decided int, next *provider.Successor) *provider.Turn {
+	s, events := t.s, t.out.Events
+	if len(events) > heldEvents {
+		s.steps.unkept(events[decided:])
 	}
-	running := s.steps.leaving(t.out.Events)
-	events := t.out.Events
-	if len(arriving) > 0 {
-		events = slices.Concat(events, arriving)
-	}
+	running := s.steps.leaving(events[:decided])
 	commit := s.x.newTurn(s.item.InstanceID, events)
 	commit.LockedUntil, commit.Next, commit.Running = s.item.LockedUntil(), next, running
 	if t.consumed > 0 {

@@ -243,7 +243,7 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 	if hindered = a.readPast(ctx, t); hindered != nil {
 		return nil, hindered
 	}
-	if hindered = a.sign(ctx, t); hindered != nil {
+	if hindered = a.readySigner(ctx, t); hindered != nil {
 		return nil, hindered
 	}
 

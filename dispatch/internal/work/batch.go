@@ -40,6 +40,7 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 	for i := range items {
 		t := &b.tasks[i]
 		t.item, t.batch, t.index = &items[i], b, i
+		t.info = infoOf(t.item)
 		t.cancels = items[i].Cancel
 		t.lease.ours = items[i].Record.Hold == nil
 		if mayBeOver(t.item) {

@@ -16,14 +16,14 @@ import (
 // pendingUnit is how exact the times of what is handed over are stored.
 const pendingUnit = time.Millisecond
 
-// sign makes the token of a task.
-func (a *admission) sign(ctx context.Context, t *task) (hindered *result) {
-	token, err := a.provider.SignCompletion(ctx, &t.item.WorkItem)
+// readySigner has the token of a task made whenever its code asks for it.
+func (a *admission) readySigner(ctx context.Context, t *task) (hindered *result) {
+	tokens, err := a.provider.CompletionTokens(ctx)
 	if err != nil {
 		t.log().ErrorContext(ctx, "the token of an activity cannot be made, its work item goes back to the queue", "error", err)
 		return &result{back: true}
 	}
-	t.token = token
+	t.tokens = tokens
 	return nil
 }
 

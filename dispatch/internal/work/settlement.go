@@ -27,7 +27,7 @@ func (s *settlement) settle(ctx context.Context, ends []finished, last bool) (fa
 		if e.back {
 			back = append(back, e.task)
 		} else {
-			done = append(done, provider.CompletedWorkItem{LockedWorkItem: *e.task.item, Outcome: named(e.task, e.outcome), Left: last && e.task.isForMapping()})
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: named(e.task, e.outcome), Left: last && e.task.isForMapping()})
 		}
 	}
 	if len(done) > 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -33,7 +32,8 @@ type task struct {
 	suspicion suspicion
 	past      past
 	metered   time.Time // when its code began, where that is measured
-	token     string    // by which it may be completed from outside
+	info      activityctx.Info
+	tokens    *provider.Tokens // make the token by which it may be completed from outside
 
 	// The manager's lock guards what follows, until the activity has ended.
 	phase  phase
@@ -124,23 +124,27 @@ func (t *task) log() *slog.Logger {
 		"activityId", it.ActivityID, "attempt", it.Attempt)
 }
 
-// withToken is ctx for the code of an activity, which alone is given the token.
-func withToken(ctx context.Context, token string) context.Context {
-	info := activityctx.InfoFrom(ctx)
-	info.Token = token
-	return activityctx.WithInfo(ctx, info)
-}
-
 // withInfo is ctx for what is done for an activity.
-func withInfo(ctx context.Context, it *provider.LockedWorkItem, v *vault.Vault) context.Context {
-	if v.Stores() {
+func withInfo(ctx context.Context, t *task) context.Context {
+	if t.batch.worker.vault.Stores() {
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
-	if it.TraceParent != "" {
-		ctx = perdure.WithTraceParent(ctx, string(it.TraceParent))
+	if trace := t.item.TraceParent; trace != "" {
+		ctx = perdure.WithTraceParent(ctx, string(trace))
 	}
-	return activityctx.WithInfo(ctx, activityctx.Info{
+	return activityctx.WithInfo(ctx, &t.info)
+}
+
+// forCode is ctx for the code of an activity, which alone is given the token.
+func forCode(ctx context.Context, t *task) context.Context {
+	ctx = activityctx.WithToken(withInfo(ctx, t), func() string { return t.tokens.SignCompletion(&t.item.WorkItem) })
+	return activityctx.WithHeartbeats(ctx, heartbeater{t.batch.worker.manager, t})
+}
+
+// infoOf is what the code of an activity may know.
+func infoOf(it *provider.LockedWorkItem) activityctx.Info {
+	return activityctx.Info{
 		InstanceID: it.InstanceID, ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Name: it.Name,
 		Attempt: it.Attempt, AttemptCount: it.Record.ReceiveCount, Queue: it.Queue,
-	})
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
@@ -62,7 +61,7 @@ func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is to be run, and collects its result, whatever ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withInfo(ctx, t.item, w.vault)
+	ctx = withInfo(ctx, t)
 	if !w.admission.awaitKey(ctx, t) {
 		t.batch.ended.add(finished{t, result{back: true}})
 		return
@@ -91,8 +90,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	}()
 	t.metered = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), t.metered)
-	activity = activityctx.WithHeartbeats(withToken(withInfo(activity, t.item, w.vault), t.token), heartbeater{w.manager, t})
-	r, returned = run(activity), true //nolint:contextcheck // ctx's end does not end it: the manager does
+	r, returned = run(forCode(activity, t)), true //nolint:contextcheck // ctx's end does not end it: the manager does
 }
 
 // finish collects the result of an activity, unless the activity was given up: then its result is sent already.
