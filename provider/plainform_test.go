@@ -103,7 +103,7 @@ func TestWorkItemsAndResultsAreReadWithoutReflection(t *testing.T) {
 				_, err = provider.DecodeMessage(body)
 			}
 		})
-		if err != nil || allocations > 8 {
+		if err != nil || allocations > 10 { // encoding/json takes 16, and the race detector adds one
 			t.Errorf("%s: %v allocations, %v", body, allocations, err)
 		}
 	}

@@ -172,7 +172,7 @@ func (k *keeper) wait() error {
 	if timer != nil && !timer.IsDone() {
 		timer.Cancel("")
 	}
-	return err //nolint:wrapcheck // that of a cancel, which ends the schedule as it is
+	return err
 }
 
 // timer is for the next time that matters; nil where none does.
