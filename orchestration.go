@@ -108,4 +108,7 @@ func (failOnNondeterminism) applyToOrchestration(o *replay.Orchestration) {
 // FailOnNondeterminism has an instance fail when its code parts from its history, with a failure of history.TypeNondeterminism.
 // Without it the instance is blocked: it is listed with what is wrong, keeps what arrives, and goes on by itself once a build is
 // deployed whose code agrees with history.
+//
+// In a rollout an environment of the build before, from whose code a newer build has parted, fails nothing that the newer one has had
+// the last turn of: that is blocked, until the newer one takes it.
 func FailOnNondeterminism() OrchestrationOption { return failOnNondeterminism{} }

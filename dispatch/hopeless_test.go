@@ -250,6 +250,62 @@ func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 	})
 }
 
+// Interleaving: in a rollout a message is delivered twice, and nobody gets anywhere, as where calls are throttled; then an environment of the old build
+// takes it, whose code parts from what the new one has decided. Deliveries prove nothing: it blocks the instance, takes no more of it, and the new build goes on.
+func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: sleeper(3, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
+		time.Sleep(time.Second)
+		fresh := h.orchestrator(sleeper(3, "add", perdure.FailOnNondeterminism()), "new")
+		in := h.start("sleeper", 0)
+		h.give(fresh)
+		h.raise(in, "first", 1)
+		for range 2 {
+			h.receive(h.Provider.Hub().InboxURL)
+			time.Sleep(10 * time.Minute)
+		}
+		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
+			t.Fatalf("%d messages failed, the instance is %s", len(failed), h.read(in).Status)
+		}
+		h.raise(in, "second", 2)
+		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
+			t.Fatalf("%d messages failed, the instance is %s", len(failed), h.read(in).Status)
+		}
+		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+			t.Fatalf("the watch woke %d, %v", woken, err)
+		}
+		h.give(fresh)
+		h.raise(in, "third", 3)
+		h.give(fresh)
+		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+			t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
+		}
+	})
+}
+
+// A build that was deployed again is not behind the one that it was turned back from, whichever reported first: its code fails what parts from it.
+func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
+		time.Sleep(time.Second)
+		fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
+		in := h.start("sleeper", 0)
+		h.give(fresh)
+		h.raise(in, "first", 1)
+		time.Sleep(time.Second)
+		if err := h.Orchestrators[0].Announce(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			h.turn(0)
+			time.Sleep(10 * time.Minute)
+		}
+		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
+			t.Errorf("ended with %s, %v; the instance is %s", end.Kind, err, h.read(in).Status)
+		}
+	})
+}
+
 // Interleaving: a rollout and then a rollback, of two builds whose code parts from an instance's history, while events come and
 // environments of both take them in turn. Each build tries its code as for one blocking; the watch asks a build that reports, hears,
 // and is quiet; the build that mends it finds all events, once and in order.

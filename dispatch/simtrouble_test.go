@@ -697,10 +697,27 @@ func (p *patient) is(ctx context.Context, want provider.RuntimeStatus) {
 	})
 }
 
-// rollout has one environment of three stay behind, whose code parts from what the others have decided: it is to leave the instance to them.
+// rollout has one environment of three stay behind, whose code parts from what the others have decided: it is to leave the instance to them. Their build has
+// reported since. An hour later, when all has come that can, the watch wakes what the one behind has blocked.
 func (p *patient) rollout(ctx context.Context) {
+	old := p.broken(p.breaks("strict", perdure.FailOnNondeterminism()), 1)
+	p.insist(p.h.t.Context(), "announce", old[0].Announce) // before there was any trouble
+	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
-	p.retired = p.deploy(ctx, p.broken(p.breaks("strict", perdure.FailOnNondeterminism()), 1)...)[:1]
+	p.retired = slices.Clone(p.h.Orchestrators[:1])
+	p.h.Orchestrators[0] = old[0]
+	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at one moment
+	p.insist(ctx, "announce", p.retired[0].Announce)
+	time.Sleep(outage)
+	for looks := 0; looks < 30*24 && !p.isOver(ctx); looks++ {
+		p.watch(ctx, 1)
+	}
+}
+
+// isOver reports whether the instance has ended.
+func (p *patient) isOver(ctx context.Context) bool {
+	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
+	return err == nil && in.Status.Terminal()
 }
 
 func (p *patient) raise(ctx context.Context, id string, n int) {

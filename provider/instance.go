@@ -137,6 +137,7 @@ type Build struct {
 	ID             string              `json:"id"`
 	Orchestrations map[string][]string `json:"orchestrations"` // name to versions
 	Activities     []string            `json:"activities"`
-	// Since is when it reported first, as far as that is known. PutBuild leaves it out.
-	Since time.Time `json:"-"`
+	// Since is when it reported first, as far as that is known, and Reported when it reported last. PutBuild leaves them out.
+	Since    time.Time `json:"-"`
+	Reported time.Time `json:"-"`
 }

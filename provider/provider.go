@@ -72,8 +72,8 @@ type Instances interface {
 	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateAnswer, error)
 	// PutBuild stores what a build can run, and that it is the build that reported last.
 	PutBuild(ctx context.Context, b Build) error
-	// ReadBuild reads what a build has reported, strongly consistent, and since when it is known. It returns ErrNotFound where it
-	// never has.
+	// ReadBuild reads what a build has reported, strongly consistent, since when it is known, and when it reported last. It returns
+	// ErrNotFound where it never has.
 	ReadBuild(ctx context.Context, id string) (Build, error)
 }
 

@@ -76,6 +76,7 @@ func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, er
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
 	b.Since, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst)) // of an earlier release there is none
+	b.Reported, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
 	return b, nil
 }
 

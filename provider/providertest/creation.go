@@ -231,7 +231,7 @@ func firstReport(f *fixture) {
 	f.must(err)
 	two, err := f.p.ReadBuild(f.ctx(), "b2")
 	f.must(err)
-	if !one.Since.Before(two.Since) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
+	if !one.Since.Before(two.Since) || !one.Reported.After(two.Reported) || two.Reported.Before(two.Since) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
 		f.t.Errorf("b1 reported first, and again last: %+v, %+v", one, two)
 	}
 	_, err = f.p.ReadBuild(f.ctx(), "b3")

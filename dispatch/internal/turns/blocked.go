@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// triesBeforeBlocked is how many deliveries of a message may fail because of the orchestration's code, before the instance is
-// blocked: another environment may be of another build (R18).
+// triesBeforeBlocked is at how many deliveries of a message its instance is blocked, where the orchestration's code cannot take it: another
+// environment may be of another build (R18). Those before may have failed of something else, as of calls that were throttled: a
+// block is undone by the next turn, and an end, which is not, takes more than that (failsBehind).
 const triesBeforeBlocked = 3
 
 // blockOrFail deals with code that cannot take the turn, for the reason err. The messages are delivered again, for another build to take;
@@ -67,7 +68,10 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 		return goOn, b.err
 	case s.x.read == nil && (end != nil || s.steps.any()):
 		return verify, nil // what is outstanding stands in history alone, and what runs is sent by a repeated dispatch
-	case end != nil:
+	}
+	if behind, err := b.failsBehind(ctx, end); err != nil {
+		return goOn, err
+	} else if end != nil && !behind {
 		leaveUntaken(end, b.taken...)
 		return b.commit(ctx, s.x.withCancellations(*end))
 	}
@@ -118,7 +122,7 @@ func (b *blocking) end() *history.Event {
 			}
 		}
 	}
-	if s.x.failOnNondeterminism && b.why != nil && b.why.Type == history.TypeNondeterminism {
+	if s.x.failOnNondeterminism && !b.known && b.why != nil && b.why.Type == history.TypeNondeterminism {
 		return &history.Event{Kind: history.OrchestrationFailed, Error: b.why}
 	}
 	return nil

@@ -2,8 +2,10 @@ package turns
 
 import (
 	"context"
+	"errors"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 // onNewer is what the log says where this build is the first to part from a history, at what a newer build has decided: nothing where it is not so,
@@ -43,6 +45,40 @@ func (b *blocking) decidedBy(eventID int64) string {
 			}
 			if e.ID >= eventID {
 				return build
+			}
+		}
+	}
+	return build
+}
+
+// failsBehind reports whether an end is a failure (FailOnNondeterminism) by a build that is behind: the last turn was another's, and that one has
+// reported later. So an environment that stays behind in a rollout fails nothing that the build in its place goes on with: it blocks it. By last
+// reports, not by first ones: a build that was deployed again is not behind. Where a build has never reported nothing is known of it.
+func (b *blocking) failsBehind(ctx context.Context, end *history.Event) (bool, error) {
+	if end == nil || end.Kind != history.OrchestrationFailed {
+		return false, nil
+	}
+	own, last := b.s.o.options.BuildID, lastBuild(b.s.x.read)
+	if last == "" || last == own {
+		return false, nil
+	}
+	before, err := b.s.o.provider.ReadBuild(ctx, own)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return false, err
+	}
+	after, err := b.s.o.provider.ReadBuild(ctx, last)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return false, err
+	}
+	return !before.Reported.IsZero() && after.Reported.After(before.Reported), nil
+}
+
+// lastBuild is the build of the last turn of a history; empty where none says.
+func lastBuild(read *provider.Orchestration) (build string) {
+	for _, segment := range read.Segments {
+		for i := range segment.Events {
+			if e := &segment.Events[i]; e.Kind == history.TurnStarted {
+				build = e.BuildID
 			}
 		}
 	}
