@@ -26,12 +26,12 @@ func (h *TaskHub) addConfig() {
 			{"timersDeadLettersArn", quoted(*h.TimersDeadLetters.QueueArn())},
 			{"apiUrl", quoted(h.APIURL)},
 			{orchestratorPart, quoted(h.asked())},
-		}, h.payloadConfig()...))),
+		}, payloadConfig(h)...))),
 	})
 }
 
 // payloadConfig says where large payloads lie; nothing where the hub has no bucket.
-func (h *TaskHub) payloadConfig() []jsonField {
+func payloadConfig(h *TaskHub) []jsonField {
 	if h.Payloads == nil {
 		return nil
 	}

@@ -83,7 +83,7 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
 		allow(g.hub.tableARNs(), writeItems...),
 		allow(arns(g.hub.Inbox, g.hub.Timers), send)))
-	g.grant(grantee, g.hub.payloadPermissions(putPayload, deletePayloads))
+	g.grant(grantee, payloadPermissions(g.hub, putPayload, deletePayloads))
 }
 
 // GrantTellDirect lets grantee send to instances with package client: Cancel, CancelActivity,
@@ -93,7 +93,7 @@ func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
 	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send), note))
-	g.grant(grantee, g.hub.payloadPermissions(putPayload))
+	g.grant(grantee, payloadPermissions(g.hub, putPayload))
 }
 
 // GrantQueryDirect lets grantee ask instances with package client: Query. It invokes the orchestrator function, and is full control of the
@@ -109,7 +109,7 @@ func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
 		allow(g.hub.tableARNs(), concat(writeItems, deleteItems)...),
 		allow(arns(g.hub.Inbox), send),
 		allow([]string{g.hub.schedule.schedulesARN}, "scheduler:DeleteSchedule")))
-	g.grant(grantee, g.hub.payloadPermissions(deletePayloads))
+	g.grant(grantee, payloadPermissions(g.hub, deletePayloads))
 }
 
 // GrantPollDirect lets grantee run the activities of one work queue in a process of its own, as
@@ -136,7 +136,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
 		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
 	statements = append(statements, permissions{g.hub}.askPermission())
-	statements = append(statements, g.hub.payloadPermissions(putPayload, deletePayloads)...)
+	statements = append(statements, payloadPermissions(g.hub, putPayload, deletePayloads)...)
 	if len(roles) > 0 {
 		statements = append(statements, allow(roles, "iam:SimulatePrincipalPolicy"))
 	}
@@ -226,5 +226,5 @@ func (g hubGrants) readStatements() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
 		allow([]string{parameter}, "ssm:GetParameter"),
 		allow(g.hub.tableARNs(indexByCreation, indexByAttention), readItems...),
-	}, append(g.hub.keyPermissions(), g.hub.payloadPermissions(getPayload)...)...)
+	}, append(g.hub.keyPermissions(), payloadPermissions(g.hub, getPayload)...)...)
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // addPayloads makes the bucket for large payloads, where the hub is to have one, unless it was given.
-func (h *TaskHub) addPayloads() {
+func addPayloads(h *TaskHub) {
 	if h.props.PayloadBucket != nil || !h.props.LargePayloads {
 		h.Payloads = h.props.PayloadBucket
 		return
@@ -42,7 +42,7 @@ func (h *TaskHub) addPayloads() {
 }
 
 // payloadPermissions are actions on the payloads of the hub; none where it has no bucket.
-func (h *TaskHub) payloadPermissions(actions ...string) []awsiam.PolicyStatement {
+func payloadPermissions(h *TaskHub, actions ...string) []awsiam.PolicyStatement {
 	if h.Payloads == nil {
 		return nil
 	}

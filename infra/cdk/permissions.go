@@ -33,7 +33,7 @@ func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
 		allow(arns(h.Inbox), concat(consume, []string{send})...),
 		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
-	}, h.payloadPermissions(getPayload, putPayload)...)
+	}, payloadPermissions(h.TaskHub, getPayload, putPayload)...)
 }
 
 // workerPermissions: it runs the activities of one queue, sends some anew there and
@@ -47,7 +47,7 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 	if h.queueProps(work.Name).Client {
 		all = append(all, allow(h.tableARNs(indexByCreation, indexByAttention), readItems...), allow(arns(h.Timers), send), h.askPermission())
 	}
-	return append(all, h.payloadPermissions(getPayload, putPayload)...)
+	return append(all, payloadPermissions(h.TaskHub, getPayload, putPayload)...)
 }
 
 // renewerPermissions: it keeps the timers, picks up what queues have moved to their
@@ -65,7 +65,7 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 		allow(h.workQueueARNs(), "sqs:GetQueueAttributes", lock, send),
 		allow([]string{h.schedule.schedulesARN}, "scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"),
 		passRole,
-	}, h.payloadPermissions(deletePayloads)...)
+	}, payloadPermissions(h.TaskHub, deletePayloads)...)
 }
 
 // apiPermissions: what a client may do, and no more; where it was asked for, also what who deals
@@ -75,7 +75,7 @@ func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 	if h.props.DeadLetters {
 		more = []awsiam.PolicyStatement{allow(namedARNs(h.deadLetters()), consume...), allow(h.workQueueARNs(), send)}
 	}
-	more = append(more, h.payloadPermissions(getPayload, putPayload, deletePayloads)...)
+	more = append(more, payloadPermissions(h.TaskHub, getPayload, putPayload, deletePayloads)...)
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),

@@ -85,7 +85,7 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 	hub.hubGrants, hub.hubMetrics = hubGrants{hub}, hubMetrics{hub}
 	hub.admitLogs()
 	hub.addTable()
-	hub.addPayloads()
+	addPayloads(hub)
 	hub.addQueues()
 	hub.addScheduling()
 	environments{hub}.check()

@@ -260,7 +260,7 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
 		if failure == nil {
 			var sealed bool
-			if o.Result, o.Error, sealed = t.sealResult(ctx, value); !sealed {
+			if o.Result, o.Error, sealed = sealResult(ctx, t, value); !sealed {
 				return result{back: true}
 			}
 		}
@@ -286,7 +286,7 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	if hindered = t.handedOver(ctx, &r); hindered != nil {
 		return hindered
 	}
-	left, err := t.openDetails(ctx, r.Details)
+	left, err := openDetails(ctx, t, r.Details)
 	if err != nil {
 		t.log().ErrorContext(ctx, "the details that an earlier attempt has left could not be read, its work item goes back to the queue", "error", err)
 		return &result{back: true}

@@ -207,7 +207,7 @@ func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
 func (w *beatWriter) store(ctx context.Context, t *task, r provider.ActivityRecord) (err error) {
 	ctx, stop := context.WithTimeout(ctx, recordLimit)
 	defer stop()
-	if r.Details, err = t.sealDetails(ctx, r.Details); err != nil {
+	if r.Details, err = sealDetails(ctx, t, r.Details); err != nil {
 		return err
 	}
 	return w.manager.records.within(ctx, t, r)

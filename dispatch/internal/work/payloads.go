@@ -41,7 +41,7 @@ func (a *admission) openInput(ctx context.Context, t *task) (input json.RawMessa
 
 // sealResult makes the result of an activity what is sent of it. Where that fails for good the activity has failed; else its work item goes back: its code
 // runs again, as where an outcome was not accepted.
-func (t *task) sealResult(ctx context.Context, value json.RawMessage) (sealed history.Payload, failed *history.Failure, ok bool) {
+func sealResult(ctx context.Context, t *task, value json.RawMessage) (sealed history.Payload, failed *history.Failure, ok bool) {
 	v := vaultOf(t)
 	if v == nil {
 		return history.Inline(value), nil, true
@@ -61,7 +61,7 @@ func (t *task) sealResult(ctx context.Context, value json.RawMessage) (sealed hi
 }
 
 // sealDetails makes the details of a heartbeat what is stored of them.
-func (t *task) sealDetails(ctx context.Context, details json.RawMessage) (json.RawMessage, error) {
+func sealDetails(ctx context.Context, t *task, details json.RawMessage) (json.RawMessage, error) {
 	if len(details) == 0 {
 		return details, nil
 	}
@@ -70,7 +70,7 @@ func (t *task) sealDetails(ctx context.Context, details json.RawMessage) (json.R
 }
 
 // openDetails returns the details that an earlier attempt has left; none where they cannot be read.
-func (t *task) openDetails(ctx context.Context, stored json.RawMessage) (details json.RawMessage, err error) {
+func openDetails(ctx context.Context, t *task, stored json.RawMessage) (details json.RawMessage, err error) {
 	p := history.Payload(stored)
 	if doc, plain := p.Document(); plain {
 		return doc, nil
