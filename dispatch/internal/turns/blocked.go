@@ -12,7 +12,7 @@ import (
 
 // triesBeforeBlocked is at how many deliveries of a message its instance is blocked, where the orchestration's code cannot take it: another
 // environment may be of another build (R18). Those before may have failed of something else, as of calls that were throttled: a
-// block is undone by the next turn, and an end, which is not, takes more than that (failsBehind).
+// block is undone by the next turn, and an end, which is not, takes more than that (unlessBehind).
 const triesBeforeBlocked = 3
 
 // blockOrFail deals with code that cannot take the turn, for the reason err. The messages are delivered again, for another build to take;
@@ -69,9 +69,11 @@ func (b *blocking) resolve(ctx context.Context) (next, error) {
 	case s.x.read == nil && (end != nil || s.steps.any()):
 		return verify, nil // what is outstanding stands in history alone, and what runs is sent by a repeated dispatch
 	}
-	if behind, err := b.failsBehind(ctx, end); err != nil {
+	end, err := b.unlessBehind(ctx, end)
+	if err != nil {
 		return goOn, err
-	} else if end != nil && !behind {
+	}
+	if end != nil {
 		leaveUntaken(end, b.taken...)
 		return b.commit(ctx, s.x.withCancellations(*end))
 	}

@@ -51,26 +51,29 @@ func (b *blocking) decidedBy(eventID int64) string {
 	return build
 }
 
-// failsBehind reports whether an end is a failure (FailOnNondeterminism) by a build that is behind: the last turn was another's, and that one has
-// reported later. So an environment that stays behind in a rollout fails nothing that the build in its place goes on with: it blocks it. By last
+// unlessBehind is the end, and none where it is a failure (FailOnNondeterminism) by a build that is behind: the last turn was another's, and that one
+// has reported later. So an environment that stays behind in a rollout fails nothing that the build in its place goes on with: it blocks it. By last
 // reports, not by first ones: a build that was deployed again is not behind. Where a build has never reported nothing is known of it.
-func (b *blocking) failsBehind(ctx context.Context, end *history.Event) (bool, error) {
+func (b *blocking) unlessBehind(ctx context.Context, end *history.Event) (*history.Event, error) {
 	if end == nil || end.Kind != history.OrchestrationFailed {
-		return false, nil
+		return end, nil
 	}
 	own, last := b.s.o.options.BuildID, lastBuild(b.s.x.read)
 	if last == "" || last == own {
-		return false, nil
+		return end, nil
 	}
 	before, err := b.s.o.provider.ReadBuild(ctx, own)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return false, err
+		return nil, err
 	}
 	after, err := b.s.o.provider.ReadBuild(ctx, last)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return false, err
+		return nil, err
 	}
-	return !before.Reported.IsZero() && after.Reported.After(before.Reported), nil
+	if !before.Reported.IsZero() && after.Reported.After(before.Reported) {
+		return nil, nil //nolint:nilnil // no end, as of a build that has none
+	}
+	return end, nil
 }
 
 // lastBuild is the build of the last turn of a history; empty where none says.
