@@ -21,6 +21,8 @@ var (
 	ErrNotFound = provider.ErrNotFound
 	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
 	ErrAlreadyExists = provider.ErrAlreadyExists
+	// ErrPurged: a start with this idempotency key has been made before, and its instance was purged since. It is an ErrAlreadyExists.
+	ErrPurged = provider.ErrPurged
 	// ErrAlreadyStarted: a start with this idempotency key has been made before. Only StartItem tells; Start returns the instance.
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
 	// ErrTerminal: the instance is over.

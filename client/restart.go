@@ -25,6 +25,9 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 //
 // It returns ErrNotFound when there is no such instance, or when it is being purged; ErrNotTerminal when it is not over; and the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
+	if err := onlyStarts(opts); err != nil {
+		return "", fmt.Errorf("client: restart: %w", err)
+	}
 	in, first, err := c.ended(ctx, instanceID)
 	if err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)

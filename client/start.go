@@ -25,6 +25,7 @@ type startOptions struct {
 	version        string
 	delay          time.Duration
 	tags           map[string]string
+	ifExists       *ExistsPolicy
 	from           *int64
 	past           *provider.Past // of a restart from an event
 }
@@ -56,7 +57,8 @@ func WithTags(tags map[string]string) StartOption {
 
 // Start creates an instance of the orchestration and returns its id. The input is encoded as JSON; a json.RawMessage is
 // used as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever
-// becomes of ctx.
+// becomes of ctx. An id that another start has taken is an ErrAlreadyExists, and where an earlier start with the same key has had its instance purged, an
+// ErrPurged; IfExists says otherwise.
 //
 // An error that occurs after the input was accepted comes with the id: where it is a provider.Error that says
 // Retryable, the instance may have been started. Only with an idempotency key is it safe to call again.
@@ -68,8 +70,7 @@ func (c *Client) Start(ctx context.Context, orchestration string, input any, opt
 
 	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) error {
 		s.TraceParent = traceOf(ctx)
-		started, err := c.hub.StartOrchestration(ctx, s)
-		c.forgetInput(ctx, &s, &started, err)
+		_, err := c.begin(ctx, &s, holdersFor(startOptionsOf(opts).ifExists))
 		return err
 	})
 	if err != nil {

@@ -30,6 +30,10 @@ func (c *Client) StartItem(ctx context.Context, orchestration string, input any,
 	if !ok {
 		return nil, fmt.Errorf("client: start item %q: this hub's starts cannot be part of another transaction", orchestration)
 	}
+	err := onlyStarts(opts)
+	if err != nil {
+		return nil, fmt.Errorf("client: start item: %w", err)
+	}
 	s, err := c.startOf(ctx, orchestration, input, opts)
 	if err != nil {
 		return nil, fmt.Errorf("client: start item: %w", err)

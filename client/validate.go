@@ -29,6 +29,8 @@ const (
 	fieldInput   = "input"
 	fieldMessage = "message"
 	fieldFrom    = "from"
+
+	fieldIfExists = "ifExists"
 )
 
 func (o *startOptions) check(orchestration string) error {
@@ -48,6 +50,9 @@ func (o *startOptions) check(orchestration string) error {
 	}
 	if o.delay < 0 || o.delay > MaxDelay {
 		return &provider.FieldError{Field: "delay", Problem: fmt.Sprintf("must be 0s to %s (ten years), is %s", MaxDelay, o.delay)}
+	}
+	if err := o.checkIfExists(); err != nil {
+		return err
 	}
 	if o.from != nil && o.past == nil {
 		return &provider.FieldError{Field: fieldFrom, Problem: "is for Restart alone"}

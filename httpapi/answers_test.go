@@ -173,6 +173,9 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	h := standing(t)
 	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.Inline([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
+	for _, a := range putAnswers(t, large, down, refused) {
+		see(a)
+	}
 	for _, a := range deadLetterAnswers(t, down, refused) {
 		see(a)
 	}
@@ -246,7 +249,7 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 // What the document describes of a start is what the handler takes.
 func TestStartTakesWhatIsDescribed(t *testing.T) {
 	t.Parallel()
-	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"}}`
+	const body = `{"instanceId":"new","input":[1],"version":"1.0.0","delay":"1h30m","tags":{"team":"a"},"ifExists":"ignore"}`
 	v, err := apicheck.Decode([]byte(body))
 	if err != nil {
 		t.Fatal(err)

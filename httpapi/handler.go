@@ -19,7 +19,7 @@ import (
 type Option func(*handler)
 
 // WithLogger sets where requests are logged: one line each, without ids, bodies and headers; what failed
-// on the server's side is logged with its error. What was started, raised, cancelled, terminated, paused, resumed or purged has a line of its own, with the instance and who
+// on the server's side is logged with its error. What was started, put, raised, cancelled, terminated, paused, resumed or purged has a line of its own, with the instance and who
 // asked. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
@@ -140,11 +140,13 @@ type route struct {
 }
 
 func routes() []route {
+	const one = "/v1/instances/{id}"
 	return slices.Concat([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
 		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
-		{http.MethodGet, "/v1/instances/{id}", []string{paramPending, paramCost, paramLimit}, (*handler).status},
-		{http.MethodDelete, "/v1/instances/{id}", []string{paramForce, paramCreatedAt}, (*handler).purge},
+		{http.MethodGet, one, []string{paramPending, paramCost, paramLimit}, (*handler).status},
+		{http.MethodPut, one, nil, putInstance},
+		{http.MethodDelete, one, []string{paramForce, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
 		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, paramAfter, paramLimit}, (*handler).history},

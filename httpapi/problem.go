@@ -50,6 +50,7 @@ const (
 	fieldIDs           = "ids"
 	fieldOrchestration = "orchestration"
 	fieldDelay         = "delay"
+	fieldIfExists      = "ifExists"
 	fieldPath          = "path"
 	fieldVersion       = "version"
 	fieldStartedAfter  = "startedAfter"
@@ -112,7 +113,7 @@ func problemOf(err error) problem {
 			Detail: "no deployed build knows this orchestration in this version; one that was deployed just now is known within moments",
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
-		return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+		return takenProblem(err)
 	case errors.Is(err, client.ErrTerminal):
 		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "the instance is over", Field: fieldInstanceID}
 	case errors.Is(err, client.ErrNotTerminal):
@@ -137,6 +138,16 @@ func problemOf(err error) problem {
 	default:
 		return serverProblem(err)
 	}
+}
+
+// takenProblem is a start whose id is in use.
+func takenProblem(err error) problem {
+	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	if errors.Is(err, client.ErrPurged) {
+		p.Field = headerKey
+		p.Detail = "a start with this key has been made before, and its instance was purged since: nothing was changed; another start takes another key"
+	}
+	return p
 }
 
 // serverProblem is an error that is not the caller's.

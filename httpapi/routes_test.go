@@ -72,8 +72,8 @@ func TestAPathOfNoCallThatHasAnIDIsToldHowTheIDTravels(t *testing.T) {
 
 func TestWrongMethod(t *testing.T) {
 	t.Parallel()
-	for target, allow := range map[string]string{hello: "POST", inUse: "DELETE, GET, HEAD", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
-		a := setup(t).call(t, http.MethodPut, target, "{}")
+	for target, allow := range map[string]string{hello: "POST", inUse: "DELETE, GET, HEAD, PUT", "/v1/instances": "GET, HEAD", "/v1/healthz": "GET, HEAD"} {
+		a := setup(t).call(t, http.MethodPatch, target, "{}")
 		a.wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", "")
 		if got := a.Header().Get("Allow"); got != allow {
 			t.Errorf("%s allows %s, want %s", target, got, allow)

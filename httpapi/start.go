@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,6 +62,7 @@ func writeStarted(w http.ResponseWriter, id string) error {
 // startFields is the body of a start.
 type startFields struct {
 	id, version, delay *string
+	ifExists           *string
 	tags               map[string]string
 	input              json.RawMessage
 	from               *int64 // of a restart alone
@@ -68,20 +70,34 @@ type startFields struct {
 
 func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []client.StartOption, error) {
 	var f startFields
-	err := readBody(w, r, map[string]any{fieldInstanceID: &f.id, "input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags})
-	if err != nil {
+	if err := readBody(w, r, f.all(map[string]any{fieldInstanceID: &f.id})); err != nil {
 		return nil, nil, err
 	}
+	if f.ifExists != nil && *f.ifExists == string(client.Replace) { // who may start may not end, and IAM goes by paths
+		return nil, nil, &provider.FieldError{Field: fieldIfExists, Problem: "is replace, which also ends and deletes: that is PUT /v1/instances/{id}"}
+	}
+	opts, err := f.startOptions(r)
+	return f.input, opts, err
+}
+
+// all adds to fields of a body those that each start has.
+func (f *startFields) all(fields map[string]any) map[string]any {
+	maps.Copy(fields, map[string]any{"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags, fieldIfExists: &f.ifExists})
+	return fields
+}
+
+// startOptions are what the fields and the request's header say of a start.
+func (f *startFields) startOptions(r *http.Request) ([]client.StartOption, error) {
 	opts, err := f.options()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	opts = append(opts, client.WithTags(f.tags))
 	key, given, err := idempotencyKey(r)
 	if given {
 		opts = append(opts, client.WithIdempotencyKey(key))
 	}
-	return f.input, opts, err
+	return opts, err
 }
 
 // options are what the fields say of a start, but for its tags.
@@ -98,6 +114,9 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
 		}
 		opts = append(opts, client.WithDelay(d))
+	}
+	if f.ifExists != nil {
+		opts = append(opts, client.IfExists(client.ExistsPolicy(*f.ifExists)))
 	}
 	if f.from != nil {
 		opts = append(opts, client.FromEvent(*f.from))

@@ -11,6 +11,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
 	ErrAlreadyExists = errors.New("instance id is in use")
+	// ErrPurged: this very start has been made before, and the instance that it began was deleted, or is being deleted. It is an ErrAlreadyExists.
+	ErrPurged = fmt.Errorf("this start has been made before, and what it began is purged: %w", ErrAlreadyExists)
 	// ErrAlreadyStarted: this very start, by its idempotency key, has been made before. Its instance is what it asks for.
 	ErrAlreadyStarted = errors.New("this start has been made before")
 	// ErrNotTerminal: the instance is not over, and can only be deleted by force.

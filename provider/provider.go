@@ -29,8 +29,8 @@ type Provider interface {
 type Instances interface {
 	// StartOrchestration creates the instance and its first execution atomically, then wakes it: at once, or at
 	// StartAt. Repeating it with the same StartID changes nothing and wakes the instance again (R11). It returns
-	// ErrAlreadyExists for an id that another start has taken, running or over, and ErrUnknownOrchestration for a name
-	// in no deployed build.
+	// ErrAlreadyExists for an id that another start has taken, running or over, ErrPurged where this start has had its life
+	// of the id, whatever has the id now, and ErrUnknownOrchestration for a name in no deployed build, before it looks at the id.
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message
 	// may arrive twice (the repeat possibly behind later messages), but is never lost. When only some were accepted,

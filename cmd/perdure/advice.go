@@ -38,7 +38,7 @@ func advise(err error, hub string) string {
 	case errors.Is(err, client.ErrUnknownOrchestration):
 		return fmt.Sprintf("no build deployed to hub %q knows this orchestration in this version: check the spelling, or deploy it; one deployed just now is known within moments", hub)
 	case errors.Is(err, client.ErrAlreadyExists):
-		return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id", hub)
+		return taken(err, hub)
 	case notNow(err) != "":
 		return notNow(err)
 	case errors.Is(err, client.ErrActivityNotFound):
@@ -52,6 +52,14 @@ func advise(err error, hub string) string {
 	default:
 		return err.Error()
 	}
+}
+
+// taken returns the sentence for a start whose id is in use.
+func taken(err error, hub string) string {
+	if errors.Is(err, client.ErrPurged) {
+		return "a start with this idempotency key has been made before, and its instance was purged since: another start takes another --idempotency-key"
+	}
+	return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id, or --if-exists", hub)
 }
 
 // notNow returns the sentence for an operation that the present state does not permit; empty for other errors.

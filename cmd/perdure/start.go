@@ -24,6 +24,8 @@ type startFlags struct {
 	delay   time.Duration
 	tags    []string
 	wait    bool
+
+	ifExists string
 }
 
 func startVerb(c *command) *cobra.Command {
@@ -36,10 +38,12 @@ func startVerb(c *command) *cobra.Command {
 	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
+  perdure start fulfil --id order-7 --if-exists replace
   perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
 	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
+	cmd.Flags().StringVar(&f.ifExists, "if-exists", "", "where --id is in use: ignore leaves alone what has it, replace ends and deletes it before (default: an error)")
 	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "starts of this orchestration with the same key are one start")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "wait this long before the first turn, such as 90s or 24h")
 	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
@@ -63,6 +67,9 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	}
 	if given("idempotency-key") {
 		opts = append(opts, client.WithIdempotencyKey(f.key))
+	}
+	if given("if-exists") {
+		opts = append(opts, client.IfExists(client.ExistsPolicy(f.ifExists)))
 	}
 
 	id, err := cl.Start(ctx, name, input, opts...)

@@ -81,6 +81,27 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 	h.wantError(exitError, "is in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
 }
 
+func TestStartIfExists(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one", "--tag", "n=1")
+	if got := h.mustRun("start", "hello", "--id", "one", "--if-exists", "ignore"); got != "one\n" {
+		t.Errorf("printed %q", got)
+	}
+	h.wantError(exitError, "neither ignore nor replace", "start", "hello", "--id", "one", "--if-exists", "keep")
+	h.wantError(exitError, "needs an instance id", "start", "hello", "--if-exists", "replace")
+	if got := h.mustRun("status", "one"); !strings.Contains(got, "n=1") {
+		t.Errorf("replaced: %s", got)
+	}
+	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+	h.mustRun("start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
+	if got := h.mustRun("status", "one"); strings.Contains(got, "n=1") || !strings.Contains(got, "Pending") {
+		t.Errorf("not replaced: %s", got)
+	}
+	h.mustRun("purge", "one", "--force")
+	h.wantError(exitError, "was purged since", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
+}
+
 func TestRaiseAndTerminate(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -3,6 +3,7 @@ package guides_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,6 +46,12 @@ func payAgain(ctx context.Context, hub *client.Client, failed string) (payment s
 		return failed, nil // it is under way
 	}
 	return payment, err
+}
+
+// payInstead pays another amount, whatever has become of the payment so far.
+func payInstead(ctx context.Context, hub *client.Client, payment string, amount int) error {
+	_, err := hub.Start(ctx, "pay", amount, client.WithInstanceID(payment), client.IfExists(client.Replace), client.WithIdempotencyKey(fmt.Sprint(payment, " of ", amount)))
+	return err
 }
 
 // payFrom goes on with what failed from the last outcome that its code received: what was paid is not paid again.
@@ -140,6 +147,29 @@ func TestAPaymentThatFailedIsMadeOnceMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := client.Result[int](s); err != nil || n != 7 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestAPaymentIsReplaced(t *testing.T) {
+	t.Parallel()
+	env := paying(t, func(_ context.Context, amount int) (int, error) { return amount, nil })
+	if _, err := env.Client().Start(t.Context(), "pay", 7, client.WithInstanceID("payment")); err != nil {
+		t.Fatal(err)
+	}
+	approve(t, env, "payment") // of the wrong amount
+	env.Advance(time.Second)
+	for range 2 {
+		if err := payInstead(t.Context(), env.Client(), "payment", 8); err != nil {
+			t.Fatal(err)
+		}
+		approve(t, env, "payment")
+	}
+	s, err := env.Client().Wait(t.Context(), "payment")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client.Result[int](s); err != nil || n != 8 {
 		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -27,6 +27,12 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantStart", "*/POST/v1/orchestrations/*")
 }
 
+// GrantPut lets grantee put instances over the API: start, as GrantStart does, and replace what has the id, which is
+// terminated and deleted; and read.
+func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
+	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
+}
+
 // GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
 // one activity, terminate, update; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
 // tell apart from the others; and read.
@@ -77,8 +83,8 @@ func (g hubGrants) GrantReadDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, g.readStatements())
 }
 
-// GrantStartDirect lets grantee start orchestrations with package client. It is full control of the
-// hub, as every right to write to the table is.
+// GrantStartDirect lets grantee start orchestrations with package client; client.IfExists(client.Replace) takes
+// GrantPurgeDirect, too. It is full control of the hub, as every right to write to the table is.
 func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
 		allow(g.hub.tableARNs(), writeItems...),

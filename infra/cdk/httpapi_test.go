@@ -123,6 +123,7 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 	}{
 		"Read":     {(*cdk.TaskHub).GrantRead, []string{read}},
 		"Start":    {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
+		"Put":      {(*cdk.TaskHub).GrantPut, []string{read, "/*/PUT/v1/instances/*"}},
 		"Tell":     {(*cdk.TaskHub).GrantTell, []string{read, "/*/POST/v1/instances/*"}},
 		"Cancel":   {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*"}},
 		"Purge":    {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},

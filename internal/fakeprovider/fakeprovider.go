@@ -27,6 +27,7 @@ type Provider struct {
 	instances  map[string]provider.Instance         // by instance id
 	executions map[string][]provider.Execution      // by instance id, the oldest first
 	events     map[string][]history.Event           // by execution id
+	lives      map[[2]string]bool                   // instance and start id of what is deleted
 	left       map[string][]provider.ActivityRecord // by execution id
 	retries    map[string][]provider.ActivityRetry  // by execution id
 	workers    map[string]time.Time                 // by queue
@@ -53,7 +54,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 	}
 	return &Provider{
 		now: now, builds: []provider.Build{b},
-		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, events: map[string][]history.Event{}, damaged: map[string]error{}, left: map[string][]provider.ActivityRecord{}, retries: map[string][]provider.ActivityRetry{},
+		instances: map[string]provider.Instance{}, executions: map[string][]provider.Execution{}, lives: map[[2]string]bool{}, events: map[string][]history.Event{}, damaged: map[string]error{}, left: map[string][]provider.ActivityRecord{}, retries: map[string][]provider.ActivityRetry{},
 	}
 }
 
@@ -195,6 +196,9 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	if !slices.ContainsFunc(p.builds, func(b provider.Build) bool { return knows(b, s.Name, s.Version) }) {
 		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrUnknownOrchestration)
 	}
+	if p.lives[[2]string{s.InstanceID, s.StartID}] {
+		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrPurged)
+	}
 	if old, ok := p.instances[s.InstanceID]; ok {
 		if old.StartID == s.StartID {
 			return old, nil
@@ -268,6 +272,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	for _, x := range p.executions[instanceID] {
 		p.events[x.ExecutionID] = nil // its id stays taken
 	}
+	p.lives[[2]string{instanceID, in.StartID}] = true
 	delete(p.instances, instanceID)
 	delete(p.executions, instanceID)
 	return nil

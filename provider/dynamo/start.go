@@ -172,6 +172,8 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 		case isTombstone(old) && !mayNeverStart(old, in.StartID):
 			succeedTombstone(put, old)
 			first.Watermark = later(b.consumed, watermarkOf(old))
+		case wasALife(old, in.StartID) || getString(old, attrStartID) == in.StartID:
+			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrPurged)
 		default:
 			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
 		}

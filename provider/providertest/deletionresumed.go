@@ -127,7 +127,7 @@ func deletingInstance(f *fixture) {
 			s := startOf(name)
 			s.StartID = startID
 			_, err := f.p.StartOrchestration(f.ctx(), s)
-			f.wantIs(err, provider.ErrAlreadyExists)
+			f.wantIs(err, map[bool]error{true: provider.ErrPurged, false: provider.ErrAlreadyExists}[startID != "another"])
 			_, err = f.p.CreateOrchestration(f.ctx(), startMessageOf(name, startID))
 			f.wantIs(err, provider.ErrAlreadyExists)
 		}
@@ -217,7 +217,8 @@ func idIsFree(f *fixture) {
 	old.commit(turnStarted(), ended(`1`))
 	f.remove("a")
 	_, err := f.p.StartOrchestration(f.ctx(), startOf("a"))
-	f.wantIs(err, provider.ErrAlreadyExists) // its own start
+	f.wantIs(err, provider.ErrPurged) // its own start
+	f.wantIs(err, provider.ErrAlreadyExists)
 	s := startOf("a")
 	s.StartID = "the next"
 	in, err := f.p.StartOrchestration(f.ctx(), s)
@@ -232,11 +233,17 @@ func idIsFree(f *fixture) {
 	for _, err := range f.p.ReadHistory(f.ctx(), "a", old.instance.ExecutionID, 0) {
 		f.wantIs(err, provider.ErrNotFound)
 	}
+	_, err = f.p.StartOrchestration(f.ctx(), startOf("a"))
+	f.wantIs(err, provider.ErrPurged) // whatever has the id now
+	s.StartID = "another"
+	if _, err = f.p.StartOrchestration(f.ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) || errors.Is(err, provider.ErrPurged) {
+		f.t.Errorf("a start that never was: %v", err)
+	}
 	f.remove("a") // and again
 	for _, id := range []string{"start of a", "the next"} {
 		s.StartID = id
 		_, err := f.p.StartOrchestration(f.ctx(), s)
-		f.wantIs(err, provider.ErrAlreadyExists)
+		f.wantIs(err, provider.ErrPurged)
 	}
 	f.create(startMessageOf("a", "a third"))
 }

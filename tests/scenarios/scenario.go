@@ -74,7 +74,7 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), talking(tick), asking(), handing(tick), restarting(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
+		detached(tick), continuing(tick), events(tick), talking(tick), asking(), handing(tick), restarting(tick), replacing(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }
 

@@ -1,0 +1,314 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// ending is a hub that ends what it is told to terminate, at the second look. It notes the calls, and may fail one of them, or do something before it.
+type ending struct {
+	*fakeprovider.Provider
+
+	calls []string
+	told  []provider.Message
+	fail  int  // the number of the call that fails, from 1
+	done  bool // what fails was done
+	do    map[string]func()
+	due   string // the start of the life that is to end
+}
+
+var errGone = &provider.Error{Op: "test", Retryable: true, Err: errors.New("the connection is gone")}
+
+func (h *ending) call(name string, f func() error) error {
+	if do := h.do[name]; do != nil {
+		delete(h.do, name)
+		do()
+	}
+	h.calls = append(h.calls, name)
+	fails := len(h.calls) == h.fail
+	if fails && !h.done {
+		return errGone
+	}
+	if err := f(); !fails {
+		return err
+	}
+	return errGone
+}
+
+func (h *ending) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
+	err = h.call("start", func() error { in, err = h.Provider.StartOrchestration(ctx, s); return err })
+	return in, err
+}
+
+func (h *ending) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
+	err = h.call("read", func() error {
+		in, err = h.Provider.ReadInstance(ctx, id)
+		if h.due != "" && h.due == in.StartID {
+			h.due = ""
+			h.Append(id, history.Event{Kind: history.OrchestrationTerminated})
+		}
+		return err
+	})
+	return in, err
+}
+
+func (h *ending) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
+	return h.call("send", func() error {
+		h.told = append(h.told, ms...)
+		if ms[0].Kind == provider.MessageTerminate {
+			h.due = ms[0].StartID
+		}
+		return h.Provider.EnqueueForOrchestrator(ctx, ms...)
+	})
+}
+
+func (h *ending) DeleteLife(ctx context.Context, id, startID string, force bool) error {
+	return h.call("delete", func() error {
+		in, err := h.Provider.ReadInstance(ctx, id)
+		if errors.Is(err, provider.ErrNotFound) || err == nil && in.StartID != startID {
+			return nil
+		}
+		return h.DeleteInstance(ctx, id, force)
+	})
+}
+
+// occupied is a hub with an instance "one", and a client of it.
+func occupied(t *testing.T) (*client.Client, *ending) {
+	t.Helper()
+	h := &ending{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "bye"), do: map[string]func(){}}
+	c := client.New(h, client.WithClock(func() time.Time { return began }), client.WithSleep(func(ctx context.Context, _ time.Duration) error { return ctx.Err() }), client.WithCaller("ann"))
+	mustStart(t, c, "one")
+	h.calls = nil
+	return c, h
+}
+
+var one = client.WithInstanceID("one")
+
+func (h *ending) wantCalls(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(h.calls, want) {
+		t.Errorf("calls %q, want %q", h.calls, want)
+	}
+}
+
+func (h *ending) wantOne(t *testing.T, orchestration string) {
+	t.Helper()
+	if in, err := h.Provider.ReadInstance(t.Context(), "one"); err != nil || in.Name != orchestration || in.Status != provider.StatusPending {
+		t.Errorf("it is %s, %s, %v; want a new %s", in.Name, in.Status, err, orchestration)
+	}
+}
+
+func TestIfExistsRefuses(t *testing.T) {
+	t.Parallel()
+	c, h := occupied(t)
+	for name, err := range map[string]error{
+		"no id": func() error { _, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Replace)); return err }(),
+		"a key alone": func() error {
+			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Ignore), client.WithIdempotencyKey("k"))
+			return err
+		}(),
+		"no such":   func() error { _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists("keep")); return err }(),
+		"a restart": func() error { _, err := c.Restart(t.Context(), "one", client.IfExists(client.Replace)); return err }(),
+	} {
+		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "ifExists" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.Start(t.Context(), "bye", 0, one); !errors.Is(err, client.ErrAlreadyExists) {
+		t.Errorf("without it: %v", err)
+	}
+	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err, client.ErrUnknownOrchestration) {
+		t.Errorf("an orchestration that nobody knows: %v", err)
+	}
+	h.wantOne(t, "hello")
+	h.wantCalls(t, "start", "start")
+}
+
+func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
+	t.Parallel()
+	c, h := occupied(t)
+	start := func(id string) {
+		t.Helper()
+		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id), client.IfExists(client.Ignore)); err != nil || got != id {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	start("one")
+	h.wantOne(t, "hello")
+	h.Append("one", completed("1"))
+	start("one")
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted || len(h.told) > 0 {
+		t.Errorf("it is %s, told %v, %v", s.Status, h.told, err)
+	}
+	h.calls = nil
+	start("two")
+	h.wantCalls(t, "start") // where the id is free it costs nothing
+}
+
+func TestReplaceEndsWhatHasTheID(t *testing.T) {
+	t.Parallel()
+	c, h := occupied(t)
+	was, err := h.Provider.ReadInstance(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil || id != "one" {
+		t.Fatalf("%q, %v", id, err)
+	}
+	h.wantCalls(t, "start", "read", "send", "read", "read", "delete", "start")
+	h.wantOne(t, "bye")
+	want := provider.Message{Kind: provider.MessageTerminate, InstanceID: "one", StartID: was.StartID, Text: client.ReplacedMessage, RequestedBy: "ann"}
+	if len(h.told) != 1 || fmt.Sprint(h.told[0]) != fmt.Sprint(want) {
+		t.Errorf("told %+v", h.told)
+	}
+
+	h.Append("one", completed("1"))
+	h.calls = nil
+	if _, err := c.Start(t.Context(), "hello", 0, one, client.IfExists(client.Replace)); err != nil {
+		t.Fatal(err)
+	}
+	h.wantCalls(t, "start", "read", "delete", "start") // nobody is told to end what is over
+	h.wantOne(t, "hello")
+}
+
+// Whichever call of it fails, done or not, the same start again, and only that, is there in the end.
+func TestReplaceIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{false, true} {
+		for n := 1; ; n++ {
+			c, h := occupied(t)
+			h.fail, h.done = n, done
+			replace := func() error {
+				_, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace), client.WithIdempotencyKey("k"))
+				return err
+			}
+			err := replace()
+			if err == nil {
+				if len(h.calls) >= n {
+					t.Errorf("call %d failed, and nobody said so: %q", n, h.calls)
+				}
+				break
+			}
+			if !errors.Is(err, errGone) {
+				t.Fatal(err)
+			}
+			if err := replace(); err != nil {
+				t.Errorf("call %d, repeated: %v", n, err)
+			}
+			h.wantOne(t, "bye")
+		}
+	}
+}
+
+// A start with a key that comes again, late: its own instance is left alone, and where another has replaced that, so is the other one.
+func TestALateRepetitionReplacesNothing(t *testing.T) {
+	t.Parallel()
+	c, h := occupied(t)
+	replace := func(key, orchestration string) error {
+		_, err := c.Start(t.Context(), orchestration, 0, one, client.IfExists(client.Replace), client.WithIdempotencyKey(key))
+		return err
+	}
+	for _, key := range []string{"first", "first", "second"} {
+		if err := replace(key, map[string]string{"first": "bye", "second": "hello"}[key]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(h.told) != 2 {
+		t.Errorf("told %+v", h.told)
+	}
+	if err := replace("first", "bye"); !errors.Is(err, client.ErrPurged) || !errors.Is(err, client.ErrAlreadyExists) {
+		t.Errorf("the first start again: %v", err)
+	}
+	h.wantOne(t, "hello")
+	if len(h.told) != 2 {
+		t.Errorf("told %+v", h.told)
+	}
+	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Ignore), client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
+		t.Errorf("ignoring: %v", err)
+	}
+}
+
+// Another starter is faster, at each moment at which it may be: the later start replaces its instance, and nothing else is ended.
+func TestTwoReplaceOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"read", "send", "delete"} {
+		c, h := occupied(t)
+		h.do[call] = func() {
+			_ = h.DeleteInstance(t.Context(), "one", true)
+			if _, err := h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil {
+			t.Errorf("%s: %v", call, err)
+		}
+		h.wantOne(t, "bye")
+		if last := h.told[len(h.told)-1]; last.StartID != "the other's" {
+			t.Errorf("%s: last told %+v", call, last)
+		}
+	}
+}
+
+// What is purged between a refused start and a look is no reason to fail: the id is free.
+func TestTheIDIsFreedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []client.ExistsPolicy{client.Ignore, client.Replace} {
+		c, h := occupied(t)
+		h.do["read"] = func() { _ = h.DeleteInstance(t.Context(), "one", true) }
+		if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(policy)); err != nil {
+			t.Errorf("%s: %v", policy, err)
+		}
+		h.wantOne(t, "bye")
+		h.wantCalls(t, "start", "read", "start")
+	}
+}
+
+// deleting is a hub whose instance is being deleted until it was looked at some times.
+type deleting struct {
+	*ending
+
+	looks int
+}
+
+func (d *deleting) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
+	if d.looks--; d.looks == 0 {
+		return provider.Instance{}, errors.Join(d.DeleteInstance(ctx, id, true), provider.ErrNotFound)
+	}
+	in, err := d.ending.ReadInstance(ctx, id)
+	in.Status = provider.StatusDeleting
+	return in, err
+}
+
+func TestIgnoreWaitsForAPurge(t *testing.T) {
+	t.Parallel()
+	_, h := occupied(t)
+	slept := 0
+	c := client.New(&deleting{ending: h, looks: 4}, client.WithSleep(func(context.Context, time.Duration) error { slept++; return nil }))
+	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Ignore)); err != nil {
+		t.Fatal(err)
+	}
+	h.wantOne(t, "bye")
+	if slept != 2 {
+		t.Errorf("slept %d times", slept)
+	}
+}
+
+func TestReplaceEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	c, h := occupied(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.do["send"] = cancel
+	_, err := c.Start(ctx, "bye", 0, one, client.IfExists(client.Replace))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

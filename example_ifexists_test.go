@@ -1,0 +1,32 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// An order is placed anew while the one before it still waits: that one is ended and deleted, and its id is the new one's.
+func Example_ifExists() {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, what string) (string, error) {
+		_, err := perdure.WaitForExternalEvent[bool](ctx, "paid").Await(ctx)
+		return what, err
+	})
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := client.WithInstanceID("order-7")
+	must(c.Start(ctx, "order", "tea", id))
+	must(c.Start(ctx, "order", "coffee", id, client.IfExists(client.Ignore)))
+	must(c.Start(ctx, "order", "cocoa", id, client.IfExists(client.Replace)))
+	if err := c.Raise(ctx, "order-7", "paid", true); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(must(client.Result[string](must(c.Wait(ctx, "order-7")))))
+	// Output:
+	// cocoa
+}

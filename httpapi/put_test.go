@@ -1,0 +1,104 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+const putHello = `{"orchestration":"hello"}`
+
+// putAnswers makes the call answer all that is described.
+func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
+	t.Helper()
+	for _, failure := range failures {
+		all = append(all, request{http.MethodPut, inUse, putHello, nil, failure}.of(t, standing(t)))
+	}
+	for target, bodies := range map[string][]string{
+		"/v1/instances/new": {putHello, `{`, `{}`, `{"orchestration":"nobody"}`, `{"orchestration":"hello","input":` + large + `}`},
+		inUse:               {putHello},
+	} {
+		for _, body := range bodies {
+			all = append(all, standing(t).call(t, http.MethodPut, target, body))
+		}
+	}
+	return append(all, standing(t).call(t, http.MethodPut, inUse, putHello, "Content-Type", "text/plain"))
+}
+
+func TestPutReplacesWhatHasTheID(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	a := h.call(t, http.MethodPut, over, `{"orchestration":"hello","input":{"n":1},"tags":{"k":"v"},"ifExists":"replace"}`).want(http.StatusAccepted)
+	if got := a.Header().Get("Location"); got != over {
+		t.Errorf("Location %s", got)
+	}
+	if body := h.call(t, http.MethodGet, over, "").want(http.StatusOK).Body.String(); !strings.Contains(body, `"status":"Pending"`) || !strings.Contains(body, `"tags":{"k":"v"}`) {
+		t.Errorf("it is %s", body)
+	}
+	if sent := h.Sent(); len(sent) > 0 {
+		t.Errorf("what was over was sent %+v", sent)
+	}
+}
+
+// What runs is told to end. Nobody ends it here: the call ends with the time that it has.
+func TestPutTerminatesWhatRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPut, inUse, strings.NewReader(`{"orchestration":"hello","ifExists":"replace"}`)))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		sent := h.Sent()
+		if len(sent) != 1 || sent[0].Kind != provider.MessageTerminate || sent[0].InstanceID != "one" || sent[0].Text != client.ReplacedMessage {
+			t.Errorf("sent %+v", sent)
+		}
+	})
+}
+
+func TestPutWithoutReplace(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodPut, inUse, putHello).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"ignore"}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"keep"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","instanceId":"two"}`).wantProblem(http.StatusBadRequest, "invalid_request", "instanceId")
+	h.call(t, http.MethodPut, "/v1/instances/new", putHello).want(http.StatusAccepted)
+	if sent := h.Sent(); len(sent) > 0 {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// Who may start need not be allowed to end and delete.
+func TestAStartReplacesNothing(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"replace"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
+	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"ignore"}`).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, hello, `{"ifExists":"ignore"}`).wantProblem(http.StatusBadRequest, "invalid_request", "ifExists")
+	if body := h.call(t, http.MethodGet, over, "").Body.String(); !strings.Contains(body, `"status":"Failed"`) {
+		t.Errorf("it is %s", body)
+	}
+}
+
+func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	put := func() answer {
+		return h.call(t, http.MethodPut, "/v1/instances/new", `{"orchestration":"hello","ifExists":"replace"}`, "Idempotency-Key", "k")
+	}
+	put().want(http.StatusAccepted)
+	put().want(http.StatusAccepted)
+	h.call(t, http.MethodDelete, "/v1/instances/new?force=true", "").want(http.StatusNoContent)
+	put().wantProblem(http.StatusConflict, "instance_id_in_use", "Idempotency-Key")
+}
