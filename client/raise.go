@@ -40,21 +40,9 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.caller(ctx)}
-	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
-		return fmt.Errorf("client: raise: %w", err)
-	}
-
-	var err error
-	if m.EventID, err = c.eventIDFor(o); err != nil {
-		return fmt.Errorf("client: raise %q: %w", event, err)
-	}
-	if m.Data, err = encodePayload("data", data, c.vault.Limit()); err != nil {
-		return fmt.Errorf("client: raise %q: %w", event, err)
-	}
-	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
-	if m.Data, err = c.sealMail(ctx, about, m.Kind, m.EventID, m.Data); err != nil {
-		return fmt.Errorf("client: raise %q: %w", event, err)
+	m, err := c.newEvent(ctx, instanceID, event, data, o.eventID)
+	if err != nil {
+		return fmt.Errorf("client: raise%w", err)
 	}
 	if err := c.send(ctx, callRaise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
@@ -62,11 +50,30 @@ func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, 
 	return nil
 }
 
-func (c *Client) eventIDFor(o raiseOptions) (string, error) {
-	if o.eventID == nil {
+// newEvent makes the message that raises an event. Its error is what follows the name of the call.
+func (c *Client) newEvent(ctx context.Context, instanceID, event string, data any, id *string) (m provider.Message, err error) {
+	m = provider.Message{Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.caller(ctx)}
+	if err := checkText("event", event, 1, MaxEventNameBytes); err != nil {
+		return m, fmt.Errorf(": %w", err)
+	}
+	if m.EventID, err = c.eventIDFor(id); err == nil {
+		m.Data, err = encodePayload("data", data, c.vault.Limit())
+	}
+	if err == nil {
+		about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
+		m.Data, err = c.sealMail(ctx, about, m.Kind, m.EventID, m.Data)
+	}
+	if err != nil {
+		return m, fmt.Errorf(" %q: %w", event, err)
+	}
+	return m, nil
+}
+
+func (c *Client) eventIDFor(id *string) (string, error) {
+	if id == nil {
 		return ulid.MustNew(ulid.Timestamp(c.now()), rand.Reader).String(), nil
 	}
-	return *o.eventID, checkText("eventId", *o.eventID, 1, MaxEventIDBytes)
+	return *id, checkText("eventId", *id, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance at once, without running its code: nothing is compensated, whereas Cancel lets the code
@@ -97,12 +104,7 @@ func (c *Client) sendTo(ctx context.Context, operation string, m provider.Messag
 			return err
 		}
 		before = in.Status
-		if in.Status.Terminal() {
-			return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
-		}
-		m.StartID = in.StartID
-		m.TraceParent = traceOf(ctx)
-		return c.hub.EnqueueForOrchestrator(ctx, m)
+		return c.tellLife(ctx, &in, m)
 	})
 	return before, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 	for target, bodies := range map[string][]string{
 		"/v1/instances/new": {putHello, `{`, `{}`, `{"orchestration":"nobody"}`, `{"orchestration":"hello","input":` + large + `}`},
 		inUse:               {putHello},
+		over:                {`{"orchestration":"hello","event":"e"}`},
 	} {
 		for _, body := range bodies {
 			all = append(all, standing(t).call(t, http.MethodPut, target, body))
@@ -101,4 +103,35 @@ func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
 	put().want(http.StatusAccepted)
 	h.call(t, http.MethodDelete, "/v1/instances/new?force=true", "").want(http.StatusNoContent)
 	put().wantProblem(http.StatusConflict, "instance_id_in_use", "Idempotency-Key")
+}
+
+func TestPutWithAnEvent(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	put := func(target string, ifExists string) answer {
+		return h.call(t, http.MethodPut, target, `{"orchestration":"hello","event":"paid","data":{"n":1}`+ifExists+`}`, "Idempotency-Key", "k")
+	}
+	if body := put(inUse, "").want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":false`) {
+		t.Errorf("%s", body)
+	}
+	for range 2 {
+		if body := put("/v1/instances/new", "").want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":true`) {
+			t.Errorf("%s", body)
+		}
+	}
+	put(over, "").wantProblem(http.StatusGone, "instance_over", "instanceId")
+	put(over, `,"ifExists":"replace"`).want(http.StatusAccepted)
+	var got []string
+	for _, m := range h.Sent() {
+		got = append(got, m.InstanceID+" "+m.Name+" "+m.EventID+" "+string(m.Data))
+	}
+	want := []string{`one paid k {"n":1}`, `new paid k {"n":1}`, `new paid k {"n":1}`, `over paid k {"n":1}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","data":1}`).wantProblem(http.StatusBadRequest, "invalid_request", "data")
+	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","event":""}`).wantProblem(http.StatusBadRequest, "invalid_request", "event")
+	if body := h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","event":"e"}`).want(http.StatusAccepted).Body.String(); !strings.Contains(body, `"started":false`) {
+		t.Errorf("without data: %s", body)
+	}
 }

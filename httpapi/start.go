@@ -19,6 +19,8 @@ import (
 type Started struct {
 	InstanceID string `json:"instanceId"`
 	Links      Links  `json:"links"`
+	// Started is whether this start has begun the instance, for one that also raises an event; nil for others.
+	Started *bool `json:"started,omitempty"`
 }
 
 // Links are the paths under which an instance is found.
@@ -49,12 +51,11 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 		return err
 	}
 	h.asked(r, "start", ofInstance, id)
-	return writeStarted(w, id)
+	return writeStarted(w, NewStarted(id))
 }
 
 // writeStarted answers that an instance was started.
-func writeStarted(w http.ResponseWriter, id string) error {
-	started := NewStarted(id)
+func writeStarted(w http.ResponseWriter, started Started) error {
 	w.Header().Set("Location", started.Links.Status)
 	return writeJSON(w, http.StatusAccepted, started)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
 )
 
 func restartVerb(c *command) *cobra.Command {
@@ -30,7 +31,7 @@ func restartVerb(c *command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return started(ctx, c, cl, restarted, wait)
+		return started(ctx, c, cl, httpapi.NewStarted(restarted), wait)
 	})
 	cmd.Long = cmd.Short + `.
 

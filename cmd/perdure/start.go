@@ -26,6 +26,8 @@ type startFlags struct {
 	wait    bool
 
 	ifExists string
+	event    string
+	data     string
 }
 
 func startVerb(c *command) *cobra.Command {
@@ -39,11 +41,14 @@ func startVerb(c *command) *cobra.Command {
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
   perdure start fulfil --id order-7 --if-exists replace
+  perdure start cart --id cart-ann --raise added --data '"tea"' --idempotency-key add-99
   perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
 	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
 	cmd.Flags().StringVar(&f.ifExists, "if-exists", "", "where --id is in use: ignore leaves alone what has it, replace ends and deletes it before (default: an error)")
+	cmd.Flags().StringVar(&f.event, "raise", "", "raise this event in the instance with --id, which is started only if there is none; --idempotency-key is the event's id, too")
+	cmd.Flags().StringVar(&f.data, "data", "null", "the event's data: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "starts of this orchestration with the same key are one start")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "wait this long before the first turn, such as 90s or 24h")
 	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
@@ -72,22 +77,48 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 		opts = append(opts, client.IfExists(client.ExistsPolicy(f.ifExists)))
 	}
 
+	if given("raise") {
+		return c.startOrRaise(ctx, cl, name, input, f, opts)
+	}
+	if given("data") {
+		return &provider.FieldError{Field: "--data", Problem: "is that of an event: name it with --raise"}
+	}
 	id, err := cl.Start(ctx, name, input, opts...)
 	if err != nil {
 		return err
 	}
-	return started(ctx, c, cl, id, f.wait)
+	return started(ctx, c, cl, httpapi.NewStarted(id), f.wait)
+}
+
+func (c *command) startOrRaise(ctx context.Context, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+	if f.data == "-" && f.input == "-" {
+		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin: --input is"}
+	}
+	data, err := readInput(c, f.data)
+	if err != nil {
+		return err
+	}
+	began, err := cl.StartOrRaise(ctx, name, input, f.event, data, opts...)
+	if err != nil {
+		return err
+	}
+	if !began && !c.json {
+		fmt.Fprintln(c.err, "it was there: the event is raised in it, and the input is not used")
+	}
+	answer := httpapi.NewStarted(f.id)
+	answer.Started = &began
+	return started(ctx, c, cl, answer, f.wait)
 }
 
 // started prints what was started, and waits for its end where that is asked for.
-func started(ctx context.Context, c *command, cl *client.Client, id string, wait bool) error {
+func started(ctx context.Context, c *command, cl *client.Client, answer httpapi.Started, wait bool) error {
 	if wait {
-		return c.startedAndWait(ctx, cl, id)
+		return c.startedAndWait(ctx, cl, answer.InstanceID)
 	}
 	if c.json {
-		return c.printJSON(httpapi.NewStarted(id))
+		return c.printJSON(answer)
 	}
-	return c.print(clean(id) + "\n")
+	return c.print(clean(answer.InstanceID) + "\n")
 }
 
 // startedAndWait prints the id at once, since a user who stops waiting needs it. With --json, stdout is for the result

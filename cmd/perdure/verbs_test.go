@@ -102,6 +102,31 @@ func TestStartIfExists(t *testing.T) {
 	h.wantError(exitError, "was purged since", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
 }
 
+func TestStartOrRaise(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.in = `{"from":"stdin"}`
+	args := []string{"start", "hello", "--id", "one", "--raise", "paid", "--data", "-", "--idempotency-key", "k"}
+	if got := h.mustRun(args...); got != "one\n" || h.err.Len() > 0 {
+		t.Errorf("printed %q, %q", got, h.err.String())
+	}
+	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "it was there") {
+		t.Errorf("printed %q, %q", got, h.err.String())
+	}
+	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge", "--json"); !strings.HasSuffix(got, `,"started":false}`+"\n") {
+		t.Errorf("printed %q", got)
+	}
+	sent := h.Sent()
+	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" {
+		t.Errorf("sent %+v", sent)
+	}
+	h.wantError(exitError, "instanceId is missing", "start", "hello", "--raise", "paid")
+	h.wantError(exitError, "name it with --raise", "start", "hello", "--id", "two", "--data", "1")
+	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--raise", "paid", "--data", "-", "--input", "-")
+	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+	h.wantError(exitError, "is over", "start", "hello", "--id", "one", "--raise", "paid")
+}
+
 func TestRaiseAndTerminate(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -1,6 +1,7 @@
 package guides_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -29,6 +30,11 @@ func packLines(ctx *perdure.OrchestrationContext, lines int) (int, error) {
 		letters += (n + 1) * len(line)
 	}
 	return letters, nil
+}
+
+// scanLine adds a line to a parcel, and begins the parcel with its first line.
+func scanLine(ctx context.Context, hub *client.Client, parcel, line, scan string) (first bool, err error) {
+	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line, client.WithInstanceID(parcel), client.WithIdempotencyKey(scan))
 }
 
 type notice struct {
@@ -74,6 +80,27 @@ func TestLinesArriveInOrder(t *testing.T) {
 	t.Parallel()
 	if n := run[int](t, talkingEnv(t), "fulfil-lines", []string{"a", "bb", "ccc"}); n != 1+2*2+3*3 {
 		t.Errorf("%d", n)
+	}
+}
+
+func TestScansBeginOneParcel(t *testing.T) {
+	t.Parallel()
+	env := talkingEnv(t)
+	for i, line := range []string{"a", "bb", "bb", "ccc"} { // the second is scanned once, and told twice
+		first, err := scanLine(t.Context(), env.Client(), "parcel-7", line, "scan of "+line)
+		if err != nil || first != (i == 0) {
+			t.Fatalf("%s: %v, %v", line, first, err)
+		}
+	}
+	s, err := env.Client().Wait(t.Context(), "parcel-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client.Result[int](s); err != nil || n != 1+2*2+3*3 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d"); !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("a parcel that is packed: %v", err)
 	}
 }
 

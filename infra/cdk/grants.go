@@ -27,8 +27,8 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantStart", "*/POST/v1/orchestrations/*")
 }
 
-// GrantPut lets grantee put instances over the API: start, as GrantStart does, and replace what has the id, which is
-// terminated and deleted; and read.
+// GrantPut lets grantee put instances over the API: start, as GrantStart does, replace what has the id, which is
+// terminated and deleted, and raise events in it; and read.
 func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
 }

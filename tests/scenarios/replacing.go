@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/client"
@@ -14,6 +15,7 @@ import (
 func replacing(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "Replaced", Register: body(waitsForSleeper), Input: tick, Drive: replaces, Check: all(replacedBeside("/again"), cancelledBeside("/again/child", "orchestration_terminal_terminated"))},
+		{Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 5 * tick}, Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b"))},
 	}
 }
 
@@ -60,6 +62,39 @@ func replacedBeside(suffix string) Check {
 		events, err := client.Collect(c.History(ctx, now.InstanceID))
 		if err == nil && (len(events) == 0 || events[0].Kind != history.OrchestrationStarted) {
 			err = errors.New("its history has no beginning")
+		}
+		return err
+	}
+}
+
+// startsOrRaises says two words to the instance, and to one beside it that nobody has started, each twice, as by a client that had no answer.
+func startsOrRaises(ctx context.Context, w World, id string) error {
+	for _, word := range []string{"a", "b"} {
+		for range 2 {
+			for _, to := range []string{id, id + "/beside"} {
+				started, err := w.Client.StartOrRaise(ctx, "StartedOrRaised", Words{Count: 2, Rest: w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
+				if err != nil {
+					return err
+				}
+				if want := to != id && word == "a"; started != want {
+					return fmt.Errorf("%s to %s: started is %v", word, to, started)
+				}
+			}
+		}
+	}
+	return w.until(ctx, id+"/beside", func(s client.Status) bool { return s.Status.Terminal() })
+}
+
+// wordsBeside: the instance beside this one has got these words, and no others.
+func wordsBeside(suffix string, want ...string) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		beside, err := c.Status(ctx, s.InstanceID+suffix)
+		if err != nil {
+			return err
+		}
+		got, err := client.Result[[]string](beside)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("beside it are %q", got)
 		}
 		return err
 	}
