@@ -12,8 +12,9 @@ import (
 type PurgeOption func(*purgeOptions)
 
 type purgeOptions struct {
-	force bool
-	life  *time.Time
+	force    bool
+	children bool
+	life     *time.Time
 }
 
 // Force purges an instance that is not over too: it ends at once, without running its code. Its activities, timers and
@@ -26,7 +27,7 @@ func CreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.life 
 
 // Purge deletes an instance that is over, with the histories of all its executions. Another start may then use its id;
 // a start that has created it before never does so again. Its children are instances of their own: they stay until they
-// are purged themselves.
+// are purged themselves, or along with it (WithChildren).
 //
 // It returns ErrNotFound when there is no such instance, and ErrNotTerminal when it is not over and Force is not set.
 // With a long history, or when the call fails or ctx ends, parts may be left: the instance is StatusDeleting until
@@ -54,15 +55,21 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 }
 
 func (c *Client) purge(ctx context.Context, instanceID string, o purgeOptions) error {
-	if o.life == nil {
+	if o.force && o.children {
+		return errForcedFamily
+	}
+	if o.life == nil && !o.children {
 		return c.hub.DeleteInstance(ctx, instanceID, o.force)
 	}
 	in, err := c.hub.ReadInstance(ctx, instanceID)
-	if err == nil && !in.CreatedAt.Equal(*o.life) {
+	if err == nil && o.life != nil && !in.CreatedAt.Equal(*o.life) {
 		err = fmt.Errorf("instance %q began at %s, and not at %s: %w", instanceID, in.CreatedAt.Format(time.RFC3339Nano), o.life.Format(time.RFC3339Nano), ErrNotFound)
 	}
 	if err != nil {
 		return err
+	}
+	if o.children {
+		return c.purgeFamily(ctx, &in)
 	}
 	return c.hub.DeleteLife(ctx, instanceID, in.StartID, o.force) // an id that begins another life meanwhile is left alone
 }

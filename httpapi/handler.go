@@ -146,7 +146,7 @@ func routes() []route {
 		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
 		{http.MethodGet, one, []string{paramPending, paramCost, paramLimit}, (*handler).status},
 		{http.MethodPut, one, nil, putInstance},
-		{http.MethodDelete, one, []string{paramForce, paramCreatedAt}, (*handler).purge},
+		{http.MethodDelete, one, []string{paramForce, paramWithChildren, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
 		{http.MethodGet, "/v1/instances/{id}/executions", []string{paramLimit, paramCursor}, (*handler).executions},
 		{http.MethodGet, "/v1/instances/{id}/history", []string{paramExecution, paramAfter, paramLimit}, (*handler).history},

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	paramForce = "force"
+	paramForce        = "force"
+	paramWithChildren = "withChildren"
 	// paramCreatedAt names the life of an id that is meant.
 	paramCreatedAt = "createdAt"
 )
@@ -23,6 +24,10 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	if err != nil {
 		return err
 	}
+	children, err := boolParam(query, paramWithChildren)
+	if err != nil {
+		return err
+	}
 	life, err := timeParam(query, paramCreatedAt)
 	if err != nil {
 		return err
@@ -33,6 +38,9 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	}
 	if force {
 		opts = append(opts, client.Force())
+	}
+	if children {
+		opts = append(opts, client.WithChildren())
 	}
 	if err := h.client.Purge(r.Context(), id, opts...); err != nil {
 		return err

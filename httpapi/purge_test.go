@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+
+	"github.com/perdure/perdure/history"
 )
 
 func TestPurge(t *testing.T) {
@@ -53,4 +55,22 @@ func TestPurgeOfAnotherLifeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.call(t, http.MethodDelete, over+"?createdAt="+seen.CreatedAt, "").want(http.StatusNoContent)
+}
+
+func TestPurgeWithChildren(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.start(t, "child")
+	h.SetParent("child", history.Parent{InstanceID: "one", ExecutionID: "x2", EventID: 3})
+	h.Append("child", history.Event{Kind: history.OrchestrationCompleted, Time: began})
+	h.Append("one", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "child"})
+	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").wantProblem(http.StatusConflict, "instance_not_over", "instanceId")
+	h.call(t, http.MethodDelete, inUse+"?withChildren=yes", "").wantProblem(http.StatusBadRequest, "invalid_request", "withChildren")
+	h.call(t, http.MethodDelete, inUse+"?withChildren=true&force=true", "").wantProblem(http.StatusBadRequest, "invalid_request", "withChildren")
+	h.Append("one", history.Event{Kind: history.OrchestrationCompleted, Time: began})
+	if h.call(t, http.MethodGet, "/v1/instances/child", "").Code != http.StatusOK {
+		t.Error("a refused purge has taken the child")
+	}
+	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").want(http.StatusNoContent)
+	h.call(t, http.MethodGet, "/v1/instances/child", "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }

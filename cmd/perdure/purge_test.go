@@ -31,6 +31,25 @@ func TestPurge(t *testing.T) {
 	h.wantError(exitError, `"x" is one argument too many`, "purge", "one", "x")
 }
 
+func TestPurgeWithChildren(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	for _, id := range []string{"parent", "child"} {
+		h.mustRun("start", "hello", "--id", id)
+	}
+	h.SetParent("child", history.Parent{InstanceID: "parent", ExecutionID: "x1", EventID: 2})
+	h.Append("parent", at(0, history.Event{Kind: history.SubOrchestrationScheduled, InstanceID: "child"}))
+	h.Append("child", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+	h.wantError(exitError, "not over", "purge", "parent", "--with-children")
+	h.Append("parent", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+	h.wantError(exitError, "not with force", "purge", "parent", "--with-children", "--force")
+	h.wantError(exitError, "by its ID", "purge", "--name", "hello", "--with-children", "--yes")
+	h.mustRun("purge", "parent", "--with-children")
+	for _, id := range []string{"parent", "child"} {
+		h.wantError(exitError, "no such instance", "status", id)
+	}
+}
+
 // damaged is a hub of damaged instances: their history is gone, or cannot be read.
 type damaged struct {
 	*fakeprovider.Provider

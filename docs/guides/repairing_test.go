@@ -54,6 +54,15 @@ func payInstead(ctx context.Context, hub *client.Client, payment string, amount 
 	return err
 }
 
+// forget deletes a trip that is over, with all that was below it.
+func forget(ctx context.Context, hub *client.Client, trip string) error {
+	err := hub.Purge(ctx, trip, client.WithChildren())
+	if errors.Is(err, client.ErrNotFound) {
+		return nil // it is forgotten
+	}
+	return err
+}
+
 // payFrom goes on with what failed from the last outcome that its code received: what was paid is not paid again.
 func payFrom(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
 	var from int64
@@ -171,6 +180,37 @@ func TestAPaymentIsReplaced(t *testing.T) {
 	}
 	if n, err := client.Result[int](s); err != nil || n != 8 {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestATripIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "trip", func(ctx *perdure.OrchestrationContext, legs int) (int, error) {
+		for leg := range legs {
+			id := perdure.WithInstanceID(fmt.Sprint(ctx.InstanceID(), "/", leg))
+			if _, err := perdure.CallSubOrchestrationByName[int](ctx, "trip", legs-1, id).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return legs, nil
+	})
+	env := perduretest.New(t, r)
+	trip, err := env.Client().Start(t.Context(), "trip", 2, client.WithInstanceID("trip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Client().Wait(t.Context(), trip); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Second)
+	for range 2 {
+		if err := forget(t.Context(), env.Client(), trip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s, err := range env.Client().List(t.Context(), client.Query{}) {
+		t.Errorf("%s is there, %v", s.InstanceID, err)
 	}
 }
 

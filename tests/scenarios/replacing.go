@@ -7,15 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
-// replacing is what becomes of starts whose id is in use.
+// replacing is what becomes of ids that are in use: of starts that want them, and of purges that free them.
 func replacing(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "Replaced", Register: body(waitsForSleeper), Input: tick, Drive: replaces, Check: all(replacedBeside("/again"), cancelledBeside("/again/child", "orchestration_terminal_terminated"))},
 		{Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 5 * tick}, Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b"))},
+		{Name: "PurgedWithChildren", Register: body(bears), Input: 0, Drive: purgesFamily, Check: all(gives(1), noneBeside(familyBeside...))},
 	}
 }
 
@@ -97,5 +99,51 @@ func wordsBeside(suffix string, want ...string) Check {
 			err = fmt.Errorf("beside it are %q", got)
 		}
 		return err
+	}
+}
+
+// bears has two children, so many levels deep, and counts those at the lowest.
+func bears(ctx *perdure.OrchestrationContext, levels int) (lowest int, err error) {
+	if levels == 0 {
+		return 1, nil
+	}
+	var children []*perdure.Future[int]
+	for _, name := range []string{"/l", "/r"} {
+		children = append(children, perdure.CallSubOrchestrationByName[int](ctx, "PurgedWithChildren", levels-1, perdure.WithInstanceID(ctx.InstanceID()+name)))
+	}
+	for _, child := range children {
+		n, err := child.Await(ctx)
+		if err != nil {
+			return lowest, err
+		}
+		lowest += n
+	}
+	return lowest, nil
+}
+
+var familyBeside = []string{"/top", "/top/l", "/top/r", "/top/l/l", "/top/l/r", "/top/r/l", "/top/r/r"}
+
+// purgesFamily starts an instance beside this one that has children, and theirs, and purges it with them once all are over.
+func purgesFamily(ctx context.Context, w World, id string) error {
+	if _, err := w.Client.Start(ctx, "PurgedWithChildren", 2, client.WithInstanceID(id+familyBeside[0])); err != nil {
+		return err
+	}
+	for _, suffix := range familyBeside {
+		if err := w.until(ctx, id+suffix, func(s client.Status) bool { return s.Status.Terminal() }); err != nil {
+			return err
+		}
+	}
+	return w.Client.Purge(ctx, id+familyBeside[0], client.WithChildren())
+}
+
+// noneBeside: none of these instances beside this one is there.
+func noneBeside(suffixes ...string) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		for _, suffix := range suffixes {
+			if _, err := c.Status(ctx, s.InstanceID+suffix); !errors.Is(err, client.ErrNotFound) {
+				return fmt.Errorf("%s is there: %v", suffix, err)
+			}
+		}
+		return nil
 	}
 }

@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// WithChildren purges the children of an instance that are over along with it, and theirs: its sub-orchestrations, and not what it has started detached. A
+// child that is not over stays, with all below it.
+//
+// Children go first, so a purge that fails, or ends with ctx, leaves the instance, and by its history it finds the rest when it is called again. It finds them
+// in the histories of the instance's executions, all of which it reads: a child of an execution that a retention has erased stays. So do the children of an
+// instance whose purge has begun already. A history that cannot be read is provider.ErrCorrupt: purge that one without its children.
+//
+// Besides what Purge takes it reads the histories, strongly consistent, and each child; sixteen side by side, with the ids of some hundred children of a level in
+// memory. Over HTTP, where a call has half a minute, tens of thousands of children take several calls.
+//
+// It is for an instance that is over, and not with Force, which would leave children that are only just being cancelled: terminate it, and wait for them.
+func WithChildren() PurgeOption { return func(o *purgeOptions) { o.children = true } }
+
+const (
+	// childrenSideBySide bounds how many children are purged at once, of all levels.
+	childrenSideBySide = 16
+	// childrenPage is how many ids of children are held of each level.
+	childrenPage = 256
+)
+
+var errForcedFamily = &provider.FieldError{Field: "withChildren", Problem: "is for an instance that is over, and not with force: terminate it, and wait for its children"}
+
+// purgeFamily purges an instance that is over, and before it what is over below it.
+func (c *Client) purgeFamily(ctx context.Context, in *provider.Instance) error {
+	if !in.Status.Terminal() {
+		return fmt.Errorf("instance %q is %s: %w", in.InstanceID, in.Status, ErrNotTerminal)
+	}
+	f := family{client: c, slots: make(chan struct{}, childrenSideBySide)}
+	return f.purge(ctx, in)
+}
+
+// family is a purge of an instance and what is below it.
+type family struct {
+	client *Client
+	slots  chan struct{} // of those that are purged beside others
+}
+
+// purge purges an instance that is over: what is below it, and then itself. Where a child could not be purged it stays, so that the child is found again.
+func (f *family) purge(ctx context.Context, in *provider.Instance) error {
+	if in.Status != StatusDeleting {
+		if err := f.purgeBelow(ctx, in); err != nil {
+			return err
+		}
+	}
+	return f.client.hub.DeleteLife(ctx, in.InstanceID, in.StartID, false)
+}
+
+// purgeBelow purges the children of all executions of an instance.
+func (f *family) purgeBelow(ctx context.Context, in *provider.Instance) error {
+	for x, err := range f.client.hub.ListExecutions(ctx, in.InstanceID) {
+		if err != nil {
+			return unlessGone(err)
+		}
+		if err := f.purgeChildrenOf(ctx, history.Owner{InstanceID: in.InstanceID, ExecutionID: x.ExecutionID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgeChildrenOf purges the children of an execution, a page of them after the other.
+func (f *family) purgeChildrenOf(ctx context.Context, of history.Owner) error {
+	var ids []string
+	for e, err := range f.client.hub.ReadHistory(ctx, of.InstanceID, of.ExecutionID, 0) {
+		if errors.Is(err, ErrNotFound) {
+			break // it is erased
+		}
+		if err != nil {
+			return fmt.Errorf("instance %q: its children: %w", of.InstanceID, err)
+		}
+		if e.Kind != history.SubOrchestrationScheduled {
+			continue
+		}
+		if ids = append(ids, e.InstanceID); len(ids) < childrenPage {
+			continue
+		}
+		if err := f.purgePage(ctx, of, ids); err != nil {
+			return err
+		}
+		ids = ids[:0]
+	}
+	return f.purgePage(ctx, of, ids)
+}
+
+// purgePage purges children side by side, as far as there are slots: a child for which there is none is purged in the place of its parent, so that none waits
+// for those above it. After an error it begins no more.
+func (f *family) purgePage(ctx context.Context, of history.Owner, ids []string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	purge := func(id string) {
+		if err := f.purgeChild(ctx, of, id); err != nil {
+			stop(err)
+		}
+	}
+	var all sync.WaitGroup
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		select {
+		case f.slots <- struct{}{}:
+			all.Go(func() {
+				defer func() { <-f.slots }()
+				purge(id)
+			})
+		default:
+			purge(id)
+		}
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// purgeChild purges a child that is over. An id that is another's by now, or that no child has got, is left alone.
+func (f *family) purgeChild(ctx context.Context, of history.Owner, id string) error {
+	in, err := f.client.hub.ReadInstance(ctx, id)
+	switch {
+	case err != nil:
+		return unlessGone(err)
+	case in.Parent == nil || in.Parent.InstanceID != of.InstanceID || in.Parent.ExecutionID != of.ExecutionID || !in.Status.Terminal():
+		return nil
+	default:
+		return f.purge(ctx, &in)
+	}
+}
+
+// unlessGone is nil for an error that says that there is nothing to be purged.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

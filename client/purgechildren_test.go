@@ -1,0 +1,228 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// bear starts a child, and writes that into the history of its parent's current execution.
+func bear(t *testing.T, c *client.Client, p *fakeprovider.Provider, parent, child string) {
+	t.Helper()
+	in, err := p.ReadInstance(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStart(t, c, child)
+	p.Append(parent, history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: child})
+	p.SetParent(child, history.Parent{InstanceID: parent, ExecutionID: in.ExecutionID, EventID: 2})
+}
+
+func endAll(p *fakeprovider.Provider, ids ...string) {
+	for _, id := range ids {
+		p.Append(id, completed("1"))
+	}
+}
+
+func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
+	t.Helper()
+	page, err := p.ListInstances(t.Context(), provider.Query{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := []string{}
+	for _, in := range page.Instances {
+		left = append(left, in.InstanceID)
+	}
+	slices.Sort(left)
+	if !slices.Equal(left, append([]string{}, want...)) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// family is a hub with an instance "a" that is over, in its second execution; below it are children of both, what is below those, and what must stay.
+func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
+	t.Helper()
+	c, p := setup(t)
+	mustStart(t, c, "a")
+	bear(t, c, p, "a", "a1")
+	bear(t, c, p, "a1", "a1x")
+	bear(t, c, p, "a1x", "a1xy")
+	p.Append("a", history.Event{Kind: history.OrchestrationContinuedAsNew, Time: began})
+	bear(t, c, p, "a", "a2")
+	bear(t, c, p, "a", "lives")
+	bear(t, c, p, "lives", "below")
+	mustStart(t, c, "another's")
+	p.SetParent("another's", history.Parent{InstanceID: "a", ExecutionID: "of another life", EventID: 2})
+	p.Append("a", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "another's"},
+		history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "never there"},
+		history.Event{Kind: history.DetachedOrchestrationScheduled, Time: began, InstanceID: "detached"})
+	mustStart(t, c, "detached")
+	endAll(p, "a1xy", "a1x", "a1", "a2", "below", "another's", "detached", "a")
+	return c, p
+}
+
+func TestPurgeWithChildren(t *testing.T) {
+	t.Parallel()
+	c, p := family(t)
+	if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil {
+		t.Fatal(err)
+	}
+	wantLeft(t, p, "another's", "below", "detached", "lives")
+	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func TestPurgeWithChildrenRefuses(t *testing.T) {
+	t.Parallel()
+	c, p := family(t)
+	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // it runs
+	all := []string{"a", "a1", "a1x", "a1xy", "a2", "another's", "below", "detached", "lives"}
+	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotTerminal) {
+		t.Errorf("one that is not over: %v", err)
+	}
+	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(), client.Force())); !ok || f.Field != "withChildren" {
+		t.Errorf("with force: %v", f)
+	}
+	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.CreatedAt(began.Add(1))); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("another life: %v", err)
+	}
+	wantLeft(t, p, all...)
+	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.CreatedAt(began)); err != nil {
+		t.Fatal(err)
+	}
+	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
+}
+
+// mortal is a hub whose n-th read or deletion fails, done or not; it counts them, and notes how many there were at once.
+type mortal struct {
+	*fakeprovider.Provider
+
+	mu       sync.Mutex
+	n, fails int
+	done     bool
+	takes    time.Duration // each call, of virtual time
+	now      int
+	most     int
+}
+
+func (m *mortal) call(f func() error) error {
+	m.mu.Lock()
+	m.n++
+	fails := m.n == m.fails
+	m.now++
+	m.most = max(m.most, m.now)
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.now--
+	}()
+	if m.takes > 0 {
+		time.Sleep(m.takes)
+	}
+	if fails && !m.done {
+		return errGone
+	}
+	if err := f(); !fails {
+		return err
+	}
+	return errGone
+}
+
+func (m *mortal) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
+	err = m.call(func() error { in, err = m.Provider.ReadInstance(ctx, id); return err })
+	return in, err
+}
+
+func (m *mortal) DeleteLife(ctx context.Context, id, startID string, force bool) error {
+	return m.call(func() error { return m.Provider.DeleteLife(ctx, id, startID, force) })
+}
+
+// Whatever fails, the instance is there until all below it that is over is gone: purged again, it takes the rest along.
+func TestPurgeWithChildrenIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{false, true} {
+		for n := 1; ; n++ {
+			_, p := family(t)
+			m := &mortal{Provider: p, fails: n, done: done}
+			c := client.New(m)
+			err := c.Purge(t.Context(), "a", client.WithChildren())
+			if err == nil {
+				if m.n >= n {
+					t.Errorf("call %d failed, and nobody said so", n)
+				}
+				break
+			}
+			if !errors.Is(err, errGone) {
+				t.Fatal(err)
+			}
+			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil && !errors.Is(err, client.ErrNotFound) {
+				t.Errorf("call %d, repeated: %v", n, err)
+			}
+			wantLeft(t, p, "another's", "below", "detached", "lives")
+		}
+	}
+}
+
+// A thousand children, each with two, go side by side, and not all at once.
+func TestPurgeWithManyChildren(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, p := setup(t)
+		mustStart(t, c, "a")
+		for i := range 1000 {
+			child := fmt.Sprintf("a%d", i)
+			bear(t, c, p, "a", child)
+			for j := range 2 {
+				bear(t, c, p, child, fmt.Sprintf("%sx%d", child, j))
+				endAll(p, fmt.Sprintf("%sx%d", child, j))
+			}
+			endAll(p, child)
+		}
+		endAll(p, "a")
+		m := &mortal{Provider: p, takes: time.Millisecond}
+		if err := client.New(m).Purge(t.Context(), "a", client.WithChildren()); err != nil {
+			t.Fatal(err)
+		}
+		wantLeft(t, p)
+		if m.most != 17 { // those in slots, and the one that gives them out
+			t.Errorf("%d calls at once", m.most)
+		}
+	})
+}
+
+func TestPurgeWithChildrenOfADamagedHistory(t *testing.T) {
+	t.Parallel()
+	c, p := family(t)
+	in, err := p.ReadInstance(t.Context(), "a1x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Damage(in.ExecutionID, fmt.Errorf("h#1: %w", provider.ErrCorrupt))
+	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, provider.ErrCorrupt) || !strings.Contains(err.Error(), `"a1x"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.ReadInstance(t.Context(), "a"); err != nil {
+		t.Errorf("it is gone, and what is below it cannot be found: %v", err)
+	}
+	if err := c.Purge(t.Context(), "a1x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil {
+		t.Fatal(err)
+	}
+	wantLeft(t, p, "a1xy", "another's", "below", "detached", "lives")
+}
