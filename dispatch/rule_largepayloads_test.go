@@ -620,8 +620,34 @@ func TestR28AStartThatIsRepeatedLeavesNothing(t *testing.T) {
 		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err, client.ErrAlreadyExists) {
 			t.Errorf("%v", err)
 		}
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.Ignore)))
 		if keys := h.keys("x/"); len(keys) != 1 {
 			t.Errorf("%v", keys)
+		}
+	})
+}
+
+// TestR28AStartThatReplacesKeepsItsInput: what has the id is purged with its payloads between the two tries of the start, which has stored its own before.
+func TestR28AStartThatReplacesKeepsItsInput(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		was := must(c.Status(ctx, "i-1")) // it waits for an event
+		started := make(chan struct{})
+		go func() {
+			defer close(started)
+			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.Replace)))
+		}()
+		h.serveFor(time.Hour)
+		<-started
+		s := must(c.Status(ctx, "i-1"))
+		its := slices.ContainsFunc(h.keys("x/"), func(key string) bool { return strings.Contains(key, s.ExecutionID) })
+		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || !its {
+			t.Errorf("it was %s, is %s of execution %s, and there are %v", was.ExecutionID, s.Status, s.ExecutionID, h.keys("x/"))
 		}
 	})
 }
