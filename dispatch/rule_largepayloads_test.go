@@ -645,9 +645,9 @@ func TestR28AStartThatReplacesKeepsItsInput(t *testing.T) {
 		h.serveFor(time.Hour)
 		<-started
 		s := must(c.Status(ctx, "i-1"))
-		its := slices.ContainsFunc(h.keys("x/"), func(key string) bool { return strings.Contains(key, s.ExecutionID) })
-		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || !its {
-			t.Errorf("it was %s, is %s of execution %s, and there are %v", was.ExecutionID, s.Status, s.ExecutionID, h.keys("x/"))
+		keys := h.keys("x/")
+		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || len(keys) != 1 || !strings.Contains(keys[0], s.ExecutionID) {
+			t.Errorf("it was %s, is %s of execution %s, and there are %v", was.ExecutionID, s.Status, s.ExecutionID, keys)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func unlessNone(err error) error {
 
 // deleteAtOnce makes a whole deletion in one transaction (R17). It needs no fence, since the end is committed, and
 // sends nothing, since a status that says so is written only when everything else was accepted (R9). It serves
-// instances of one execution with few items; for any other, and for one that has changed since it was read, it does
+// instances of one execution with few items and no large payloads; for any other, and for one that has changed since it was read, it does
 // nothing.
 func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
 	executionID := getString(it, attrExecution)
@@ -47,6 +47,10 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	items, err := p.queryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {
 		return false, err
+	}
+
+	if has, err := p.hasPayloads(ctx, executionID); has || err != nil {
+		return false, err // no transaction deletes them: a deletion that dies midway is found, and repeated
 	}
 
 	rest := remainsOf(items)

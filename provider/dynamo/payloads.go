@@ -97,6 +97,15 @@ func (s *payloads) call(ctx context.Context, op, key string, f func() error) err
 	return nil
 }
 
+// hasPayloads reports whether an execution has payloads in the bucket.
+func (p *Provider) hasPayloads(ctx context.Context, executionID string) (bool, error) {
+	if p.payloads == nil {
+		return false, nil
+	}
+	found, err := p.payloads.ListPayloads(ctx, provider.PayloadPrefix(executionID), "")
+	return len(found) > 0, err
+}
+
 // erasePayloads deletes the payloads of an execution, page by page. It does so behind the stub of its start, so that no turn can commit any more that
 // refers to them; what a late process stores afterwards a sweep finds.
 func (p *Provider) erasePayloads(ctx context.Context, executionID string) error {
