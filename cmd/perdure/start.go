@@ -78,7 +78,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	}
 
 	if given("raise") {
-		return c.startOrRaise(ctx, cl, name, input, f, opts)
+		return startOrRaise(ctx, c, cl, name, input, f, opts)
 	}
 	if given("data") {
 		return &provider.FieldError{Field: "--data", Problem: "is that of an event: name it with --raise"}
@@ -90,7 +90,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	return started(ctx, c, cl, httpapi.NewStarted(id), f.wait)
 }
 
-func (c *command) startOrRaise(ctx context.Context, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+func startOrRaise(ctx context.Context, c *command, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
 	if f.data == "-" && f.input == "-" {
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin: --input is"}
 	}

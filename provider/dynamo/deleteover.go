@@ -17,7 +17,11 @@ const mostErased = 90
 // deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step otherwise.
 func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	id := getString(it, attrPK)[len(idPrefix):]
-	if it[attrAnswered] == nil { // else there are answers to erase first
+	payloads, err := p.hasPayloads(ctx, getString(it, attrExecution))
+	if err != nil {
+		return err
+	}
+	if it[attrAnswered] == nil && !payloads { // else there are those to erase, and a deletion that dies in between is to be found, and repeated
 		if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
 			return err
 		}
@@ -47,10 +51,6 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	items, err := p.queryPage(ctx, instanceID, all)
 	if err != nil || all.ExclusiveStartKey != nil || len(items) > mostErased {
 		return false, err
-	}
-
-	if has, err := p.hasPayloads(ctx, executionID); has || err != nil {
-		return false, err // no transaction deletes them: a deletion that dies midway is found, and repeated
 	}
 
 	rest := remainsOf(items)

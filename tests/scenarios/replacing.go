@@ -140,8 +140,11 @@ func purgesFamily(ctx context.Context, w World, id string) error {
 func noneBeside(suffixes ...string) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
 		for _, suffix := range suffixes {
-			if _, err := c.Status(ctx, s.InstanceID+suffix); !errors.Is(err, client.ErrNotFound) {
-				return fmt.Errorf("%s is there: %v", suffix, err)
+			switch _, err := c.Status(ctx, s.InstanceID+suffix); {
+			case err == nil:
+				return fmt.Errorf("%s is there", suffix)
+			case !errors.Is(err, client.ErrNotFound):
+				return fmt.Errorf("%s: %w", suffix, err)
 			}
 		}
 		return nil
