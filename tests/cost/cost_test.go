@@ -60,7 +60,7 @@ func TestCostOfShapes(t *testing.T) {
 		}
 		within := bound
 		switch {
-		case !shapes[i].OfActivities():
+		case !shapes[i].OfActivities(), shapes[i].InBatches():
 			within = chanceBound
 		case shapes[i].AtOnce > 0 || shapes[i].Count >= 1000:
 			within = batchesBound
@@ -74,7 +74,7 @@ func TestCostOfShapes(t *testing.T) {
 			continue // what docs/cost.md says that a cost by history leaves out
 		}
 		within := batchesBound
-		if !shapes[i].OfActivities() {
+		if !shapes[i].OfActivities() || shapes[i].InBatches() {
 			within = chanceBound
 		}
 		if b.Reckoned > b.Total*(1+within) || b.Reckoned < b.Total*(1-within) {

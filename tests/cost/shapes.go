@@ -39,6 +39,13 @@ const (
 // OfActivities reports whether a shape is reckoned by its activities.
 func (s *Shape) OfActivities() bool { return s.Of == activities }
 
+// InBatches reports whether many activities of a shape run side by side: chance has a say in how their messages come together.
+func (s *Shape) InBatches() bool {
+	return s.Count >= manyAtOnce && s.Orchestration != chainName && s.Orchestration != inlineName
+}
+
+const manyAtOnce = 1000
+
 // Orchestrations of which several shapes are.
 const (
 	chainName = "Chain"
