@@ -142,12 +142,13 @@ func problemOf(err error) problem {
 
 // takenProblem is a start whose id is in use.
 func takenProblem(err error) problem {
-	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
 	if errors.Is(err, client.ErrPurged) {
-		p.Field = headerKey
-		p.Detail = "a start with this key has been made before, and its instance was purged since: nothing was changed; another start takes another key"
+		return problem{
+			Status: http.StatusConflict, Code: codeInstanceIDInUse, Field: headerKey,
+			Detail: "a start with this key has been made before, and its instance was purged since: nothing was changed; another start takes another key",
+		}
 	}
-	return p
+	return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
 }
 
 // serverProblem is an error that is not the caller's.
