@@ -96,7 +96,7 @@ func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *l
 		h.disturb(each)
 		h.trouble(true)
 		h.ServeFor(h.ctx, time.Duration(h.below(int64(within))))
-		h.cutIn.Store(h.below(200))
+		h.cutIn.Store(1 + h.below(200)) // at 0 there would be no backup
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if h.cutIn.Swap(-1) > 0 { // it was at rest
 			h.backup = h.Cloud.Table.Backup()

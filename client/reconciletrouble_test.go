@@ -42,7 +42,7 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 				h.fault.Store(&die)
 				so, err := h.Reconcile(dying, client.Reconciliation{AtOnce: 1})
 				if !errors.Is(err, context.Canceled) {
-					t.Fatalf("%+v, %v", so, err)
+					t.Fatalf("%+v, %v, %d calls", so, err, calls.Load())
 				}
 				until := time.Now().Add(time.Hour)
 				throttled := simaws.Interceptor(func(_ context.Context, _ simaws.Call, next func() error) error {
