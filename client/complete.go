@@ -104,7 +104,7 @@ func encodeDetails(details any) (json.RawMessage, error) {
 
 // sealDetails is the details of a heartbeat as they are stored.
 func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
-	sealed, err := c.seal(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Inline(doc))
+	sealed, err := c.vault.SealPayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Inline(doc))
 	return json.RawMessage(sealed), err
 }
 
@@ -242,7 +242,7 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
 			return err
 		}
-		if o.Result, err = c.seal(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
+		if o.Result, err = c.vault.SealPayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
 			return err
 		}
 		m := provider.Message{

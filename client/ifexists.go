@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -145,17 +144,4 @@ func (c *Client) whileLives(ctx context.Context, in *provider.Instance, such fun
 		return fmt.Errorf("while it waits until the instance with that id is gone: %w", waitError(ctx, in.InstanceID, err))
 	}
 	return nil
-}
-
-// lookUntil looks soon at first, and then less and less often.
-func (c *Client) lookUntil(ctx context.Context, look func(context.Context) (done bool, err error)) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if done, err := look(ctx); done || err != nil {
-			return err
-		}
-		// Jitter: clients that wait for the same moment do not look at the same moment.
-		if err := c.sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
-			return err
-		}
-	}
 }

@@ -32,11 +32,6 @@ func newVault(codecs []perdure.Codec, h Hub) *vault.Vault {
 	return v
 }
 
-// sealMail is seal of what is sent in a message of a kind; id is what makes it the same message when it is sent again.
-func (c *Client) sealMail(ctx context.Context, about perdure.PayloadInfo, kind provider.MessageKind, id string, p history.Payload) (history.Payload, error) {
-	return c.vault.SealMail(ctx, about, kind, id, p)
-}
-
 // sealInput seals the input of a start, and has the execution that is to begin own what lies in the store.
 func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
 	if c.vault == nil && s.Past == nil && s.Input.StoredAt() == "" { // what lies in a bucket only a client that has it may start again
@@ -106,11 +101,6 @@ type SealedPayload struct {
 func SealedOf(p history.Payload) (s SealedPayload, ok bool) {
 	sealed, ok := p.Sealed()
 	return SealedPayload{Codec: sealed.Codec, Key: sealed.Key, Bytes: sealed.Bytes}, ok
-}
-
-// seal makes what is sent of a value, of which kind and of what. The size of the value is bounded before it is sealed.
-func (c *Client) seal(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
-	return c.vault.SealPayload(ctx, about, p)
 }
 
 // unseal returns the document of a payload, or what can be said of one that it cannot show. Only what may be an outage is an error.

@@ -61,7 +61,7 @@ func (c *Client) newEvent(ctx context.Context, instanceID, event string, data an
 	}
 	if err == nil {
 		about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
-		m.Data, err = c.sealMail(ctx, about, m.Kind, m.EventID, m.Data)
+		m.Data, err = c.vault.SealMail(ctx, about, m.Kind, m.EventID, m.Data)
 	}
 	if err != nil {
 		return m, fmt.Errorf(" %q: %w", event, err)

@@ -189,7 +189,7 @@ func (u *updating) send(ctx context.Context) error {
 	if in.Status.Terminal() {
 		return u.over(in.Status)
 	}
-	if u.data, err = u.c.sealMail(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
+	if u.data, err = u.c.vault.SealMail(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
 		return err
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{

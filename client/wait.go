@@ -46,20 +46,27 @@ func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.
 	return c.poll(ctx, instanceID)
 }
 
-func (c *Client) poll(ctx context.Context, instanceID string) (provider.Instance, error) {
-	var last provider.Instance
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+func (c *Client) poll(ctx context.Context, instanceID string) (last provider.Instance, err error) {
+	err = c.lookUntil(ctx, func(ctx context.Context) (done bool, err error) {
 		in, err := c.readInstance(ctx, instanceID)
 		if err != nil {
-			return last, err
-		}
-		if in.Status.Terminal() {
-			return in, nil
+			return false, err
 		}
 		last = in
-		// Jitter: clients that wait for the same moment do not poll at the same moment.
+		return in.Status.Terminal(), nil
+	})
+	return last, err
+}
+
+// lookUntil looks until it is done, soon at first, and then less and less often.
+func (c *Client) lookUntil(ctx context.Context, look func(context.Context) (done bool, err error)) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		if done, err := look(ctx); done || err != nil {
+			return err
+		}
+		// Jitter: clients that wait for the same moment do not look at the same moment.
 		if err := c.sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
-			return last, err
+			return err
 		}
 	}
 }

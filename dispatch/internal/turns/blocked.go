@@ -19,32 +19,13 @@ const triesBeforeBlocked = 3
 // then they are parked in history, so that the instance stalls no other, and wait there for code that can. Where history shows already
 // that this build cannot, they are parked at once.
 func (s *session) blockOrFail(ctx context.Context, err error) (next, error) {
-	why := diagnosis(err)
-	if why == nil {
-		return goOn, err
-	}
-	_, known := errors.AsType[*hopelessError](err)
-	if !s.x.verified && !known {
-		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
-	}
-	s.x.breakOff(err)
-	b := &blocking{s: s, err: err, why: why, known: known, taken: s.taken()}
-	return b.resolve(ctx)
+	return (&blocking{s: s, err: err}).begin(ctx)
 }
 
 // blockUnowned is blockOrFail where what the messages bring cannot be sealed, or made the execution's own. History must not have it as it is: they come again, until a
 // build can.
 func blockUnowned(ctx context.Context, s *session, err error) (next, error) {
-	why := diagnosis(err)
-	if why == nil {
-		return goOn, err
-	}
-	if !s.x.verified {
-		return verify, nil
-	}
-	s.x.breakOff(err)
-	b := &blocking{s: s, err: err, why: why, unowned: true, taken: s.taken()}
-	return b.resolve(ctx)
+	return (&blocking{s: s, err: err, unowned: true}).begin(ctx)
 }
 
 // blocking is a turn that the code cannot take, or may not, since the instance is paused.
@@ -58,6 +39,20 @@ type blocking struct {
 	// unowned: the messages are not to be parked.
 	unowned bool
 	taken   []provider.InboxMessage
+}
+
+// begin gives up the code, where it is at fault; any other error is returned.
+func (b *blocking) begin(ctx context.Context) (next, error) {
+	if b.why = diagnosis(b.err); b.why == nil {
+		return goOn, b.err
+	}
+	_, b.known = errors.AsType[*hopelessError](b.err)
+	if !b.s.x.verified && !b.known {
+		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
+	}
+	b.s.x.breakOff(b.err)
+	b.taken = b.s.taken()
+	return b.resolve(ctx)
 }
 
 func (b *blocking) resolve(ctx context.Context) (next, error) {
