@@ -50,6 +50,7 @@ func BenchmarkActivityLive(b *testing.B) {
 // Ten times the activities cost ten times as much: replay is linear.
 func BenchmarkReplayChain1000(b *testing.B)  { benchmarkReplay(b, "chain", 1_000) }
 func BenchmarkReplayChain10000(b *testing.B) { benchmarkReplay(b, "chain", 10_000) }
+func BenchmarkReplayChain50000(b *testing.B) { benchmarkReplay(b, "chain", 50_000) }
 func BenchmarkReplayFan10000(b *testing.B)   { benchmarkReplay(b, "fan", 10_000) }
 
 func benchmarkReplay(b *testing.B, name string, n int) {

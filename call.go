@@ -146,7 +146,7 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
 	}
-	call.Inline = call.Inline && !call.WaitCancel && call.Heartbeat == 0 && call.ExclusiveKey == ""
+	call.Inline = call.Inline && !call.WaitCancel && !call.AtMostOnce && call.Heartbeat == 0 && call.ExclusiveKey == ""
 	return call
 }
 
@@ -157,18 +157,18 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 
 // CreateTimer returns a future that settles once d has passed since ctx.Now, with the time it was due. A zero or negative
 // d settles it at once, and nothing is recorded. It may be years: the clock is read again when it is due, so it is never
-// early, and about a second late.
-func CreateTimer(ctx *OrchestrationContext, d time.Duration) *Future[time.Time] {
+// early, and about a second late. WithName says what it is for.
+func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) *Future[time.Time] {
 	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
 	}
-	t := ctx.replay.CreateTimer(d)
+	t := replay.CreateNamedTimer(ctx.replay, d, timerOf(opts).name)
 	return &Future[time.Time]{task: t, value: t.FireAt()}
 }
 
 // Sleep waits until d has passed; zero and negative durations do not wait. The error is that of a cancelled wait.
-func Sleep(ctx *OrchestrationContext, d time.Duration) error {
-	_, err := CreateTimer(ctx, d).Await(ctx)
+func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) error {
+	_, err := CreateTimer(ctx, d, opts...).Await(ctx)
 	return err
 }
 
@@ -192,12 +192,14 @@ func errorOf(t *replay.Task) error {
 	case t.IsCancelled():
 		return endedError(t, f)
 	case t.InstanceID() != "": // even where the task was a timer last, because the next attempt was due
-		return newSubOrchestrationError(t.Name(), t.InstanceID(), f)
+		return newSubOrchestrationError(t.Name(), t.InstanceID(), replay.OpenedFailure(t))
+	case t.Kind() == history.UpdateSent:
+		return newCallUpdateError(t, replay.OpenedFailure(t))
 	case t.ReceiverID() != "":
 		return newRaiseEventError(t.Name(), t.ReceiverID(), f)
 	case t.Kind() == history.TimerCreated:
 		return &timerError{id: t.ID(), message: f.Message}
 	default:
-		return newActivityError(t.Name(), t.ID(), f)
+		return newActivityError(t.Name(), t.ID(), replay.OpenedFailure(t))
 	}
 }

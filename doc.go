@@ -34,7 +34,7 @@
 // What is no longer wanted is cancelled: by [Select], with [WithTimeout], [WithCancel] or [Future.Cancel], from outside, or because
 // its orchestration is over. Whoever waits gets a [CancelledError]; [WithoutCancel] is for what is to be done all the same, and
 // [Compensate] undoes what was done before a failure or a cancel. A call that is cancelled settles at once, unless it asks to be
-// waited for until it has really ended ([WaitForCancellation]). An activity that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
+// waited for until it has really ended ([WaitForCancellation]). An activity runs at least once, unless it is called with [AtMostOnce]. One that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
 //
 // Only the activity itself can end it. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
 // and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is configured otherwise, and what it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -43,13 +44,15 @@ type ActivityError struct {
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
+	// details are what DetailsOf finds; nil when there are none.
+	details *errdetails.Details
 }
 
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
 	return &ActivityError{
 		Activity: name, ActivityID: id,
 		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined),
+		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
 
@@ -64,9 +67,16 @@ func (e *ActivityError) Error() string {
 // Unwrap returns the engine's own error that the activity failed with, if it was one.
 func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
+// As finds the details that the error came with: DetailsOf asks for them.
+func (e *ActivityError) As(target any) bool {
+	return errdetails.As(target, e.details, e.Cause)
+}
+
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	setDetails(f, e.details)
+	return f
 }
 
 // SubOrchestrationError is the failure of a sub-orchestration, as the orchestration that called it sees it. errors.As finds a
@@ -88,13 +98,15 @@ type SubOrchestrationError struct {
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
+	// details are what DetailsOf finds; nil when there are none.
+	details *errdetails.Details
 }
 
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
 	return &SubOrchestrationError{
 		Orchestration: name, InstanceID: instanceID,
 		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
-		joined: newJoinedTypes(f.Joined),
+		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
 
@@ -109,9 +121,16 @@ func (e *SubOrchestrationError) Error() string {
 // Unwrap returns the engine's own error that the orchestration failed with, if it was one.
 func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
 
+// As finds the details that the error came with: DetailsOf asks for them.
+func (e *SubOrchestrationError) As(target any) bool {
+	return errdetails.As(target, e.details, e.Cause)
+}
+
 // failure is the error as it came.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	return &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	setDetails(f, e.details)
+	return f
 }
 
 // TimeoutError says that something ran out of time. errors.Is finds context.DeadlineExceeded in it.
@@ -125,6 +144,16 @@ func (e *TimeoutError) Is(target error) bool { return target == context.Deadline
 
 // ErrorType names the error where it travels.
 func (e *TimeoutError) ErrorType() string { return history.TypeTimeout }
+
+// InterruptedError says that an attempt of an activity that is called with AtMostOnce may have begun, and that nobody knows how far it came. It is not run
+// again.
+type InterruptedError struct{ Message string }
+
+// Error implements error.
+func (e *InterruptedError) Error() string { return "interrupted: " + e.Message }
+
+// ErrorType names the error where it travels.
+func (e *InterruptedError) ErrorType() string { return history.TypeInterrupted }
 
 // PayloadTooLargeError says that an input, result or output is over the limit. Keep what is large elsewhere and pass on
 // where it lies.

@@ -25,6 +25,8 @@ func payloadOf(t *replay.Task) payload {
 	switch t.Kind() {
 	case history.ExternalEventSubscribed, history.ExternalEventSent:
 		return payload{data, externalEvent, t.Name()}
+	case history.UpdateSent:
+		return payload{output, update, t.Name()}
 	case history.SubOrchestrationScheduled:
 		return payload{result, orchestration, t.Name()}
 	default:

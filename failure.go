@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
 )
 
 // NonRetryable marks an error of an activity or orchestration: no retry policy tries it again. An error with a method
@@ -57,8 +59,9 @@ func failureOf(err error) *history.Failure {
 }
 
 func failureOfDepth(err error, depth int) *history.Failure {
-	name, named := outermostNamed(err)
+	name, details, named := outermostNamed(err)
 	f := &history.Failure{Type: boundedType(name), Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
+	setDetails(f, details)
 	switch e := named.(type) { //nolint:errorlint // outermostNamed has unwrapped it
 	case nil:
 		return f
@@ -71,11 +74,18 @@ func failureOfDepth(err error, depth int) *history.Failure {
 		if err == error(e) { //nolint:errorlint // as above
 			f.Message = bounded(e.Message)
 		}
+	case *InterruptedError:
+		if err == error(e) { //nolint:errorlint // as above
+			f.Message = bounded(e.Message)
+		}
 	case *ActivityError:
 		f.Cause = shallow(e.failure(), depth)
 		return f
 	case *SubOrchestrationError:
 		f.Cause = shallow(e.failure(), depth)
+		return f
+	case *CallUpdateError:
+		f.Cause = shallow(e.Cause, depth)
 		return f
 	}
 	if causes := unwrap(named); len(causes) > 0 && depth > 0 {
@@ -95,21 +105,36 @@ func shallow(f *history.Failure, depth int) *history.Failure {
 }
 
 // outermostNamed finds the first error of a tree, outermost first, that has a name; TypeError and nil when none has. Of what is
-// joined, a cancel matters least: what failed beside it needs attention.
-func outermostNamed(err error) (name string, named error) {
+// joined, a cancel matters least: what failed beside it needs attention. Details are those of the error itself, or of what wraps it; where none has a
+// name, the first in the tree.
+func outermostNamed(err error) (name string, details *errdetails.Details, named error) {
 	if name, ok := errorName(err); ok {
-		return name, err
+		return name, detailsOf(err), err
 	}
+	details = detailsOf(err)
 	causes := unwrap(err)
 	if slices.ContainsFunc(causes, isMore) {
 		causes = slices.DeleteFunc(causes, func(err error) bool { return !isMore(err) })
 	}
+	var inner *errdetails.Details
 	for _, cause := range causes {
-		if name, named := outermostNamed(cause); named != nil {
-			return name, named
+		name, of, named := outermostNamed(cause)
+		if named != nil {
+			return name, cmp.Or(details, of), named
 		}
+		inner = cmp.Or(inner, of)
 	}
-	return history.TypeError, nil
+	return history.TypeError, cmp.Or(details, inner), nil
+}
+
+// detailsOf are the details that this very error has. What failed a call comes with its own, as a cause.
+func detailsOf(err error) (d *errdetails.Details) {
+	switch e := err.(type) { //nolint:errorlint // one layer at a time
+	case *ActivityError, *SubOrchestrationError:
+	case interface{ As(target any) bool }:
+		e.As(&d)
+	}
+	return d
 }
 
 // isMore reports whether an error is more than a cancel.
@@ -148,7 +173,7 @@ func errorName(err error) (string, bool) {
 	for t.Kind() == reflect.Pointer && t.Name() == "" {
 		t = t.Elem()
 	}
-	if t.Name() == "" || t == reflect.TypeFor[nonRetryableError]() || anonymous(t) {
+	if t.Name() == "" || t == reflect.TypeFor[nonRetryableError]() || t == reflect.TypeFor[detailedError]() || anonymous(t) {
 		return "", false
 	}
 	name, _, _ := strings.Cut(t.Name(), "[")
@@ -165,7 +190,7 @@ func anonymous(t reflect.Type) bool {
 
 // reserved are the types of the engine's own failures: a Go type that is called the same travels with its package's name.
 var reserved = []string{
-	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeCancelled,
+	history.TypeError, history.TypePanic, history.TypeGoexit, history.TypeTimeout, history.TypeInterrupted, history.TypeCancelled,
 	history.TypePayloadTooLarge, history.TypePayloadUnreadable, history.TypeEncode, history.TypeDecode,
 }
 
@@ -202,6 +227,8 @@ func engineError(f *history.Failure) error {
 	switch f.Type {
 	case history.TypeTimeout:
 		return &TimeoutError{Message: f.Message}
+	case history.TypeInterrupted:
+		return &InterruptedError{Message: f.Message}
 	case history.TypeCancelled:
 		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, Ended: CancelEnd(f.Ended)}
 	case history.TypePayloadTooLarge:

@@ -24,8 +24,8 @@ func (inline) applyToActivityCall(c *replay.ActivityCall) { c.Inline = true }
 // All that holds of activities holds of it: it runs at least once, its panics are failures, its limits, retries and interceptors apply, and its
 // ctx ends when it is cancelled. A retry that comes within a second is made at once, a later one by its worker.
 //
-// It has two seconds, or a third of the orchestrator function's timeout where that is less. What takes longer is stopped (ReasonDeadline) and goes
-// on in its worker queue, from the start; so does what is not begun in time, is not registered in the orchestrator's build, or is decided where
+// It has two seconds, unless the hub says otherwise (InlineTimeout of the construct, PERDURE_INLINE_TIMEOUT), or a third of the orchestrator function's
+// timeout where that is less. What takes longer is stopped (ReasonDeadline) and goes on in its worker queue, from the start; so does what is not begun in time, is not registered in the orchestrator's build, or is decided where
 // a message was delivered before: so it needs a worker all the same.
 //
 // When the process dies the activity may have run without a trace in history, and the code may decide otherwise the next time: what must be

@@ -10,13 +10,13 @@ import (
 // optional. It is configured where the program is put together: lambdahandler.WithInterceptors, the options of package dispatch,
 // client.WithInterceptors. Of several interceptors the first is the outermost.
 //
-// A function calls next once, on the goroutine that it was called on, with ctx or a context derived from it, and returns after next has
+// A function that has a next calls it once, on the goroutine that it was called on, with ctx or a context derived from it, and returns after next has
 // returned. Whatever it does, the work is done exactly once: an interceptor that does not call next has the work done behind it, a second
 // call of next returns what the first did, and a panic of the interceptor is logged. It must not call runtime.Goexit, and it must
 // come back: around a turn it has no limit but the invocation's, and an instance whose turns take the process with them again and
 // again is parked as poison (the diagnosis names the interceptors, which are left out of that turn), so whatever it waits for, an exporter above all, needs a timeout. It cannot change an outcome; the context that it passes on is what the work is done with: a deadline or a cancel in it ends that work early.
 //
-// Interceptors of turns run outside the orchestration's code: what they do, read or put into the context never reaches it, so that
+// Interceptors of turns, and of their tasks, run outside the orchestration's code: what they do, read or put into the context never reaches it, so that
 // replay does not depend on them. They are called on many goroutines at once. Without interceptors nothing is allocated or called.
 type Interceptor struct {
 	// Turn is called around each turn: from before the orchestration's code runs on until what it decided is committed and sent. It is called
@@ -24,6 +24,19 @@ type Interceptor struct {
 	// conflict with another process, or with fewer messages where all were too large for one commit. At most one try of a Sequence is
 	// Committed as far as its process knows; of a try whose process died after the commit no interceptor hears the end.
 	Turn func(ctx context.Context, t TurnInfo, next func(context.Context) TurnResult)
+
+	// Tasks is called once for each turn that is committed and has begun or ended tasks, with those: activities, inline ones too, timers, other orchestrations,
+	// external events, calls and updates. It comes after all is sent that the turn has decided, or could not be sent and is sent again with the next delivery, within Turn, with the context that Turn has passed on; for a replay
+	// it is never called, nor for a try that was not committed. What it is told is of history: a turn that takes the process with it after the commit,
+	// in what it sends or in this function, is not told of again. So a task is told to have begun once at most, and to have ended once at most.
+	//
+	// There is no next, and nothing waits for what it does but the rest of its invocation. It is told of a turn's tasks together, as many as there are: some 200
+	// bytes each, beside the event that the turn holds anyway. Where there is none, nothing is computed; where there is one, what is open is kept with
+	// each instance in memory, some 200 bytes a task, and counts for the cache.
+	//
+	// When a wait for an external event ends is known to the code alone. Where no code takes part in an end, such as that of an instance which is terminated while it is
+	// blocked or paused, nothing is said of such waits.
+	Tasks func(ctx context.Context, t TurnTasks)
 
 	// Activity is called around each run of an activity's code: once for each attempt, and again for each delivery that runs it again. It is not called
 	// for what is not run: activities that were cancelled before they began, or that this build does not have. next returns when the
@@ -55,8 +68,8 @@ type TurnInfo struct {
 
 // TurnResult is what became of a turn.
 type TurnResult struct {
-	// Committed reports that the turn is history. Without it and without Err nothing had to be decided, or the turn is tried again at
-	// once.
+	// Committed reports that the turn is history; with Err not all is sent that it decided, which is sent again. Without it and without Err nothing had to be
+	// decided, or the turn is tried again at once.
 	Committed bool
 	// Events is how many events it added to the history.
 	Events int

@@ -38,7 +38,8 @@ func WithVersion(version string) VersionOption {
 // AddOrchestration registers an orchestration. It panics when the name is empty, fn is nil, or the name is taken in that version.
 //
 // fn must decide the same each time it is run over the same history; the package comment says how. An error that it
-// returns, or a panic, fails the instance.
+// returns, or a panic, fails the instance, but for that of [ContinueAsNew], and the [CancelledError] of an instance that was cancelled,
+// wrapped or not: that ends Cancelled. Joined to any other error, as by errors.Join, a cancel is a failure.
 func AddOrchestration[In, Out any](r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption) {
 	mustName("orchestration", name)
 	if fn == nil {

@@ -54,6 +54,7 @@ const (
 	PayloadUpdateInput         = history.PayloadUpdateInput
 	PayloadUpdateResult        = history.PayloadUpdateResult
 	PayloadCustomStatus        = history.PayloadCustomStatus
+	PayloadErrorDetails        = history.PayloadErrorDetails
 )
 
 // ErrCodecUnknown is in a PayloadError whose Codec this program does not have: WithCodec gives it.

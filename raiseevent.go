@@ -3,9 +3,6 @@ package perdure
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
@@ -76,13 +73,11 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 }
 
 func checkReceiver(instanceID, name string) error {
-	c := subOrchestrationCall{SubOrchestrationCall: replay.SubOrchestrationCall{InstanceID: instanceID}, hasID: true}
-	if err := c.checkID(); err != nil {
+	if err := checkInstanceID(instanceID, history.MaxInstanceIDBytes, ""); err != nil {
 		return fmt.Errorf("perdure: RaiseEvent of %q: %w", name, err)
 	}
-	const longest = 256
-	if len(name) > longest || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("perdure: RaiseEvent of %q: the name must be up to %d bytes of UTF-8 without control characters, has %d bytes", bounded(name), longest, len(name))
+	if err := checkShort("name", name); err != nil {
+		return fmt.Errorf("perdure: RaiseEvent of %q: %w", bounded(name), err)
 	}
 	return nil
 }

@@ -28,9 +28,9 @@ func WithCancel(ctx *OrchestrationContext) (*OrchestrationContext, CancelFunc) {
 
 // WithTimeout is WithCancel, and the scope ends by itself once d has passed since ctx.Now, with the reason ReasonTimeout. Its error is
 // a context.DeadlineExceeded then. A scope of a zero or negative d is over from the start. The timer is an ordinary one, in history
-// too; the function cancels it.
-func WithTimeout(ctx *OrchestrationContext, d time.Duration) (*OrchestrationContext, CancelFunc) {
-	return scoped(ctx, ctx.replay.WithTimeout(d))
+// too, which WithName names; the function cancels it.
+func WithTimeout(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) (*OrchestrationContext, CancelFunc) {
+	return scoped(ctx, replay.WithNamedTimeout(ctx.replay, d, timerOf(opts).name))
 }
 
 // WithoutCancel returns a context that is not cancelled when ctx is, or the instance. It is for what must be done even so ([Compensate]

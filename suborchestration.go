@@ -125,10 +125,15 @@ func (c *subOrchestrationCall) checkID() error {
 		longest -= history.RetrySuffixBytes
 		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", history.RetrySuffixBytes)
 	}
-	id := c.InstanceID
-	switch at := strings.IndexFunc(id, unicode.IsControl); {
-	case !c.hasID:
+	if !c.hasID {
 		return nil
+	}
+	return checkInstanceID(c.InstanceID, longest, room)
+}
+
+// checkInstanceID holds an id against the rule, of so many bytes at the most; room says why they are fewer than elsewhere.
+func checkInstanceID(id string, longest int, room string) error {
+	switch at := strings.IndexFunc(id, unicode.IsControl); {
 	case id == "":
 		return errors.New("the id is empty")
 	case len(id) > longest:

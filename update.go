@@ -10,13 +10,16 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// maxUpdateNameBytes is the limit of an update's name.
-const maxUpdateNameBytes = 256
+// maxNameBytes bounds the names of events, updates and operations, and the ids of updates.
+const maxNameBytes = 256
 
 // UpdateHandlerOption is an option of HandleUpdate.
 type UpdateHandlerOption interface{ applyToUpdateHandler(o *updateHandlerOptions) }
 
-type updateHandlerOptions struct{ validators []any }
+type updateHandlerOptions struct {
+	validators []any
+	oneAtATime bool
+}
 
 type validatorOption struct{ validate any }
 
@@ -34,6 +37,16 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 func ValidateUpdate[In any](validate func(In) error) UpdateHandlerOption {
 	return validatorOption{validate}
 }
+
+type oneAtATime struct{}
+
+func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime = true }
+
+// OneAtATime has the handler run once all updates are over that were accepted before for handlers with this option, whatever their names: such
+// updates are dealt with one after the other, in the order of their arrival, also where their handlers wait. What waits for its turn when the
+// orchestration continues as new is not left: the next execution has it, before anything that comes later. A thousand wait at the most, together with
+// the handlers that run; what comes beyond is rejected.
+func OneAtATime() UpdateHandlerOption { return oneAtATime{} }
 
 // HandleUpdate has handler take the updates of a name, which clients send (Client.Update), from here on; the last one that is set for a name counts.
 // Set it at the beginning, before the orchestration waits: then it is there for an update that comes with the start. An update that finds no
@@ -53,11 +66,16 @@ func ValidateUpdate[In any](validate func(In) error) UpdateHandlerOption {
 // in the history of instances under way must stay, as other code does.
 func HandleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
 	switch {
-	case name == "" || len(name) > maxUpdateNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: HandleUpdate: the name of an update has 1 to %d bytes of UTF-8, is %q", maxUpdateNameBytes, bounded(name))
+	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
+		return fmt.Errorf("perdure: HandleUpdate: the name of an update has 1 to %d bytes of UTF-8, is %q", maxNameBytes, bounded(name))
 	case handler == nil:
 		return errors.New("perdure: HandleUpdate: the handler of update " + name + " is nil")
 	}
+	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) { return handler(ctx, in) }, opts...)
+}
+
+// handleUpdate is HandleUpdate, whose handler gets how many bytes its input has, too.
+func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error), opts ...UpdateHandlerOption) error {
 	var o updateHandlerOptions
 	for _, opt := range opts {
 		opt.applyToUpdateHandler(&o)
@@ -72,7 +90,8 @@ func HandleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 	}
 
 	replay.SetUpdateHandler(ctx.replay, name, replay.UpdateHandler{
-		Judge: func(doc json.RawMessage) *replay.UpdateRefusal { return judgeUpdate(name, validators, doc) },
+		OneAtATime: o.oneAtATime,
+		Judge:      func(doc json.RawMessage) *replay.UpdateRefusal { return judgeUpdate(name, validators, doc) },
 		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
 			out, err := runUpdate(ctx, name, handler, doc)
 			if err != nil {
@@ -98,12 +117,12 @@ func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawM
 	return nil
 }
 
-func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
+func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error), doc json.RawMessage) (json.RawMessage, error) {
 	var in In
 	if err := decode(payload{input, update, name}, doc, &in); err != nil {
 		return nil, err
 	}
-	out, err := handler(ctx, in)
+	out, err := handler(ctx, in, len(doc))
 	if err != nil {
 		return nil, err
 	}

@@ -192,13 +192,19 @@ func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) h
 func (w *world) run() *world {
 	w.t.Helper()
 	for len(w.due) > 0 && !w.instance.Ended() {
-		first := slices.MinFunc(w.due, func(a, b history.Event) int { return a.FireAt.Compare(*b.FireAt) })
-		w.due = slices.DeleteFunc(w.due, func(e history.Event) bool { return e.SourceEventID == first.SourceEventID })
-		w.now = *first.FireAt
-		first.FireAt = nil
-		w.turn(first)
+		w.step()
 	}
 	return w
+}
+
+// step goes on to the next thing that happens, and runs the turn that takes it.
+func (w *world) step() {
+	w.t.Helper()
+	first := slices.MinFunc(w.due, func(a, b history.Event) int { return a.FireAt.Compare(*b.FireAt) })
+	w.due = slices.DeleteFunc(w.due, func(e history.Event) bool { return e.SourceEventID == first.SourceEventID })
+	w.now = *first.FireAt
+	first.FireAt = nil
+	w.turn(first)
 }
 
 // end is the last event, which must be the end of the execution.

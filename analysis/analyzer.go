@@ -18,7 +18,7 @@ func New() *analysis.Analyzer {
 		Name:      "perdure",
 		Doc:       "find code that makes an orchestration decide otherwise at its replay, or lose what it asked for\n\nIt looks at functions that take a *perdure.OrchestrationContext, and at all that they call. docs/linter.md has each rule.",
 		URL:       "https://github.com/perdure/perdure/blob/main/docs/linter.md",
-		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil)},
+		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil), (*asking)(nil)},
 	}
 	s := &settings{warnings: true}
 	a.Flags.Var((*ruleList)(&s.disabled), "disable", "rules that are not reported, separated by commas")

@@ -14,6 +14,9 @@ func (p *program) readAssignments(file *ast.File) {
 	for _, decl := range file.Decls {
 		f, isFunc := decl.(*ast.FuncDecl)
 		starts := test || isFunc && f.Recv == nil && (f.Name.Name == "init" || f.Name.Name == "main")
+		if isFunc && f.Body != nil {
+			declare(p, f)
+		}
 		ast.Inspect(decl, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CallExpr); ok && isOnce(calleeOf(p.pass.TypesInfo, c)) {
 				return false // what is made once is the same for all who read it
@@ -27,12 +30,38 @@ func (p *program) readAssignments(file *ast.File) {
 	}
 }
 
+// declare notes a function that is declared.
+func declare(p *program, d *ast.FuncDecl) {
+	if f, ok := p.pass.TypesInfo.Defs[d.Name].(*types.Func); ok {
+		p.declared[f] = d
+	}
+}
+
 func (p *program) readStatement(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
 		p.readAssignment(n)
 	case *ast.ValueSpec:
 		p.readSpec(n)
+	case *ast.CallExpr:
+		readArguments(p, n)
+	}
+}
+
+// readArguments notes what the parameters of a function are given that is called where it is written.
+func readArguments(p *program, c *ast.CallExpr) {
+	l, ok := ast.Unparen(c.Fun).(*ast.FuncLit)
+	if !ok {
+		return
+	}
+	i := 0
+	for _, field := range l.Type.Params.List {
+		for _, name := range field.Names {
+			if i < len(c.Args) {
+				p.assign(name, c.Args[i])
+			}
+			i++
+		}
 	}
 }
 
@@ -105,8 +134,7 @@ func (p *program) targets(n ast.Node) []ast.Expr {
 	case *ast.IncDecStmt:
 		return []ast.Expr{n.X}
 	case *ast.CallExpr:
-		b, ok := p.pass.TypesInfo.Uses[nameIn(n.Fun)].(*types.Builtin)
-		if ok && slices.Contains([]string{"delete", "clear", "copy"}, b.Name()) {
+		if isBuiltin(p.pass.TypesInfo, n, "delete", "clear", "copy") {
 			return n.Args[:1]
 		}
 	case *ast.RangeStmt:

@@ -18,13 +18,14 @@ import (
 	"github.com/perdure/perdure/analysis"
 )
 
-// Every wrong program of the corpus is found, with the words that its comments ask for, and nothing else is; in the right ones nothing is.
+// Every wrong program of the corpus is found, with the words that its comments ask for, and nothing else is; in the right ones nothing is. Those in missed are
+// wrong, and their rules say that they are not found: a rule that learns it takes its program to the wrong ones.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0
 	for _, p := range findings(t, analysis.New(), corpus(t)...) {
-		if strings.Contains(p.path, "/right") && len(p.wants) > 0 {
-			t.Errorf("%s is right, and wants findings", p.path)
+		if !strings.Contains(p.path, "/wrong") && len(p.wants) > 0 {
+			t.Errorf("%s wants findings, and is not among the wrong ones", p.path)
 		}
 		wants, lines = wants+len(p.wants), lines+1
 		for _, w := range p.wants {
@@ -40,7 +41,7 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	t.Logf("%d findings in %d packages", wants, lines)
-	if wants < 60 {
+	if wants < 200 {
 		t.Errorf("the corpus has %d findings: it was not read", wants)
 	}
 }
@@ -48,7 +49,7 @@ func TestCorpus(t *testing.T) {
 // corpus are the packages in testdata, which no pattern of the go command finds.
 func corpus(t *testing.T) (dirs []string) {
 	t.Helper()
-	for _, pattern := range []string{"wrong", "right"} {
+	for _, pattern := range []string{"wrong", "right", "missed"} {
 		found, err := filepath.Glob(filepath.Join("testdata", pattern, "*"))
 		if err != nil {
 			t.Fatal(err)

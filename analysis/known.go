@@ -26,14 +26,15 @@ var table = []known{
 
 	{[]string{"math/rand.New", "math/rand.NewSource", "math/rand.NewZipf", "math/rand/v2.New", "math/rand/v2.NewPCG", "math/rand/v2.NewChaCha8", "math/rand/v2.NewZipf"}, nil, ""},
 	{[]string{"math/rand.*", "math/rand/v2.*"}, random, "use ctx.Rand()"},
-	{[]string{"crypto/rand.*", "hash/maphash.MakeSeed", "hash/maphash.Comparable", "hash/maphash.String", "hash/maphash.Bytes"}, random, ""},
+	{[]string{"crypto/rand.*", "hash/maphash.MakeSeed", "hash/maphash.Comparable", "hash/maphash.String", "hash/maphash.Bytes", "(*hash/maphash.Hash).Sum*", "(*hash/maphash.Hash).Seed"}, random, ""},
+	{[]string{"crypto/ed25519.GenerateKey", "crypto/ecdsa.GenerateKey", "crypto/rsa.GenerateKey", "crypto/rsa.GenerateMultiPrimeKey", "crypto/mlkem.GenerateKey*"}, random, "do it in an activity"},
 	{[]string{"github.com/google/uuid.NewSHA1", "github.com/google/uuid.NewMD5", "github.com/google/uuid.NewHash"}, nil, ""},
 	{[]string{"github.com/google/uuid.New*", "github.com/google/uuid.Must*New*", "github.com/gofrs/uuid.NewV*", "github.com/gofrs/uuid/v5.NewV*", "github.com/satori/go.uuid.NewV*"}, random, "use ctx.NewUUID()"},
 	{[]string{"github.com/oklog/ulid.Make", "github.com/oklog/ulid/v2.Make", "github.com/oklog/ulid/v2.DefaultEntropy", "github.com/segmentio/ksuid.New*", "github.com/rs/xid.New*", "github.com/lithammer/shortuuid*.New*", "github.com/matoous/go-nanoid*.New*"}, random, "use ctx.NewUUID()"},
 	{[]string{"github.com/oklog/ulid.Now", "github.com/oklog/ulid/v2.Now"}, clock, ""},
 
 	{[]string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.Hostname", "os.Getpid", "os.Getppid", "os.Getuid", "os.Getgid", "os.Getwd", "os.Executable", "os.UserHomeDir", "os.TempDir", "os.Args"}, environment, ""},
-	{[]string{"syscall.Getenv", "syscall.Environ", "runtime.NumCPU", "runtime.NumGoroutine", "runtime.GOMAXPROCS", "runtime.ReadMemStats", "os/user.*", "time.LoadLocation"}, environment, ""},
+	{[]string{"syscall.Getenv", "syscall.Environ", "runtime.NumCPU", "runtime.NumGoroutine", "runtime.GOMAXPROCS", "runtime.ReadMemStats", "os/user.*", "time.LoadLocation", "mime.TypeByExtension", "mime.ExtensionsByType", "crypto/x509.SystemCertPool", "runtime/debug.ReadBuildInfo"}, environment, ""},
 	{[]string{"(time.Time).Local", "time.Local"}, environment, "the machine's time zone may differ: use UTC"},
 
 	{[]string{"(*sync.WaitGroup).Go", "(*golang.org/x/sync/errgroup.Group).Go", "(*golang.org/x/sync/errgroup.Group).TryGo", "runtime.Goexit", "runtime.Gosched", "context.AfterFunc"}, goroutine, ""},
@@ -42,12 +43,13 @@ var table = []known{
 
 	{[]string{"context.WithValue", "context.Cause", "context.Background", "context.TODO", "context.With*", "(context.Context).*", "os/signal.NotifyContext"}, contexts, ""},
 
-	{[]string{"os.IsNotExist", "os.IsExist", "os.IsPermission", "os.IsTimeout", "os.IsPathSeparator", "os.Expand", "os.NewSyscallError", "os.Signal*", "os.Err*", "os.Interrupt", "os.Kill"}, nil, ""},
+	{[]string{"os.IsNotExist", "os.IsExist", "os.IsPermission", "os.IsTimeout", "os.IsPathSeparator", "os.Expand", "os.NewSyscallError", "os.Signal*", "os.Err*", "os.Interrupt", "os.Kill", "io/ioutil.ReadAll", "io/ioutil.NopCloser", "io/ioutil.Discard"}, nil, ""},
 	{[]string{"os.*", "(*os.File).*", "(*os.Process).*", "(*os.Root).*", "io/ioutil.*", "syscall.*", "path/filepath.Walk*", "path/filepath.Glob", "path/filepath.Abs", "path/filepath.EvalSymlinks", "os/signal.*"}, inputOutput, ""},
 	{[]string{"(*os/exec.Cmd).*", "os/exec.LookPath", "os/exec.Command*"}, inputOutput, ""},
 	{[]string{"fmt.Print", "fmt.Printf", "fmt.Println", "fmt.Scan*"}, inputOutput, "use ctx.Logger(), or do it in an activity"},
-	{[]string{"net.Dial*", "net.Listen*", "net.Lookup*", "net.Resolve*", "net.Interface*", "(*net.Dialer).*", "(*net.Resolver).*", "(net.Conn).*", "(net.Listener).*", "(*net.TCPConn).*", "(*net.UDPConn).*", "crypto/tls.Dial*", "net/smtp.SendMail", "net/smtp.Dial", "(*net/smtp.Client).*", "net/rpc.Dial*", "(*net/rpc.Client).*"}, inputOutput, ""},
+	{[]string{"net.Dial*", "net.Listen*", "net.Lookup*", "net.Resolve*", "net.Interface*", "(*net.Dialer).*", "(*net.Resolver).*", "(net.Conn).*", "(net.Listener).*", "(*net.TCPConn).*", "(*net.UDPConn).*", "crypto/tls.Dial*", "crypto/tls.Listen", "crypto/tls.LoadX509KeyPair", "(*crypto/tls.Dialer).*", "(*crypto/tls.Conn).*", "net/textproto.Dial", "net/rpc/jsonrpc.Dial", "net/smtp.SendMail", "net/smtp.Dial", "(*net/smtp.Client).*", "net/rpc.Dial*", "(*net/rpc.Client).*"}, inputOutput, ""},
 	{[]string{"net/http.Get", "net/http.Head", "net/http.Post", "net/http.PostForm", "net/http.ListenAndServe*", "net/http.Serve*", "(*net/http.Client).*", "(*net/http.Transport).*", "(net/http.RoundTripper).*", "(*net/http.Server).*"}, inputOutput, ""},
+	{[]string{"text/template.ParseFiles", "text/template.ParseGlob", "(*text/template.Template).ParseFiles", "(*text/template.Template).ParseGlob", "html/template.ParseFiles", "html/template.ParseGlob", "(*html/template.Template).ParseFiles", "(*html/template.Template).ParseGlob", "archive/zip.OpenReader", "plugin.Open", "log/syslog.*", "(*log/syslog.Writer).*"}, inputOutput, ""},
 	{[]string{"database/sql.Open*", "(*database/sql.DB).*", "(*database/sql.Tx).*", "(*database/sql.Conn).*", "(*database/sql.Stmt).*", "(*database/sql.Rows).*", "(*database/sql.Row).*"}, inputOutput, ""},
 	{[]string{"github.com/aws/aws-sdk-go-v2/config.Load*", "(*github.com/aws/aws-sdk-go-v2/service/*", "(*github.com/aws/aws-sdk-go-v2/feature/*", "(*github.com/aws/aws-sdk-go/service/*"}, inputOutput, ""},
 	{[]string{"github.com/jackc/pgx/v5.Connect*", "(*github.com/jackc/pgx/v5.Conn).*", "(*github.com/jackc/pgx/v5/pgxpool.Pool).*", "(*github.com/redis/go-redis/v9.*", "(*gorm.io/gorm.DB).*", "(*go.mongodb.org/mongo-driver/*", "(*github.com/go-resty/resty/v2.Request).*", "google.golang.org/grpc.NewClient", "(*google.golang.org/grpc.ClientConn).*"}, inputOutput, ""},

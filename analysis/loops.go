@@ -2,13 +2,15 @@ package analysis
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // loops looks at a loop without a condition.
 func (in *inside) loops(f *ast.ForStmt) {
-	if f.Cond != nil || !in.asksWithin(f.Body) {
+	if !in.isAlways(f.Cond) || !asksWithin(in.program, f.Body) {
 		return
 	}
 	w := &wayOut{inside: in, loop: f}
@@ -21,32 +23,28 @@ func (in *inside) loops(f *ast.ForStmt) {
 	}
 }
 
+// isAlways reports whether a condition holds for ever: there is none, or it is a constant.
+func (in *inside) isAlways(cond ast.Expr) bool {
+	if cond == nil {
+		return true
+	}
+	v := in.constant(cond)
+	return v != nil && constant.BoolVal(v)
+}
+
 // endOnCancel is what to do about a loop that nothing ends.
 const endOnCancel = "return the error of each wait, and begin anew from time to time: return perdure.ContinueAsNew[Out](ctx, in)"
 
-func (in *inside) asksWithin(body ast.Node) bool {
-	found := false
-	ast.Inspect(body, func(n ast.Node) bool {
-		if c, ok := n.(*ast.CallExpr); ok && in.asks(c) {
-			found = true
-		}
-		return !found
-	})
-	return found
-}
-
 // continuesAsNew reports whether the function, or one around it, begins anew.
 func (in *inside) continuesAsNew() bool {
-	found := false
-	ast.Inspect(in.node.body, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			if f, ok := in.pass.TypesInfo.Uses[id].(*types.Func); ok && isOurs(f.Origin(), "ContinueAsNew") {
-				found = true
-			}
+	return isWithin(in.node.body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return false
 		}
-		return !found
+		f, ok := in.pass.TypesInfo.Uses[id].(*types.Func)
+		return ok && isOurs(f.Origin(), "ContinueAsNew")
 	})
-	return found
 }
 
 // wayOut looks for a way out of a loop.
@@ -68,10 +66,10 @@ func (w *wayOut) look(n ast.Node) bool {
 	case *ast.FuncLit:
 		return false
 	case *ast.ReturnStmt:
-		w.leads()
+		w.leads(n)
 	case *ast.BranchStmt:
 		if n.Tok == token.GOTO || n.Tok == token.BREAK && (n.Label != nil || !w.nested()) {
-			w.leads()
+			w.leads(n)
 		}
 	}
 	w.around = append(w.around, n)
@@ -79,8 +77,8 @@ func (w *wayOut) look(n ast.Node) bool {
 }
 
 // leads notes what it is that leads out here.
-func (w *wayOut) leads() {
-	if w.afterError() {
+func (w *wayOut) leads(out ast.Stmt) {
+	if w.afterError(out) {
 		w.errors = true
 	} else {
 		w.found = true
@@ -98,20 +96,55 @@ func (w *wayOut) nested() bool {
 	return false
 }
 
-// afterError reports whether a condition around asks for an error.
-func (w *wayOut) afterError() bool {
-	for _, n := range w.around {
-		if i, ok := n.(*ast.IfStmt); ok && w.isErrorTest(i.Cond) {
+// afterError reports whether a way out is taken only when there is an error.
+func (w *wayOut) afterError(out ast.Node) bool {
+	for _, n := range slices.Backward(w.around) {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			if out == n.Body && w.isErrorTest(n.Cond, token.NEQ) || out == n.Else && w.isErrorTest(n.Cond, token.EQL) {
+				return true
+			}
+		case *ast.CaseClause:
+			if w.areErrorTests(n.List) || w.isBehindSuccess(n.Body, out) {
+				return true
+			}
+		case *ast.BlockStmt:
+			if w.isBehindSuccess(n.List, out) {
+				return true
+			}
+		}
+		out = n
+	}
+	return false
+}
+
+// isBehindSuccess reports whether a statement is reached with an error alone: where there is none, one before it goes elsewhere.
+func (w *wayOut) isBehindSuccess(list []ast.Stmt, out ast.Node) bool {
+	for _, s := range list {
+		if s == out {
+			break
+		}
+		i, ok := s.(*ast.IfStmt)
+		if !ok || !w.isErrorTest(i.Cond, token.EQL) || len(i.Body.List) == 0 {
+			continue
+		}
+		switch i.Body.List[len(i.Body.List)-1].(type) {
+		case *ast.BranchStmt, *ast.ReturnStmt:
 			return true
 		}
 	}
 	return false
 }
 
-// isErrorTest reports whether a condition is err != nil, for any error.
-func (w *wayOut) isErrorTest(cond ast.Expr) bool {
+// areErrorTests reports whether the conditions of a case are all err != nil.
+func (w *wayOut) areErrorTests(conds []ast.Expr) bool {
+	return len(conds) > 0 && !slices.ContainsFunc(conds, func(e ast.Expr) bool { return !w.isErrorTest(e, token.NEQ) })
+}
+
+// isErrorTest reports whether a condition compares any error with nil in this way.
+func (w *wayOut) isErrorTest(cond ast.Expr, op token.Token) bool {
 	b, ok := ast.Unparen(cond).(*ast.BinaryExpr)
-	if !ok || b.Op != token.NEQ {
+	if !ok || b.Op != op {
 		return false
 	}
 	t := w.pass.TypesInfo.TypeOf(b.X)

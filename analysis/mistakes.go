@@ -17,20 +17,12 @@ var (
 		instead: "use the context that the function is given",
 		misses:  "Contexts in struct fields, and those that were kept in other variables.",
 	}
-	compensation = &rule{
-		id: "compensation",
-		finds: "`Compensate` that is not deferred itself, or is given the address of a variable that the function does not return; and waits, and events that are raised, in deferred functions through a context that may be cancelled: " +
-			"when the orchestration is cancelled they return at once, and nothing is sent.",
-		why:     "then nothing is undone where it must be",
-		instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or wait and raise events through perdure.WithoutCancel(ctx)",
-		misses:  "Waits that are more than one function away from the defer, and errors behind pointers.",
-	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds:   "Futures that are dropped: a call whose future is not used, or is assigned to `_`. An event that `RaiseEvent` raises goes out all the same.",
+		finds:   "Futures that are dropped: a call whose future is not used, is assigned to `_`, or is kept in a local variable, slice, array or map that nothing reads. What `RaiseEvent`, `CallUpdate` and `CallEntity` send goes out all the same.",
 		why:     "what is outstanding when the orchestration ends is cancelled, and nobody sees its error",
 		instead: "await it, or start what is to outlive its caller with perdure.StartOrchestration",
-		misses:  "Futures that are kept and never awaited.",
+		misses:  "Futures that are read otherwise and never awaited, as by `IsDone`, and those in fields.",
 	}
 	unidentified = &rule{
 		id:      "unidentified",
@@ -62,11 +54,11 @@ var (
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
+		finds: "Loops without a condition, or with a constant one, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
 			"and those that not even an error leads out of, in any function: they go round for ever once the orchestration is cancelled.",
 		why:     "its history grows until it is too large to go on",
 		instead: "begin anew from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "Loops with a condition that holds for ever, or that end after many rounds.",
+		misses:  "Loops with a condition that holds for ever, or that end after many rounds, or upon an error of one kind.",
 	}
 	replaying = &rule{
 		id:      "replaying",
@@ -105,7 +97,8 @@ func (p *program) mistakes() {
 			return true
 		})
 	}
-	p.readPayloads()
+	(&travelling{p}).read()
+	unreadFutures(p)
 }
 
 // ofItsOwn reports whether a literal is judged by itself, or not at all.
@@ -123,7 +116,7 @@ func (in *inside) look(part ast.Node) {
 	case *ast.CallExpr:
 		in.called(n)
 	case *ast.DeferStmt:
-		in.deferred(n)
+		(&deferring{in}).deferred(n)
 	case *ast.ForStmt:
 		in.loops(n)
 	case *ast.IfStmt:
@@ -141,7 +134,7 @@ func (in *inside) dropped(e ast.Expr) {
 	}
 	callee := calleeOf(in.pass.TypesInfo, c)
 	switch {
-	case callee == nil || isOurs(callee, raises...):
+	case callee == nil || goesOut(callee):
 	case isFuture(in.pass.TypesInfo.TypeOf(c)):
 		in.tell(unawaited, c.Pos(), "", in.node.name+" drops the future of "+in.display(callee))
 	case isOurs(callee, "ContinueAsNew"):
@@ -151,11 +144,9 @@ func (in *inside) dropped(e ast.Expr) {
 
 // assigned looks at what is assigned to the blank identifier.
 func (in *inside) assigned(a *ast.AssignStmt) {
-	last, ok := a.Lhs[len(a.Lhs)-1].(*ast.Ident)
-	if !ok || last.Name != "_" || len(a.Rhs) != 1 {
-		return
+	if isBlank(a.Lhs[len(a.Lhs)-1]) && len(a.Rhs) == 1 {
+		in.dropped(a.Rhs[0])
 	}
-	in.dropped(a.Rhs[0])
 }
 
 func (in *inside) called(c *ast.CallExpr) {
@@ -166,7 +157,7 @@ func (in *inside) called(c *ast.CallExpr) {
 			in.tell(unidentified, c.Args[1].Pos(), "", in.node.name+" calls "+what)
 		}
 	case isOurs(callee, "Compensate") && len(c.Args) == 3:
-		in.compensates(c)
+		(&deferring{in}).compensates(c)
 	case isOurs(callee, "Version") && len(c.Args) == 4:
 		in.versions(c)
 	case isOurs(callee, "SideEffect") && len(c.Args) == 2:
@@ -241,103 +232,6 @@ func isLiteral(e ast.Expr) bool {
 	return ok
 }
 
-// compensates looks at a call of Compensate.
-func (in *inside) compensates(c *ast.CallExpr) {
-	if d, ok := in.stack[len(in.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
-		in.tell(compensation, c.Pos(), "", in.node.name+" calls perdure.Compensate, and does not defer it itself")
-	}
-	address, ok := ast.Unparen(c.Args[1]).(*ast.UnaryExpr)
-	if !ok {
-		return
-	}
-	v := in.variable(address.X)
-	if v == nil || global(v) != nil || slices.Contains(slices.Collect(in.signature().Results().Variables()), v) {
-		return
-	}
-	in.tell(compensation, c.Args[1].Pos(), "", in.node.name+" gives perdure.Compensate the address of "+v.Name()+", which it does not return by name")
-}
-
-// signature is that of the innermost function.
-func (in *inside) signature() *types.Signature {
-	for _, around := range slices.Backward(in.stack) {
-		if l, ok := around.(*ast.FuncLit); ok {
-			if sig, ok := in.pass.TypesInfo.TypeOf(l).(*types.Signature); ok {
-				return sig
-			}
-		}
-	}
-	return in.node.sig
-}
-
-// deferred looks at what a deferred function waits for.
-func (in *inside) deferred(d *ast.DeferStmt) {
-	if l, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit); ok {
-		in.waitsWithin(l.Body)
-		return
-	}
-	callee := calleeOf(in.pass.TypesInfo, d.Call)
-	if callee == nil || isOurs(callee, "Compensate") {
-		return
-	}
-	if isOurs(callee, waits...) || isOurs(callee, raises...) {
-		in.waitsWithin(d.Call)
-		return
-	}
-	n := in.of[callee]
-	if n == nil || n.sig == nil || n.body == nil || !slices.ContainsFunc(d.Call.Args, in.mayBeCancelled) {
-		return
-	}
-	own := contextParam(n.sig)
-	for _, w := range in.waitsIn(n.body) {
-		if in.variable(w.through) == own {
-			in.tell(compensation, d.Pos(), "", in.node.name+" defers "+n.name+", which "+w.what+" through a context that may be cancelled")
-			return
-		}
-	}
-}
-
-// waitsWithin reports waits of a deferred function.
-func (in *inside) waitsWithin(body ast.Node) {
-	for _, w := range in.waitsIn(body) {
-		if in.mayBeCancelled(w.through) {
-			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function through a context that may be cancelled")
-			return
-		}
-	}
-}
-
-// wait is what a piece of code does through a context, and comes to nothing when that is cancelled.
-type wait struct {
-	through ast.Expr
-	what    string
-}
-
-// waitsIn are the waits of a piece of code.
-func (in *inside) waitsIn(body ast.Node) (all []wait) {
-	ast.Inspect(body, func(n ast.Node) bool {
-		if l, ok := n.(*ast.FuncLit); ok && in.ofItsOwn(l) {
-			return false
-		}
-		c, ok := n.(*ast.CallExpr)
-		if !ok || len(c.Args) == 0 {
-			return true
-		}
-		switch callee := calleeOf(in.pass.TypesInfo, c); {
-		case isOurs(callee, waits...):
-			all = append(all, wait{c.Args[0], "waits"})
-		case isOurs(callee, raises...):
-			all = append(all, wait{c.Args[0], "raises an event"})
-		}
-		return true
-	})
-	return all
-}
-
-// mayBeCancelled reports whether an expression is a context that is not one of WithoutCancel.
-func (in *inside) mayBeCancelled(e ast.Expr) bool {
-	return isContext(in.pass.TypesInfo.TypeOf(e)) && !in.comesOf(e, "WithoutCancel")
-}
-
 // comesOf reports whether an expression is a call of one of perdure's functions, or a variable that may hold what one returned.
 func (in *inside) comesOf(e ast.Expr, names ...string) bool {
 	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
@@ -375,12 +269,9 @@ func (in *inside) usesAnyContext(l *ast.FuncLit) {
 
 // branches looks at decisions by whether the code is replayed.
 func (in *inside) branches(n *ast.IfStmt) {
-	asks := false
-	ast.Inspect(n.Cond, func(part ast.Node) bool {
-		if c, ok := part.(*ast.CallExpr); ok && isOurs(calleeOf(in.pass.TypesInfo, c), "OrchestrationContext.IsReplaying") {
-			asks = true
-		}
-		return !asks
+	asks := isWithin(n.Cond, func(part ast.Node) bool {
+		c, ok := part.(*ast.CallExpr)
+		return ok && isOurs(calleeOf(in.pass.TypesInfo, c), "OrchestrationContext.IsReplaying")
 	})
 	if asks && (in.decides(n.Body) || n.Else != nil && in.decides(n.Else)) {
 		in.tell(replaying, n.Pos(), "", in.node.name+" decides by whether it is replayed")
@@ -389,20 +280,9 @@ func (in *inside) branches(n *ast.IfStmt) {
 
 // decides reports whether code asks for something, or returns.
 func (in *inside) decides(body ast.Node) bool {
-	found := false
-	ast.Inspect(body, func(n ast.Node) bool {
-		if _, ok := n.(*ast.ReturnStmt); ok {
-			found = true
-		}
-		if c, ok := n.(*ast.CallExpr); ok && in.asks(c) {
-			found = true
-		}
-		return !found
+	return isWithin(body, func(n ast.Node) bool {
+		_, returns := n.(*ast.ReturnStmt)
+		c, ok := n.(*ast.CallExpr)
+		return returns || ok && in.asks(c)
 	})
-	return found
-}
-
-// asks reports whether a call asks for something through a context.
-func (in *inside) asks(c *ast.CallExpr) bool {
-	return slices.ContainsFunc(c.Args, func(e ast.Expr) bool { return isContext(in.pass.TypesInfo.TypeOf(e)) })
 }

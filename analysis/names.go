@@ -12,10 +12,12 @@ import (
 var (
 	unregistered = &rule{
 		id: "unregistered", warning: true,
-		finds:   "Where `lambdahandler.StartOrchestrator` is called: activities and orchestrations that the program calls and does not register, by name or by function. A name that is registered and much like it is told.",
+		finds: "Where `lambdahandler.StartOrchestrator` is called: activities, orchestrations, entities, operations and updates that the program calls and does not register, by name, by function or by reference (`DefineActivity` alone registers nothing). " +
+			"A name that is registered and much like it is told.",
 		why:     "a function that is not registered stops the turn, and an activity by a name that no worker has waits until one has it",
-		instead: "register it; where a worker of another program has it, ignore this at the call, with the reason",
-		misses:  "Programs that register names or functions which are not written in the call itself, and orchestrations that a client starts.",
+		instead: "register it; where a worker of another program has it, ignore this at the call, or at DefineActivity, with the reason",
+		misses: "Programs that register names or functions which are not written in the call itself; references in fields and parameters; activities that are defined with `OnQueue`, which may be those of another program's worker; " +
+			"orchestrations that a client starts. An update counts for every orchestration.",
 	}
 	misfit = &rule{
 		id:      "misfit",
@@ -29,6 +31,8 @@ var (
 // names is the fact about a package: what it and the packages that it imports call and register.
 type names struct {
 	Calls, Registered []naming
+	// Defined are references to activities, which DefineActivity makes.
+	Defined []naming
 	// Told are the places of calls that do not fit, and of which one of the packages has told.
 	Told []string
 }
@@ -38,17 +42,24 @@ func (*names) AFact() {}
 
 // String implements fmt.Stringer, for tests and debugging.
 func (n *names) String() string {
-	return fmt.Sprintf("%d calls, %d registered", len(n.Calls), len(n.Registered))
+	return fmt.Sprintf("%d calls, %d registered, %d defined", len(n.Calls), len(n.Registered), len(n.Defined))
 }
 
-// naming is one call or registration of an activity or orchestration.
+// naming is one call, registration or definition of what has a name.
 type naming struct {
 	What string
+	// Of is the entity that an operation is of.
+	Of string
 	// Name or Func says which; a registration may have both, and one that is not understood has neither.
 	Name, Func string
 	// In and Out are the shapes of input and result; empty is any.
 	In, Out string
 	At      string
+	// Ref is the variable that a definition is in. ByRef: a registration by a reference that is not known, of one that is defined.
+	Ref   string
+	ByRef bool
+	// Elsewhere: another program is known to have it.
+	Elsewhere bool
 
 	pos token.Pos // in the package that is looked at; facts have none
 }
@@ -57,12 +68,25 @@ type naming struct {
 const (
 	anActivity      = "activity"
 	anOrchestration = "orchestration"
+	anEntity        = "entity"
+	anOperation     = "operation"
+	anUpdate        = "update"
 )
+
+// called is the naming for people.
+func (n *naming) called() string {
+	if n.Func != "" {
+		return n.What + " " + n.Func
+	}
+	return fmt.Sprintf("%s %q", n.What, n.Name)
+}
 
 // form says where a function of perdure has what, counted from 1; 0 is nowhere.
 type form struct {
-	what      string
-	registers bool
+	what               string
+	registers, defines bool
+	// ref: a method of a reference, which has the name.
+	ref bool
 	// Of the arguments: the name, the function, the input.
 	name, fn, in int
 	// Of the type arguments: those of input and result.
@@ -73,31 +97,35 @@ type form struct {
 const none = "none"
 
 func formOf(f *types.Func) (form, bool) {
-	if isOurs(f, "ActivityRef.Register") {
-		return form{what: anActivity, registers: true, fn: 2}, true
+	switch {
+	case isOurs(f, "ActivityRef.Register"):
+		return form{what: anActivity, registers: true, ref: true, fn: 2}, true
+	case isOurs(f, "ActivityRef.Call"):
+		return form{what: anActivity, ref: true}, true
 	}
 	if f == nil || f.Pkg() == nil || f.Pkg().Path() != root || f.Signature().Recv() != nil {
 		return form{}, false
 	}
-	switch f.Name() {
-	case "AddActivity":
-		return form{what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2}, true
-	case "AddOrchestration":
-		return form{what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2}, true
-	case "DefineActivity":
-		return form{what: anActivity, registers: true, name: 1, inType: 1, outType: 2}, true
-	case "CallActivity":
-		return form{what: anActivity, fn: 2}, true
-	case "CallSubOrchestration":
-		return form{what: anOrchestration, fn: 2}, true
-	case "CallActivityByName":
-		return form{what: anActivity, name: 2, in: 3, outType: 1}, true
-	case "CallSubOrchestrationByName":
-		return form{what: anOrchestration, name: 2, in: 3, outType: 1}, true
-	case "StartOrchestration":
-		return form{what: anOrchestration, name: 2, in: 3}, true
-	}
-	return form{}, false
+	is, ok := forms[f.Name()]
+	return is, ok
+}
+
+// forms are the functions of perdure that name something, in the order of their arguments.
+var forms = map[string]form{
+	"AddActivity":              {what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
+	"AddOrchestration":         {what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
+	"AddEntity":                {what: anEntity, registers: true, name: 2},
+	"HandleUpdate":             {what: anUpdate, registers: true, name: 2, inType: 1, outType: 2},
+	"Operation":                {what: anUpdate, registers: true, name: 1, inType: 2, outType: 3}, // of the entity's instances
+	callUpdate:                 {what: anUpdate, name: 3, in: 4, outType: 1},
+	"DefineActivity":           {what: anActivity, defines: true, name: 1, inType: 1, outType: 2},
+	"CallActivity":             {what: anActivity, fn: 2},
+	"CallSubOrchestration":     {what: anOrchestration, fn: 2},
+	callActivityByName:         {what: anActivity, name: 2, in: 3, outType: 1},
+	callSubOrchestrationByName: {what: anOrchestration, name: 2, in: 3, outType: 1},
+	"StartOrchestration":       {what: anOrchestration, name: 2, in: 3},
+	"StartingWith":             {what: anOrchestration, name: 1, in: 2},
+	callEntity:                 {what: anEntity, name: 2},
 }
 
 // directory is what is known of names in the package that is looked at.
@@ -107,22 +135,27 @@ type directory struct {
 	names names
 	// known has what is in names, since packages meet on several ways.
 	known map[naming]struct{}
+	// refs are the variables that references are assigned to where they are made.
+	refs map[*ast.CallExpr]string
 	// read has the names of functions that are called in a way which is understood.
 	read map[*ast.Ident]struct{}
 }
 
 // newDirectory finds what the package names, adds what it knows from others, and leaves it to those that import it.
 func newDirectory(program *program) *directory {
-	d := &directory{program: program, known: map[naming]struct{}{}, read: map[*ast.Ident]struct{}{}}
-	for _, file := range d.pass.Files {
-		ast.Inspect(file, d.look)
-	}
+	d := &directory{program: program, known: map[naming]struct{}{}, read: map[*ast.Ident]struct{}{}, refs: map[*ast.CallExpr]string{}}
 	for _, imported := range d.pass.Pkg.Imports() {
 		var theirs names
 		if d.pass.ImportPackageFact(imported, &theirs) {
 			d.names.Calls = d.add(d.names.Calls, theirs.Calls)
 			d.names.Registered = d.add(d.names.Registered, theirs.Registered)
+			d.names.Defined = d.add(d.names.Defined, theirs.Defined)
 			d.names.Told = append(d.names.Told, theirs.Told...)
+		}
+	}
+	for _, look := range []func(ast.Node) bool{d.define, d.look} {
+		for _, file := range d.pass.Files {
+			ast.Inspect(file, look)
 		}
 	}
 	slices.Sort(d.names.Told)
@@ -132,7 +165,7 @@ func newDirectory(program *program) *directory {
 
 // export leaves what is known to the packages that import this one.
 func (d *directory) export() {
-	if len(d.names.Calls)+len(d.names.Registered) > 0 {
+	if len(d.names.Calls)+len(d.names.Registered)+len(d.names.Defined) > 0 {
 		d.pass.ExportPackageFact(&d.names)
 	}
 }
@@ -172,12 +205,15 @@ func (d *directory) look(n ast.Node) bool {
 // readNaming reads one call, if it names something.
 func (d *directory) readNaming(c *ast.CallExpr) {
 	f, ok := formOf(calleeOf(d.pass.TypesInfo, c))
-	if !ok || len(c.Args) < max(f.name, f.fn, f.in) || d.foreign && !f.registers {
+	if !ok || f.defines || len(c.Args) < max(f.name, f.fn, f.in) || d.foreign && !f.registers {
 		return
 	}
 
 	d.read[nameIn(c.Fun)] = struct{}{}
 	n := d.naming(c, f)
+	if f.what == anEntity {
+		d.operations(c, f, n)
+	}
 	switch {
 	case f.registers:
 		d.names.Registered = append(d.names.Registered, n)
@@ -193,6 +229,9 @@ func (d *directory) naming(c *ast.CallExpr, f form) naming {
 	}
 	if f.name > 0 {
 		n.Name = d.text(c.Args[f.name-1])
+	}
+	if f.ref {
+		d.byReference(&n, c)
 	}
 	if f.fn > 0 {
 		n.Func = d.function(c.Args[f.fn-1])
@@ -237,9 +276,9 @@ func (d *directory) function(e ast.Expr) string {
 // judge reports calls that do not fit what is registered, once: in the package that has one of the two, or where the orchestrator
 // starts. There all of its program is known: what is not registered there is not registered.
 func (d *directory) judge() {
-	starts := d.starts()
+	starts, there := d.starts(), slices.Concat(d.names.Registered, d.names.Defined)
 	for _, c := range d.names.Calls {
-		d.judgeFit(c, starts)
+		d.judgeFit(c, there, starts)
 	}
 	if starts.IsValid() {
 		d.judgeRegistered(starts)
@@ -265,13 +304,13 @@ func (d *directory) starts() (pos token.Pos) {
 }
 
 // judgeFit reports a call by name that fits nothing which is registered under the name.
-func (d *directory) judgeFit(c naming, starts token.Pos) {
+func (d *directory) judgeFit(c naming, there []naming, starts token.Pos) {
 	if c.Name == "" || slices.Contains(d.names.Told, c.At) {
 		return
 	}
 	at, wrong := c.pos, ""
-	for _, r := range d.names.Registered {
-		if r.Name != c.Name || r.What != c.What {
+	for _, r := range there {
+		if r.Name != c.Name || r.What != c.What || r.Of != c.Of {
 			continue
 		}
 		switch {
@@ -291,7 +330,7 @@ func (d *directory) judgeFit(c naming, starts token.Pos) {
 	}
 	if wrong != "" && at.IsValid() {
 		d.names.Told = append(d.names.Told, c.At)
-		d.tell(misfit, at, "", fmt.Sprintf("%s %q, called at %s, %s", c.What, c.Name, c.At, wrong))
+		d.tell(misfit, at, "", fmt.Sprintf("%s, called at %s, %s", c.called(), c.At, wrong))
 	}
 }
 
@@ -303,11 +342,7 @@ func (d *directory) judgeRegistered(pos token.Pos) {
 		if d.isRegistered(c) {
 			continue
 		}
-		which := c.Func
-		if which == "" {
-			which = fmt.Sprintf("%q", c.Name)
-		}
-		text := fmt.Sprintf("%s %s, called at %s, is not registered in this program", c.What, which, c.At)
+		text := fmt.Sprintf("%s, called at %s, is not registered in this program", c.called(), c.At)
 		if like := d.like(c); like != "" {
 			text += fmt.Sprintf(", which has %q", like)
 		}
@@ -317,12 +352,17 @@ func (d *directory) judgeRegistered(pos token.Pos) {
 
 // isRegistered reports whether something that is called is registered, or may be, by a registration that is not understood.
 func (d *directory) isRegistered(c naming) bool {
+	if c.What == anOperation && d.mayHaveAny(c.Of) || c.What == anActivity && c.Name != "" && d.isElsewhere(c.Name) {
+		return true
+	}
 	return slices.ContainsFunc(d.names.Registered, func(r naming) bool {
-		if r.What != c.What {
+		switch {
+		case r.What != c.What || r.Of != c.Of && d.isEntity(c.Of):
 			return false
-		}
-		if c.Func != "" {
+		case c.Func != "":
 			return r.Func == c.Func || r.Func == ""
+		case r.ByRef:
+			return d.isDefined(c.Name)
 		}
 		return r.Name == c.Name || r.Name == ""
 	})
@@ -331,7 +371,7 @@ func (d *directory) isRegistered(c naming) bool {
 // like is a registered name that a call may have meant.
 func (d *directory) like(c naming) string {
 	for _, r := range d.names.Registered {
-		if r.What == c.What && c.Name != "" && changes(c.Name, r.Name) <= 1+len(c.Name)/6 {
+		if r.What == c.What && (r.Of == c.Of || !d.isEntity(c.Of)) && c.Name != "" && changes(c.Name, r.Name) <= 1+len(c.Name)/6 {
 			return r.Name
 		}
 	}

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"reflect"
 	"slices"
@@ -10,34 +11,65 @@ import (
 
 var payloads = &rule{
 	id:      "payload",
-	finds:   "Inputs, results and data of events with what JSON loses or cannot hold: unexported fields, channels, functions, interfaces with methods. Types that marshal themselves are left alone.",
+	finds:   "Inputs, results, states of entities, data of events, updates and queries, details, and what `SideEffect` returns, in orchestrations and in clients, with what JSON loses or cannot hold: unexported fields, channels, functions, complex numbers, interfaces with methods, maps whose keys are structs. Types that marshal themselves are left alone.",
 	why:     "payloads travel as JSON",
 	instead: `export the field, leave it out with json:"-", or write MarshalJSON and UnmarshalJSON`,
-	misses:  "Values behind `any`, types that marshal themselves and lose something, and calls by name.",
+	misses:  "Values behind `any` and other interfaces, types that marshal themselves and lose something, and statuses.",
 }
 
-// withPayloads are the functions whose type arguments travel.
-var withPayloads = []string{"AddActivity", "AddOrchestration", "DefineActivity", "WaitForExternalEvent", "ContinueAsNew"}
+// withPayloads are the functions whose type arguments travel, and so does what they are given as any.
+var withPayloads = []string{
+	"AddActivity", "AddOrchestration", "DefineActivity", "Operation", "WaitForExternalEvent", "ContinueAsNew", "SideEffect", "HandleUpdate", "SetQueryHandler",
+	callActivityByName, callSubOrchestrationByName, "StartOrchestration", "StartingWith", callUpdate, callEntity, "RaiseEvent",
+	"WithDetails", "DetailsOf", "Heartbeat", "HeartbeatDetails",
+}
 
-// readPayloads reports types of payloads that do not come out as they went in.
-func (p *program) readPayloads() {
+// clientsWithPayloads are the methods of the client that send what they are given as any.
+var clientsWithPayloads = []string{"Start", "StartItem", "StartOrRaise", "StartOrUpdate", "Raise", "Update", callEntity, "Query", "Complete", "Heartbeat"}
+
+func hasPayloads(f *types.Func) bool {
+	recv := f.Signature().Recv()
+	return isOurs(f, withPayloads...) || recv != nil && isNamed(recv.Type(), root+"/client", "Client") && slices.Contains(clientsWithPayloads, f.Name())
+}
+
+// travelling is what of a package travels.
+type travelling struct{ *program }
+
+// read reports types of payloads that do not come out as they went in.
+func (p *travelling) read() {
 	for _, file := range p.pass.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			f, ok := p.pass.TypesInfo.Uses[id].(*types.Func)
-			if !ok || !isOurs(f.Origin(), withPayloads...) {
-				return true
-			}
-			for t := range p.pass.TypesInfo.Instances[id].TypeArgs.Types() {
-				if lost := (&payload{}).loses(t); lost != "" {
-					p.tell(payloads, id.Pos(), "", types.TypeString(t, types.RelativeTo(p.pass.Pkg))+" has "+lost)
+			switch n := n.(type) {
+			case *ast.Ident:
+				if f, ok := p.pass.TypesInfo.Uses[n].(*types.Func); ok && hasPayloads(f.Origin()) {
+					for t := range p.pass.TypesInfo.Instances[n].TypeArgs.Types() {
+						p.travels(t, n.Pos())
+					}
+				}
+			case *ast.CallExpr:
+				if f := calleeOf(p.pass.TypesInfo, n); f != nil && hasPayloads(f) {
+					p.readGiven(n, f.Signature().Params())
 				}
 			}
 			return true
 		})
+	}
+}
+
+// readGiven looks at what a function is given as any. Of an interface's value the type is not known.
+func (p *travelling) readGiven(c *ast.CallExpr, params *types.Tuple) {
+	for i := range min(len(c.Args), params.Len()) {
+		t := p.pass.TypesInfo.TypeOf(c.Args[i])
+		if empty, ok := types.Unalias(params.At(i).Type()).(*types.Interface); ok && empty.Empty() && t != nil && !types.IsInterface(t) {
+			p.travels(t, c.Args[i].Pos())
+		}
+	}
+}
+
+// travels reports a type that JSON does not carry.
+func (p *travelling) travels(t types.Type, pos token.Pos) {
+	if lost := (&payload{}).loses(t); lost != "" {
+		p.tell(payloads, pos, "", types.TypeString(t, types.RelativeTo(p.pass.Pkg))+" has "+lost)
 	}
 }
 
@@ -54,16 +86,19 @@ func (p *payload) loses(t types.Type) string {
 		return ""
 	}
 	switch u := t.Underlying().(type) {
-	case *types.Pointer:
-		return p.loses(u.Elem())
-	case *types.Slice:
-		return p.loses(u.Elem())
-	case *types.Array:
-		return p.loses(u.Elem())
 	case *types.Map:
+		if !isKey(u.Key()) {
+			return "a map with keys that are no text and no whole numbers"
+		}
 		return p.loses(u.Elem())
+	case *types.Basic:
+		if u.Info()&types.IsComplex != 0 {
+			return "a complex number"
+		}
 	case *types.Chan:
 		return "a channel"
+	case interface{ Elem() types.Type }: // a pointer, a slice, an array
+		return p.loses(u.Elem())
 	case *types.Signature:
 		return "a function"
 	case *types.Interface:
@@ -74,6 +109,15 @@ func (p *payload) loses(t types.Type) string {
 		return p.losesField(u)
 	}
 	return ""
+}
+
+// isKey reports whether JSON can have a type as the keys of an object.
+func isKey(t types.Type) bool {
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok || marshalsItself(t) {
+		return true
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsString|types.IsInteger) != 0
 }
 
 func (p *payload) losesField(s *types.Struct) string {

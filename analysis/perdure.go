@@ -39,11 +39,27 @@ func isGoContext(t types.Type) bool { return t != nil && isNamed(t, "context", "
 // isFuture reports whether a type is *perdure.Future.
 func isFuture(t types.Type) bool { return t != nil && isNamed(t, root, "Future") }
 
-// waits are the functions that wait through a context, raises the one that sends nothing through one that is cancelled.
+// waits are the functions that wait through a context. What raises and sends are asked for goes out, and need not be awaited, but through a context that is
+// cancelled; nor is an activity or a child scheduled through that.
 var (
-	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "Values", "First", "Map", "UpdatesDone"}
+	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "Values", "First", "Map", "UpdatesDone", "WaitForCondition"}
 	raises = []string{"RaiseEvent"}
+	sends  = []string{callUpdate, callEntity}
+
+	activities = []string{"CallActivity", callActivityByName, "ActivityRef.Call"}
+	children   = []string{"CallSubOrchestration", callSubOrchestrationByName}
 )
+
+// Functions of perdure that several rules name.
+const (
+	callActivityByName         = "CallActivityByName"
+	callEntity                 = "CallEntity"
+	callSubOrchestrationByName = "CallSubOrchestrationByName"
+	callUpdate                 = "CallUpdate"
+)
+
+// goesOut reports whether a call sends something by itself, whatever becomes of its future.
+func goesOut(f *types.Func) bool { return isOurs(f, raises...) || isOurs(f, sends...) }
 
 // contextParam is the parameter of a function that is an orchestration's context; nil when there is none.
 func contextParam(sig *types.Signature) *types.Var {
@@ -63,16 +79,20 @@ func isOrchestrationCode(sig *types.Signature) bool {
 	if sig.Recv() == nil {
 		return false
 	}
-	t := sig.Recv().Type()
-	if p, ok := t.(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	s, ok := t.Underlying().(*types.Struct)
-	if !ok {
+	return holdsContext(sig.Recv().Type(), 0)
+}
+
+// mostEmbedded is how deep structs that hold a context are looked for in others.
+const mostEmbedded = 4
+
+// holdsContext reports whether a struct, or one that is embedded in it, has an orchestration's context.
+func holdsContext(t types.Type, depth int) bool {
+	s := structOf(t)
+	if s == nil || depth > mostEmbedded {
 		return false
 	}
 	for f := range s.Fields() {
-		if isContext(f.Type()) {
+		if isContext(f.Type()) || f.Embedded() && holdsContext(f.Type(), depth+1) {
 			return true
 		}
 	}

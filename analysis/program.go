@@ -30,6 +30,9 @@ type program struct {
 	assigned map[*types.Var][]ast.Expr
 	writers  map[*types.Var]token.Pos
 	called   map[*ast.Ident]*ast.CallExpr
+	declared map[*types.Func]*ast.FuncDecl
+	// askers has, of methods that were looked at, whether they ask for something through the context in their struct.
+	askers map[*types.Func]bool
 }
 
 // node is a function, a literal that takes an orchestration's context, or the value of a package's variable.
@@ -68,6 +71,7 @@ func newProgram(pass *analysis.Pass, s *settings) *program {
 	p := &program{
 		pass: pass, set: s, ignores: readIgnores(pass),
 		of: map[types.Object]*node{}, assigned: map[*types.Var][]ast.Expr{}, writers: map[*types.Var]token.Pos{}, called: map[*ast.Ident]*ast.CallExpr{},
+		declared: map[*types.Func]*ast.FuncDecl{}, askers: map[*types.Func]bool{},
 	}
 	p.foreign = pass.Module != nil && pass.Module.Version != ""
 	return p
@@ -224,6 +228,9 @@ func (p *program) export() {
 		}
 		if n.obj != nil && !n.orchestration && len(list) > 0 {
 			p.pass.ExportObjectFact(n.obj, &effects{list})
+		}
+		if f, ok := n.obj.(*types.Func); ok && n.orchestration && isAsking(p, f) {
+			p.pass.ExportObjectFact(f, &asking{})
 		}
 	}
 }

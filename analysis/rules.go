@@ -24,7 +24,7 @@ var (
 	}
 	random = &rule{
 		id: "random", foreign: true,
-		finds:   "Random numbers and ids: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, and libraries of ids such as google/uuid. A source with a seed of your own is no mistake.",
+		finds:   "Random numbers and ids: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, new keys, `hash/maphash`, and libraries of ids such as google/uuid. A source with a seed of your own is no mistake.",
 		why:     "it is another at each replay",
 		instead: "use ctx.Rand(), ctx.NewUUID(), or perdure.SideEffect",
 		misses:  "A source that is seeded with something that differs, unless that is a finding itself; `%p` and other addresses.",
@@ -45,7 +45,7 @@ var (
 	}
 	channel = &rule{
 		id:      "channel",
-		finds:   "Sending to, receiving from and ranging over a channel.",
+		finds:   "Sending to, receiving from, ranging over and closing a channel.",
 		why:     "a wait for a channel holds the worker, and is not in history",
 		instead: "wait for futures; a variable is enough between coroutines, which take turns",
 		misses:  "Channels inside of other modules.",
@@ -80,11 +80,12 @@ var (
 	}
 	mapOrder = &rule{
 		id: "maporder",
-		finds: "A range over a map whose order decides something: its body calls into perdure, appends to a slice that is not sorted behind it, writes text, or returns or keeps what it is at " +
-			"when it stops. One that sums, counts, fills a map or looks for anything is no mistake.",
+		finds: "A range over a map, or an iterator of package maps, whose order decides something: its body calls into perdure, also by a method that has the context in its struct; appends to, or fills, a slice that is not sorted behind it; writes text; " +
+			"returns or keeps what it is at when it stops; or leaves what came last in a variable that is read later. Slices that are made of a map's keys or values and not sorted. " +
+			"One that sums, counts, fills a map or looks for anything is no mistake, nor is one where `len` of the map is compared with one.",
 		why:     "the order of a map differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses:  "Sums of floats; ties when the largest is looked for; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
+		misses:  "Sums of floats; ties when the largest is looked for; the last of those that meet a condition; iterators of your own, and `reflect`'s; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
 	}
 	globals = &rule{
 		id:      "globals",

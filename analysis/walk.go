@@ -131,6 +131,8 @@ func (w *walk) call(c *ast.CallExpr) bool {
 	switch {
 	case isOnce(callee):
 		w.once++
+	case isBuiltin(w.pass.TypesInfo, c, "close"):
+		w.does(channel, c.Pos(), "closes a channel", "")
 	case isOurs(callee, "SideEffect") && len(c.Args) == 2:
 		w.over(c.Args[0])
 		return false // its function runs outside of replay

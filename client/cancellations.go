@@ -19,7 +19,7 @@ type Cancellation struct {
 	Target CancelTarget `json:"target"`
 	// ID is that of the event that scheduled it; for the instance itself, that of the cancel request.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the child's orchestration, or of the instance's own.
+	// Name is the name of the activity, of the child's orchestration, of a timer that was given one, or of the instance's own.
 	Name string `json:"name,omitempty"`
 	// ChildID is the instance id of a sub-orchestration.
 	ChildID string `json:"childId,omitempty"`
@@ -228,6 +228,10 @@ func (l *cancelLog) add(e *history.Event) {
 		l.places = map[int64]int{}
 	case history.ActivityScheduled, history.SubOrchestrationScheduled:
 		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID, Cancel: e.Cancel}
+	case history.TimerCreated:
+		if e.Label() != "" {
+			l.scheduled[e.ID] = history.Event{Name: e.Label()}
+		}
 	case history.CancelRequested:
 		if l.asked == 0 {
 			l.addDecision(e, e.ID, TargetInstance)

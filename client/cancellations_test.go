@@ -26,7 +26,7 @@ var everyEnd = []history.Event{
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "stopped"}),                         // #3
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "late"}),                            // #4
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "done"}),                            // #5
-	at(10, history.Event{Kind: history.TimerCreated}),                                               // #6
+	at(10, history.Event{Kind: history.TimerCreated, Message: "payment window"}),                    // #6
 	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c7"}), // #7
 	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c8"}), // #8
 	at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "child", InstanceID: "c9"}), // #9
@@ -89,7 +89,7 @@ func TestCancellations(t *testing.T) {
 			EndedAt: instant(70), End: client.EndCancelled,
 		},
 		queued, late,
-		{Target: client.TargetTimer, ID: 6, Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.EndNeverFires},
+		{Target: client.TargetTimer, ID: 6, Name: "payment window", Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.EndNeverFires},
 		c7, c8, c9,
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {

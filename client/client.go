@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
@@ -39,7 +40,8 @@ var (
 	ErrNotPaused = errors.New("it is not paused")
 )
 
-// Client starts and reads instances of one task hub. It is safe for concurrent use and keeps no state.
+// Client starts and reads instances of one task hub. It is safe for concurrent use, and keeps nothing of what it
+// reads but what StoredPayload has read last.
 type Client struct {
 	hub      Hub
 	now      func() time.Time
@@ -67,7 +69,8 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 }
 
 // Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter, an
-// UpdateWaiter, an Identifier or a provider.Asker is used as such.
+// UpdateWaiter, an Identifier, or a provider's Asker, StartPreparer, PayloadKeeper, DeadLetters or Reconciling, is used as such. One that stands before another has a
+// method Unwrap() Hub that returns it: what it is not itself, the other may be.
 type Hub interface {
 	provider.Instances
 	// ReadActivityRecord is as in provider.WorkItems, ReadWorkers as in provider.Workers.
@@ -99,7 +102,7 @@ type Hub interface {
 // New makes a client of a task hub. It makes no calls.
 func New(h Hub, opts ...Option) *Client {
 	c := &Client{hub: h, now: time.Now, sleep: sleep.For} //nolint:forbidigo // the default clock
-	if i, ok := h.(Identifier); ok {
+	if i, ok := offered.By[Identifier](h); ok {
 		c.identify = i.Caller
 	}
 	for _, opt := range opts {

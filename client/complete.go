@@ -36,11 +36,14 @@ func (c *Client) Complete(ctx context.Context, token string, result any) error {
 
 // Fail fails an attempt of an activity with an error, by its token, as if its function had returned that: the activity's
 // retry policy decides whether another attempt follows, with another token. Errors are those of Complete; a nil err is a
-// *provider.FieldError.
+// *provider.FieldError, and so are details (perdure.WithDetails) that cannot be sent.
 func (c *Client) Fail(ctx context.Context, token string, err error) error {
 	failure := failureFor(ctx, err)
 	if failure == nil {
 		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error", Problem: "must be an error that ends the attempt"})
+	}
+	if failure.DetailsOmitted != "" {
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error.details", Problem: "cannot be sent: " + failure.DetailsOmitted})
 	}
 	if err := c.endAttempt(ctx, callFail, token, provider.ActivityOutcome{Error: failure}); err != nil {
 		return fmt.Errorf("client: fail: %w", err)
@@ -243,6 +246,9 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 			return err
 		}
 		if o.Result, err = c.vault.SealPayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
+			return err
+		}
+		if err := c.vault.SealFailure(ctx, h.about(perdure.PayloadErrorDetails), o.Error); err != nil {
 			return err
 		}
 		m := provider.Message{

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -52,7 +53,7 @@ type DeadLetterCount struct {
 
 // DeadLetterResult is what came of a redrive or drop.
 type DeadLetterResult struct {
-	// Done were redriven or dropped. Kept were selected, and left alone since only Force redrives them. Later were selected
+	// Done were redriven or dropped. Kept were selected, and left alone since only [ForceRedrive] redrives them. Later were selected
 	// but for SentBefore, and left alone: what was redriven and has failed again is among them. Failed are still dead letters.
 	Done, Kept, Later, Failed int64
 	// Sent are the IDs of those that failed after they were sent again: they are to be dropped, another redrive sends them
@@ -187,7 +188,7 @@ func IsHandled(d *DeadLetter) bool {
 }
 
 func (c *Client) deadLetters() (provider.DeadLetters, error) {
-	hub, ok := c.hub.(provider.DeadLetters)
+	hub, ok := offered.By[provider.DeadLetters](c.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
 		return nil, fmt.Errorf("client: dead letters: %w", ErrNoDeadLetters)
 	}

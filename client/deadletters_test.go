@@ -358,7 +358,8 @@ func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 		h.bury(ctx, 3, "corrupt: for now")
 		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
 		r, err := client.New(failing).RedriveDeadLetters(ctx, client.DeadLetterQuery{Reason: "corrupt:"})
-		if err != nil || failing.redriven != 3 || r.Done != 3 || r.Later != 3 || !r.Complete {
+		// What comes back behind the last look is not told of: those who look side by side do not wait for one another.
+		if err != nil || failing.redriven != 3 || r.Done != 3 || r.Later < 1 || r.Later > 3 || !r.Complete {
 			t.Errorf("%d were redriven, %+v, %v", failing.redriven, r, err)
 		}
 		if left := h.left(ctx); left != 3 {

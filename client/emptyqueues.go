@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -30,7 +31,7 @@ func OnWaiting(f func(Waiting)) EmptyOption { return func(e *emptying) { e.waiti
 // Calls that are throttled, or not answered within a minute, are repeated until none has succeeded for an hour. Repeating it is harmless,
 // also after it has died half way.
 func (c *Client) EmptyQueues(ctx context.Context, opts ...EmptyOption) (provider.Emptied, error) {
-	hub, ok := c.hub.(provider.Reconciling)
+	hub, ok := offered.By[provider.Reconciling](c.hub)
 	if !ok {
 		return provider.Emptied{}, fmt.Errorf("client: empty queues: %w", ErrNoReconciling)
 	}

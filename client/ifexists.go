@@ -22,7 +22,7 @@ const (
 // IfExists says what becomes of a start whose instance id, given by WithInstanceID, is in use; without it that is an ErrAlreadyExists. An id that is being
 // purged is waited for until it is free, as long as ctx lasts: who purges it may have died, and then the task hub goes on with it after some minutes.
 //
-// With Ignore nothing is written where the id is in use, whatever has it: another orchestration, too.
+// With Ignore what has the id is left as it is, whatever it is: another orchestration, too.
 //
 // Replace is several calls, and no transaction. An instance that is not over is terminated, with the message ReplacedMessage: its code is not run again, its
 // activities, timers and children are cancelled, and its parent is told. It is waited for, purged (its children stay, as with Purge), and then the new one is
@@ -34,7 +34,7 @@ const (
 // With WithIdempotencyKey a repeated call is the same start: it leaves alone the instance that it has begun, running or over, and where that has been
 // replaced or purged since it is an ErrPurged that has changed nothing. Without a key, a repeated call replaces what it has started itself.
 //
-// It is an option of Start and StartOrRaise. For Replace a program needs the rights of Terminate and Purge, too.
+// It is an option of Start, StartOrRaise and StartOrUpdate. For Replace a program needs the rights of Terminate and Purge, too.
 func IfExists(policy ExistsPolicy) StartOption { return func(o *startOptions) { o.ifExists = &policy } }
 
 // ReplacedMessage is the message with which Replace terminates an instance.
@@ -53,7 +53,7 @@ func (o *startOptions) checkIfExists() error {
 	}
 }
 
-// onlyStarts returns an error where a call that makes a start is given what only Start and StartOrRaise take.
+// onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaise and StartOrUpdate take.
 func onlyStarts(opts []StartOption) error {
 	if startOptionsOf(opts).ifExists != nil {
 		return &provider.FieldError{Field: fieldIfExists, Problem: "is for a start"}
@@ -73,7 +73,7 @@ func holdersFor(p *ExistsPolicy) holders {
 	return func(RuntimeStatus) bool { return replace }
 }
 
-// begin makes a start. Where its id is in use, what has it makes way or is returned: found is then of another start.
+// begin makes a start. Where its id is in use, what has it makes way or is returned: found is then of another start. Without holders that is an error.
 func (c *Client) begin(ctx context.Context, s *provider.Start, h holders) (found provider.Instance, err error) {
 	found, err = c.beginAmong(ctx, s, h)
 	refused := err
@@ -90,7 +90,9 @@ func (c *Client) beginAmong(ctx context.Context, s *provider.Start, h holders) (
 		if h == nil || !errors.Is(err, ErrAlreadyExists) || errors.Is(err, ErrPurged) {
 			return found, err
 		}
-		found, err = c.hub.ReadInstance(ctx, s.InstanceID)
+		if err = nil; found.StartID == "" {
+			found, err = c.hub.ReadInstance(ctx, s.InstanceID)
+		}
 		switch {
 		case errors.Is(err, ErrNotFound): // it was purged meanwhile
 			err = nil
@@ -134,13 +136,7 @@ func (c *Client) whileLives(ctx context.Context, in *provider.Instance, such fun
 		}
 		return now.StartID != in.StartID || !such(now.Status), err
 	}
-	wait := c.lookUntil
-	if w, ok := c.hub.(UpdateWaiter); ok {
-		wait = func(ctx context.Context, look func(context.Context) (bool, error)) error {
-			return w.WaitUpdate(ctx, in.InstanceID, look)
-		}
-	}
-	if err := wait(ctx, look); err != nil {
+	if err := c.lookWaiting(ctx, in.InstanceID, look); err != nil {
 		return fmt.Errorf("while it waits until the instance with that id is gone: %w", waitError(ctx, in.InstanceID, err))
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -25,7 +26,11 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 
 // newVault makes what the client seals and opens payloads by.
 func newVault(codecs []perdure.Codec, h Hub) *vault.Vault {
-	v, err := vault.New(codecs, vault.StoreOf(h))
+	var store provider.Payloads
+	if k, ok := offered.By[provider.PayloadKeeper](h); ok {
+		store = k.Payloads()
+	}
+	v, err := vault.New(codecs, store)
 	if err != nil {
 		panic("client: WithCodec: " + err.Error())
 	}
@@ -117,6 +122,23 @@ func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p histor
 	return nil, &s, nil
 }
 
+// openFailure returns a failure with the details that the client can show as documents: a copy, where there are any. Those that it cannot show stay sealed.
+// Only what may be an outage is an error.
+func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *history.Failure) (*history.Failure, error) {
+	f = f.Clone()
+	var failed error
+	f.Payloads(about.Name, func(p history.EventPayload) {
+		doc, err := c.vault.Open(ctx, about, *p.Payload)
+		switch {
+		case err == nil:
+			*p.Payload = history.Inline(doc)
+		case !vault.IsFinal(err):
+			failed = err
+		}
+	})
+	return f, failed
+}
+
 // Payload returns the document of a payload of an instance's history, of which History may have left out what it refers to. The error is a
 // *perdure.PayloadError where it cannot be read, with perdure.ErrPayloadMissing where it is gone.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
@@ -127,11 +149,23 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 	return doc, nil
 }
 
+// StoredPayload returns what lies in the hub's bucket of a payload of an instance's history (SealedPayload with a Key), as it lies there: encoded, where a
+// codec has encoded it, which the client need not have. It is up to 40 MiB, of which the client keeps up to 8 MiB for the next call, 32 MiB in all. Errors
+// are those of Payload.
+func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
+	data, err := c.vault.Stored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("client: stored payload: %w", err)
+	}
+	return data, nil
+}
+
 // show opens the payloads of an event that are encoded and lie in it, as far as the client can.
 func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) {
 	if c.vault == nil {
 		return
 	}
+	e.Error = e.Error.Clone()
 	e.Payloads(func(of history.EventPayload) {
 		s, sealed := of.Payload.Sealed()
 		if !sealed || s.Key != "" {
@@ -168,7 +202,7 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 // at; a page costs a call of S3 and a read for each execution in it. After an error it may be begun again. It does nothing in a hub without a bucket.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		k, ok := c.hub.(provider.PayloadKeeper)
+		k, ok := offered.By[provider.PayloadKeeper](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := k.SweepPayloads(ctx, after)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -30,8 +31,8 @@ type PendingItem struct {
 	// ID is that of the event that scheduled it; for a sub-orchestration that is to be tried again, of the event that
 	// scheduled the previous attempt.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the child's orchestration, of the update, or of the external event, also of one
-	// that was raised in another instance.
+	// Name is the name of the activity, of the child's orchestration, of the update, of the external event, also of one
+	// that was raised in another instance, or that of a timer which was given one (perdure.WithName).
 	Name string `json:"name,omitempty"`
 	// UpdateID is the id of an update.
 	UpdateID string `json:"updateId,omitempty"`
@@ -92,6 +93,8 @@ const (
 	PendingExternalEvent    PendingKind = "external_event"
 	// PendingSentEvent is an external event that was raised in another instance and has not been answered.
 	PendingSentEvent PendingKind = "sent_event"
+	// PendingSentUpdate is an update that was sent to another instance and has not been answered.
+	PendingSentUpdate PendingKind = "sent_update"
 	// PendingUpdate is an update that was accepted and whose handler has not returned.
 	PendingUpdate PendingKind = "update"
 )
@@ -140,6 +143,11 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 	}
 
 	p.Items = l.firstItems(ids, limit, retries)
+	for i := range p.Items {
+		x := &p.Items[i]
+		about := perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: executionID, Kind: perdure.PayloadErrorDetails, Name: x.Name}
+		x.LastError, _ = c.openFailure(ctx, about, x.LastError) // details that cannot be read now stay sealed
+	}
 	if err := c.addRecords(ctx, executionID, p.Items); err != nil {
 		return err
 	}

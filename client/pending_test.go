@@ -50,7 +50,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 		at(10, history.Event{Kind: history.TurnStarted}),
 		at(10, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}),                 // #3
 		at(10, history.Event{Kind: history.ActivityScheduled, Name: "pack"}),                                      // #4
-		at(10, history.Event{Kind: history.TimerCreated, FireAt: due(9000)}),                                      // #5
+		at(10, history.Event{Kind: history.TimerCreated, FireAt: due(9000), Message: "payment window"}),           // #5
 		at(10, history.Event{Kind: history.TimerCreated, FireAt: due(20)}),                                        // #6
 		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s", Attempt: 1}), // #7
 		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "approved"}),                            // #8
@@ -77,7 +77,7 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 			FailedAt: instant(1000), NextTryAt: instant(5000),
 		},
 		{What: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", Since: instant(10), Attempt: 1, LastHeartbeatAt: instant(800)},
-		{What: client.PendingTimer, ID: 5, Since: instant(10), DueAt: instant(9000)},
+		{What: client.PendingTimer, ID: 5, Name: "payment window", Since: instant(10), DueAt: instant(9000)},
 		{What: client.PendingSubOrchestration, ID: 7, Name: "ship", ChildID: "s", Since: instant(10), Attempt: 1},
 		{What: client.PendingExternalEvent, ID: 9, Name: "approved", Since: instant(10)},
 	}}

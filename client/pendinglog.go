@@ -131,6 +131,7 @@ var pendingKinds = map[history.Kind]PendingKind{
 	history.SubOrchestrationScheduled: PendingSubOrchestration,
 	history.ExternalEventSubscribed:   PendingExternalEvent,
 	history.ExternalEventSent:         PendingSentEvent,
+	history.UpdateSent:                PendingSentUpdate,
 	history.UpdateAccepted:            PendingUpdate,
 }
 
@@ -143,7 +144,7 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 		switch open.Kind { //nolint:exhaustive // the others have no more
 		case history.TimerCreated:
 			p.DueAt = open.FireAt.UTC()
-		case history.ExternalEventSent:
+		case history.ExternalEventSent, history.UpdateSent:
 			p.ChildID = open.InstanceID
 		case history.UpdateAccepted:
 			p.UpdateID = open.EventID

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -78,7 +79,7 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	}
 	asker := c.asker
 	if asker == nil {
-		asker, _ = c.hub.(provider.Asker)
+		asker, _ = offered.By[provider.Asker](c.hub)
 	}
 	if asker == nil {
 		return nil, ErrNobodyToAsk

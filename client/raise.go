@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of an external event, in bytes.
+// The limits of an external event, and of the message of a cancel, a termination, a pause and the like, in bytes.
 const (
 	MaxEventNameBytes = provider.MaxEventNameBytes
 	MaxEventIDBytes   = provider.MaxEventIDBytes

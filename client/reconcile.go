@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -98,7 +99,7 @@ const (
 // What was raised or started and is not in the table is not known, and is not brought back. Bad input is a
 // *provider.FieldError.
 func (c *Client) Reconcile(ctx context.Context, r Reconciliation) (Reconciled, error) {
-	hub, ok := c.hub.(provider.Reconciling)
+	hub, ok := offered.By[provider.Reconciling](c.hub)
 	if !ok {
 		return Reconciled{}, fmt.Errorf("client: reconcile: %w", ErrNoReconciling)
 	}

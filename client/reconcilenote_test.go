@@ -46,7 +46,7 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 					t.Fatal(err)
 				}
 				sent.most.Store(int64(n * 3 / 4))
-				if _, err := h.Provider.RedispatchOrchestration(h.ctx, o, provider.Position{}); err == nil {
+				if _, err := h.Provider.RedispatchOrchestration(h.ctx, o, provider.Since{}); err == nil {
 					t.Fatal("no call failed")
 				}
 				if err := reconcile(1 << 60); err != nil {

@@ -42,31 +42,35 @@ func addTalk(_ *lost, r *perdure.Registry) {
 func TestWhatOneInstanceTellsAnotherSurvivesItsQueues(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
-		for _, tt := range []struct{ last, said, heard string }{
+		for _, tt := range []struct {
+			last        any
+			said, heard string
+		}{
 			{"z", "delivered, " + "delivered, ", "az"}, // it hears all
 			{"a", "delivered, over, ", "a"},            // it is over with what it has heard
-			{"", "absent, " + "absent, ", ""},          // it is not there
+			{nil, "absent, " + "absent, ", ""},         // it is not there
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
 				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
 					t.Parallel()
-					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) { h.talkOverLoss(kind, tt.last, tt.said, tt.heard, ago) })
+					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) { h.overLoss(kind, "says", "gathers", tt.last, tt.said, tt.heard, ago) })
 				})
 			}
 		}
 	}
 }
 
-func (h *lost) talkOverLoss(kind, last, said, heard string, ago time.Duration) {
+// overLoss loses all queues while what a sender has for a receiver, or its answer, is on its way; without an input there is no receiver.
+func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard string, ago time.Duration) {
 	h.t.Helper()
-	if last != "" {
-		if _, err := h.Start(h.ctx, "gathers", last, client.WithInstanceID("c")); err != nil {
+	if last != nil {
+		if _, err := h.Start(h.ctx, receiver, last, client.WithInstanceID("c")); err != nil {
 			h.t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 	}
 	h.unheard(kind)
-	if _, err := h.Start(h.ctx, "says", "c", client.WithInstanceID("i")); err != nil {
+	if _, err := h.Start(h.ctx, sender, "c", client.WithInstanceID("i")); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, time.Minute)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
 )
 
 // OrchestrationError is the failure of an orchestration, as Result returns it. errors.As finds a *perdure.TimeoutError,
@@ -13,7 +14,7 @@ import (
 type OrchestrationError struct {
 	InstanceID    string
 	Orchestration string
-	// Failure holds the type, message and causes of the error that the orchestration returned.
+	// Failure holds the type, message, details and causes of the error that the orchestration returned.
 	Failure history.Failure
 }
 
@@ -28,6 +29,9 @@ func (e *OrchestrationError) Error() string {
 	}
 	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
+
+// As finds the details that the error came with: perdure.DetailsOf asks for them.
+func (e *OrchestrationError) As(target any) bool { return errdetails.As(target, nil, &e.Failure) }
 
 // Unwrap returns the engine's own error that the orchestration failed with, if it was one. It searches causes as for an
 // activity's failure.

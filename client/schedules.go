@@ -18,10 +18,13 @@ import (
 type ScheduleStatus struct {
 	schedule.Status
 
-	// RuntimeStatus is that of the schedule's instance: Running as a rule, Paused, or what keeps it from starting runs.
+	// RuntimeStatus is that of the schedule's instance: Running as a rule, or what keeps it from starting runs. It is Paused where the schedule is, with Status.Paused,
+	// and where its instance is, without: then runs by hand wait, too.
 	RuntimeStatus RuntimeStatus `json:"status"`
 	// InstanceID is the instance that the schedule is: its history says what it started when.
 	InstanceID string `json:"instanceId"`
+
+	instanceIsPaused bool
 }
 
 // PutSchedule makes a schedule, or changes the one of that id: what it runs, runs on, and the times that come are those of the new one. A pause
@@ -76,14 +79,49 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 }
 
 // RunSchedule has a schedule start a run now, as if it had come due: behind the run that is under way, or as its overlap policy has it. It returns the
-// run's instance id. A paused schedule starts it when it is resumed, and one that was deleted and is not over yet counts it as missed. It returns
-// ErrNotFound when there is no such schedule, and ErrTerminal when it is over.
+// run's instance id. A schedule that is paused starts it, too; one whose instance is, by Pause, when that is resumed, and one that was deleted and is not over yet
+// counts it as missed. It returns ErrNotFound when there is no such schedule, and ErrTerminal when it is over.
 func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err error) {
 	at := c.now().UTC().Truncate(time.Millisecond)
-	if err := c.orderSchedule(ctx, id, schedule.Order{Run: at}); err != nil {
+	if err := c.orderSchedule(ctx, id, schedule.Order{Run: at, ByHand: true}); err != nil {
 		return "", fmt.Errorf("client: run schedule: %w", err)
 	}
 	return schedule.RunID(id, at), nil
+}
+
+// BackfillSchedule has a schedule start the runs that it would have had in a part of the past, both ends inclusive: each time of it that has no run yet gets one,
+// with the id that it would have had, in their order, however often it is asked for. Times from before the schedule was made count, as far as its From and Until allow. A
+// run that has failed is there, and one that was purged is not.
+//
+// The runs go one after the other, behind what waits in the schedule's queue, and with schedule.Allow beside each other. What comes due meanwhile is not left out, and
+// cancels none of them: it is started before the rest. A paused schedule goes on with it when it is resumed; DeleteSchedule ends it.
+//
+// It returns a *provider.FieldError for a window that is reversed, ends in the future, or has more than schedule.MaxBackfill times, and while schedule.MaxBackfills of them
+// wait; else the errors of RunSchedule. It takes a release everywhere that knows of it: one before leaves it undone.
+func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.Time) error {
+	s, err := c.Schedule(ctx, id)
+	if err == nil {
+		err = checkBackfill(&s, schedule.Window{From: from, To: to}, c.now())
+	}
+	if err == nil {
+		err = c.orderSchedule(ctx, id, schedule.Order{Backfill: &schedule.Window{From: from.UTC(), To: to.UTC()}})
+	}
+	if err != nil {
+		return fmt.Errorf("client: backfill schedule: %w", err)
+	}
+	return nil
+}
+
+func checkBackfill(s *ScheduleStatus, w schedule.Window, now time.Time) error {
+	switch {
+	case s.RuntimeStatus.Terminal() || s.Ending:
+		return fmt.Errorf("schedule %q is over, or was deleted: %w", s.Schedule.ID, ErrTerminal)
+	case len(s.Backfills) >= schedule.MaxBackfills:
+		return &provider.FieldError{Field: "from", Problem: fmt.Sprintf("and to come while %d other windows wait", schedule.MaxBackfills)}
+	case s.Schedule.When == "": // it has not begun, and shows nothing of itself
+		s.Schedule.When = "@yearly"
+	}
+	return s.Schedule.CheckWindow(w, now)
 }
 
 // DeleteSchedule ends a schedule: at once, or when the run that is under way is over. To cancel that run as well, cancel the schedule's
@@ -109,24 +147,6 @@ func (c *Client) orderSchedule(ctx context.Context, id string, o schedule.Order)
 
 func checkScheduleID(id string) error { return checkText("id", id, 1, schedule.MaxIDBytes) }
 
-// PauseSchedule has a schedule start no runs until ResumeSchedule; the run that is under way goes on. It is Pause of the schedule's instance, with
-// its errors.
-func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
-	if err := checkScheduleID(id); err != nil {
-		return fmt.Errorf("client: pause schedule: %w", err)
-	}
-	return c.Pause(ctx, schedule.InstanceID(id), message)
-}
-
-// ResumeSchedule ends a pause: what came due meanwhile is made up for as the schedule's CatchUp has it. It is Resume of the schedule's
-// instance, with its errors.
-func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
-	if err := checkScheduleID(id); err != nil {
-		return fmt.Errorf("client: resume schedule: %w", err)
-	}
-	return c.Resume(ctx, schedule.InstanceID(id), message)
-}
-
 // Schedule reads a schedule, strongly consistent: as it was when its instance last ran. It returns ErrNotFound when there is none.
 func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error) {
 	err := checkScheduleID(id)
@@ -141,7 +161,7 @@ func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error
 
 // scheduleStatusOf is what an instance shows of the schedule that it is. One that has not begun, or that failed to begin, shows its id alone.
 func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
-	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID}
+	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID, instanceIsPaused: in.Status == StatusPaused}
 	if in.Name != schedule.Orchestration {
 		return s, fmt.Errorf("client: schedule: instance %q is of orchestration %q, and no schedule: %w", in.InstanceID, in.Name, ErrNotFound)
 	}
@@ -151,6 +171,9 @@ func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	}
 	if err := json.Unmarshal(in.CustomStatus, &s.Status); err != nil {
 		return s, fmt.Errorf("client: schedule: custom status of instance %q: %w", in.InstanceID, err)
+	}
+	if s.Paused != nil && in.Status == StatusRunning {
+		s.RuntimeStatus = StatusPaused
 	}
 	return s, nil
 }

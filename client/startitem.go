@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -24,9 +25,9 @@ import (
 //
 // The hub's table has to be in the account and region of the caller's. The caller writes to it: it needs the construct's GrantStartDirect.
 // An input that goes to the hub's bucket, being large, is stored by StartItem: the transaction has to come within two days, or a sweep may have deleted it.
-// StartItem reads the instance id once, strongly consistent; the start costs three write units more than without the transaction.
+// StartItem reads the instance id once, strongly consistent; the start costs six write units more than without the transaction.
 func (c *Client) StartItem(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
-	preparer, ok := c.hub.(provider.StartPreparer)
+	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {
 		return nil, fmt.Errorf("client: start item %q: this hub's starts cannot be part of another transaction", orchestration)
 	}

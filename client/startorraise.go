@@ -25,16 +25,7 @@ import (
 // another event.
 func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption) (started bool, err error) {
 	o := startOptionsOf(opts)
-	if o.instanceID == nil {
-		return false, fmt.Errorf("client: start or raise: %w", &provider.FieldError{Field: "instanceId", Problem: "is missing: an event is for an instance that somebody may have started"})
-	}
-	if k := o.idempotencyKey; k != nil {
-		err = checkText("idempotencyKey", *k, 1, MaxEventIDBytes)
-	}
-	var s provider.Start
-	if err == nil {
-		s, err = c.startOf(ctx, orchestration, input, opts)
-	}
+	s, err := c.startToTell(ctx, orchestration, input, "an event", opts)
 	if err != nil {
 		return false, fmt.Errorf("client: start or raise: %w", err)
 	}
@@ -43,12 +34,7 @@ func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input a
 		return false, fmt.Errorf("client: start or raise%w", err)
 	}
 
-	var in provider.Instance
-	err = c.call(ctx, callStart, s.InstanceID, orchestration, func(ctx context.Context) (err error) {
-		s.TraceParent = traceOf(ctx)
-		in, err = c.begin(ctx, &s, raisedIn(o.ifExists))
-		return err
-	})
+	in, err := c.beginToTell(ctx, &s, o.ifExists)
 	if err != nil {
 		return false, fmt.Errorf("client: start %q or raise: %w", orchestration, err)
 	}
@@ -63,10 +49,31 @@ func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input a
 	return started, nil
 }
 
-// raisedIn returns which instances make way for one that an event is to be raised in: with Replace, what is over.
-func raisedIn(p *ExistsPolicy) holders {
+// startToTell returns the start of an instance that is to be told something, what, when it is there. The idempotency key is the id of that, too.
+func (c *Client) startToTell(ctx context.Context, orchestration string, input any, what string, opts []StartOption) (s provider.Start, err error) {
+	o := startOptionsOf(opts)
+	if o.instanceID == nil {
+		return s, &provider.FieldError{Field: "instanceId", Problem: "is missing: " + what + " is for an instance that somebody may have started"}
+	}
+	if k := o.idempotencyKey; k != nil {
+		err = checkText("idempotencyKey", *k, 1, MaxEventIDBytes)
+	}
+	if err == nil {
+		s, err = c.startOf(ctx, orchestration, input, opts)
+	}
+	s.Look = true // as a rule the instance is there
+	return s, err
+}
+
+// beginToTell makes the start of an instance that is to be told something, and returns that which is there: with Replace, what is over makes way.
+func (c *Client) beginToTell(ctx context.Context, s *provider.Start, p *ExistsPolicy) (in provider.Instance, err error) {
 	replace := p != nil && *p == Replace
-	return func(s RuntimeStatus) bool { return replace && s.Terminal() }
+	err = c.call(ctx, callStart, s.InstanceID, s.Name, func(ctx context.Context) (err error) {
+		s.TraceParent = traceOf(ctx)
+		in, err = c.begin(ctx, s, func(s RuntimeStatus) bool { return replace && s.Terminal() })
+		return err
+	})
+	return in, err
 }
 
 // tellLife sends a message to the life of an id that was read, unless it is over.

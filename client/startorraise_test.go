@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -44,7 +45,7 @@ func TestStartOrRaise(t *testing.T) {
 	if tell("one", "k1") {
 		t.Error("it says that it has started what was there")
 	}
-	h.wantCalls(t, "start", "read", "send")
+	h.wantCalls(t, "start", "send")
 	h.wantOne(t, "hello")
 	h.calls = nil
 	if !tell("new", "k2") {
@@ -77,7 +78,7 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	if started, err := anew(); !started || err != nil {
 		t.Errorf("%v, %v", started, err)
 	}
-	h.wantCalls(t, "start", "read", "delete", "start", "send")
+	h.wantCalls(t, "start", "delete", "start", "send")
 	if got, want := h.raised(), []string{"paid k 7 " + h.life(t, "one")}; !slices.Equal(got, want) {
 		t.Errorf("raised %q, want %q", got, want)
 	}
@@ -133,22 +134,55 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 	}
 }
 
-// The instance ends, or is purged, between the refused start and the look: what is there then decides.
-func TestStartOrRaiseMeetsAnEnd(t *testing.T) {
+// The instance ends, is purged, or continues as new, before the start that looks at it, or between that and the event: what was there for the look decides, and
+// the event is for that life, and for no other that begins meanwhile.
+func TestStartOrRaiseMeetsAChange(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
-	h.do["read"] = func() { _ = h.DeleteInstance(t.Context(), "one", true) }
-	if started, err := c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, one); !started || err != nil {
-		t.Errorf("purged meanwhile: %v, %v", started, err)
-	}
-	if got := h.raised(); len(got) != 1 || !strings.HasSuffix(got[0], h.life(t, "one")) {
-		t.Errorf("raised %q", got)
-	}
-
-	c, h = occupied(t)
-	h.do["read"] = func() { h.Append("one", completed("1")) }
-	if started, err := c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, one); started || !errors.Is(err, client.ErrTerminal) {
-		t.Errorf("over meanwhile: %v, %v", started, err)
+	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}
+	for name, c := range map[string]struct {
+		before, change string
+		started, next  bool // next: the event is for the life that has begun meanwhile
+		failed         error
+	}{
+		"ends before":              {"start", "end", false, false, client.ErrTerminal},
+		"is purged before":         {"start", "purge", true, true, nil},
+		"begins anew before":       {"start", "anew", false, true, nil},
+		"continues before":         {"start", "continue", false, false, nil},
+		"ends in between":          {"send", "end", false, false, nil},
+		"is purged in between":     {"send", "purge", false, false, nil},
+		"begins anew in between":   {"send", "anew", false, false, nil},
+		"continues in between":     {"send", "continue", false, false, nil},
+		"continues, and ends then": {"start", "continue and end", false, false, client.ErrTerminal},
+	} {
+		cl, h := occupied(t)
+		was := h.life(t, "one")
+		h.do[c.before] = func() {
+			if strings.HasPrefix(c.change, "continue") {
+				h.Append("one", continued)
+			}
+			if strings.HasSuffix(c.change, "end") {
+				h.Append("one", completed("1"))
+			}
+			if c.change == "purge" || c.change == "anew" {
+				_ = h.DeleteInstance(t.Context(), "one", true)
+			}
+			if c.change == "anew" {
+				_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})
+			}
+		}
+		started, err := cl.StartOrRaise(t.Context(), "bye", 0, "paid", 7, one)
+		if started != c.started || !errors.Is(err, c.failed) {
+			t.Errorf("%s: %v, %v", name, started, err)
+		}
+		if c.failed != nil {
+			continue
+		}
+		if c.next {
+			was = h.life(t, "one")
+		}
+		if got := h.raised(); len(got) != 1 || !strings.HasSuffix(got[0], " "+was) {
+			t.Errorf("%s: raised %q, want it for %s", name, got, was)
+		}
 	}
 }
 

@@ -95,7 +95,10 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	if err != nil {
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
-	s.Failure = failureOf(&end)
+	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: in.Name}
+	if s.Failure, err = c.openFailure(ctx, about, failureOf(&end)); err != nil {
+		return s, fmt.Errorf("result: %w", err)
+	}
 	if s.Status == StatusTerminated {
 		s.TerminatedBy = end.RequestedBy
 	}
@@ -103,7 +106,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 	if end.Output == nil {
 		return s, nil
 	}
-	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: in.Name}
+	about.Kind = perdure.PayloadOrchestrationOutput
 	if s.Output, s.OutputSealed, err = c.unseal(ctx, about, end.Output); err != nil {
 		return s, fmt.Errorf("result: %w", err)
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -62,6 +65,9 @@ func (e *UpdateError) Error() string {
 	return fmt.Sprintf("instance %q: update %q (%s): %s", e.InstanceID, e.Update, e.UpdateID, e.Message)
 }
 
+// As finds the details that the handler's error came with: perdure.DetailsOf asks for them.
+func (e *UpdateError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
+
 // Unwrap returns the engine's own error that the handler failed with, if it was one; of an update that is pending, what the
 // caller's context has ended with; of one that is sealed, a *perdure.PayloadError.
 func (e *UpdateError) Unwrap() error {
@@ -74,14 +80,17 @@ func (e *UpdateError) Unwrap() error {
 // UpdateOption is an option of Update.
 type UpdateOption func(*updateOptions)
 
-type updateOptions struct{ id *string }
+type updateOptions struct {
+	id    *string
+	input string // what errors call it; empty: input
+}
 
 // WithUpdateID names the update. Sent again with the same id, by any caller, it is the same update: it is taken once, and each call returns the same
 // answer, for 30 days. Whoever may have to send it again, after a crash or a timeout, names it. The id has 1 to 256 bytes of UTF-8 without control
 // characters. Without it each call is another update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
-// UpdateWaiter is a Hub that lets time pass by itself while an update is waited for.
+// UpdateWaiter is a Hub that lets time pass by itself while an update is waited for, the start of an instance, or the end of one that is replaced.
 type UpdateWaiter interface {
 	// WaitUpdate calls look again and again, until that reports that it is done or returns an error, which it returns. When
 	// ctx ends first it returns ctx's error.
@@ -107,12 +116,18 @@ func (c *Client) Update(ctx context.Context, instanceID, update string, input an
 		return nil, fmt.Errorf("client: update: %w", err)
 	}
 	result, err := u.run(ctx)
-	if _, told := errors.AsType[*UpdateError](err); err != nil && !told {
-		return nil, fmt.Errorf("client: update %q (%s): %w", update, u.id, err)
-	} else if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
+	return result, u.told(err)
+}
+
+// told is an error of an update as a caller gets it; nil for none.
+func (u *updating) told(err error) error {
+	if err == nil {
+		return nil
 	}
-	return result, nil
+	if _, told := errors.AsType[*UpdateError](err); !told {
+		return fmt.Errorf("client: update %q (%s): %w", u.name, u.id, err)
+	}
+	return fmt.Errorf("client: %w", err)
 }
 
 // updating is an update that is being sent and waited for.
@@ -142,9 +157,12 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	if err := checkText("updateId", u.id, 1, MaxUpdateIDBytes); err != nil {
 		return nil, err
 	}
-	u.data, err = encodePayload(fieldInput, input, c.vault.Limit())
+	u.data, err = encodePayload(cmp.Or(o.input, fieldInput), input, c.vault.Limit())
 	return u, err
 }
+
+// isFor says which life of the instance the update is for, as it was read.
+func (u *updating) isFor(in *provider.Instance) { u.startID, u.status = in.StartID, in.Status }
 
 // about is what is known of a payload of the update.
 func (u *updating) about(kind perdure.PayloadKind) perdure.PayloadInfo {
@@ -176,24 +194,27 @@ func (u *updating) unanswered(ctx context.Context, err error) error {
 
 // send sends the update, unless it was sent before and is answered by now.
 func (u *updating) send(ctx context.Context) error {
-	in, err := u.c.readInstance(ctx, u.instanceID)
-	if err != nil {
-		return err
+	if u.startID == "" {
+		in, err := u.c.readInstance(ctx, u.instanceID)
+		if err != nil {
+			return err
+		}
+		u.isFor(&in)
 	}
-	u.startID, u.status = in.StartID, in.Status
 	if u.named {
 		if err := u.readAnswer(ctx); err != nil || u.answer != nil {
 			return err
 		}
 	}
-	if in.Status.Terminal() {
-		return u.over(in.Status)
+	if u.status.Terminal() {
+		return u.over(u.status)
 	}
+	var err error
 	if u.data, err = u.c.vault.SealMail(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
 		return err
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{
-		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data,
+		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data, Named: u.named,
 		RequestedBy: u.c.caller(ctx), TraceParent: traceOf(ctx),
 	})
 }
@@ -218,7 +239,7 @@ func (u *updating) readAnswer(ctx context.Context) error {
 
 // wait looks for the answer until it is there.
 func (u *updating) wait(ctx context.Context) error {
-	if w, ok := u.c.hub.(UpdateWaiter); ok {
+	if w, ok := offered.By[UpdateWaiter](u.c.hub); ok {
 		return w.WaitUpdate(ctx, u.instanceID, u.look)
 	}
 	return u.poll(ctx)
@@ -289,7 +310,11 @@ func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 	if a.Outcome == provider.UpdateCompleted && a.Error == nil {
 		return u.shown(ctx)
 	}
-	e := &UpdateError{InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Failure: a.Error}
+	failure, err := u.c.openFailure(ctx, u.about(perdure.PayloadErrorDetails), a.Error)
+	if err != nil {
+		return nil, err
+	}
+	e := &UpdateError{InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Failure: failure}
 	switch a.Outcome {
 	case provider.UpdateCompleted:
 		e.Code, e.Message = UpdateFailed, "its handler failed: "+a.Error.Message

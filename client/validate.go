@@ -83,7 +83,7 @@ func encodePayload(field string, input any, limit int) (history.Payload, error) 
 	case !utf8.Valid(doc):
 		return nil, &provider.FieldError{Field: field, Problem: "is not valid UTF-8"}
 	case !json.Valid(doc):
-		return nil, &provider.FieldError{Field: field, Problem: "is not valid JSON"}
+		return nil, &provider.FieldError{Field: field, Problem: "is not valid JSON: " + json.Unmarshal(doc, new(json.RawMessage)).Error()}
 	}
 	return history.Inline(doc), nil
 }

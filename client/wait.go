@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,7 +24,8 @@ type Waiter interface {
 }
 
 // Wait returns how the instance ended, as soon as it is over. When ctx ends first, it returns ctx's error, and the
-// instance's state at the last poll. A failed orchestration is not an error of Wait: Result makes it one.
+// instance's state at the last poll. A failed orchestration is not an error of Wait: Result makes it one. It returns ErrNotFound when there
+// is no such instance.
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.waitInstance(ctx, instanceID)
 	if err != nil {
@@ -36,8 +38,31 @@ func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	return s, nil
 }
 
+// WaitForStart returns how the instance stands as soon as it is not Pending any more: its first turn is history, and its code has had its input. That may be long
+// after its start, for one that was started with a delay, or that waits for its orchestrator; where its first turn runs inline activities that is shown a second later at the most. One that is Paused or Blocked before its first turn comes back as that,
+// since nobody knows for how long; one that is over already comes back with its result, as from Status. Errors are those of Wait.
+func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, error) {
+	var last provider.Instance
+	err := c.lookWaiting(ctx, instanceID, func(ctx context.Context) (done bool, err error) {
+		in, err := c.readInstance(ctx, instanceID)
+		if err != nil {
+			return false, err
+		}
+		last = in
+		return in.Status != StatusPending, nil
+	})
+	if err != nil {
+		return c.statusOf(ctx, &last), fmt.Errorf("client: wait for the start: %w", waitError(ctx, instanceID, err))
+	}
+	s, err := c.withResult(ctx, last)
+	if err != nil {
+		return s, fmt.Errorf("client: wait for the start: %w", waitError(ctx, instanceID, err))
+	}
+	return s, nil
+}
+
 func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if w, ok := c.hub.(Waiter); ok {
+	if w, ok := offered.By[Waiter](c.hub); ok {
 		if err := checkInstanceID(instanceID); err != nil {
 			return provider.Instance{}, err
 		}
@@ -56,6 +81,14 @@ func (c *Client) poll(ctx context.Context, instanceID string) (last provider.Ins
 		return in.Status.Terminal(), nil
 	})
 	return last, err
+}
+
+// lookWaiting is lookUntil for what an instance is to do, where the hub lets time pass by itself.
+func (c *Client) lookWaiting(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
+	if w, ok := offered.By[UpdateWaiter](c.hub); ok {
+		return w.WaitUpdate(ctx, instanceID, look)
+	}
+	return c.lookUntil(ctx, look)
 }
 
 // lookUntil looks until it is done, soon at first, and then less and less often.

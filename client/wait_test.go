@@ -140,3 +140,55 @@ func TestWaitLeavesItToTheProvider(t *testing.T) {
 		t.Errorf("Wait = %+v, %v after %d reads", s, err, p.Reads())
 	}
 }
+
+func TestWaitForStartReturnsWhenTheFirstTurnHasRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := fakeprovider.New(time.Now, "hello")
+		c := client.New(p)
+		mustStart(t, c, "one")
+		time.AfterFunc(time.Hour, func() { p.Append("one", history.Event{Kind: history.TurnStarted, Time: time.Now()}) })
+		from := time.Now()
+		s, err := c.WaitForStart(t.Context(), "one")
+		if err != nil || s.Status != client.StatusRunning || time.Since(from) < time.Hour || time.Since(from) > time.Hour+time.Second {
+			t.Errorf("WaitForStart = %+v, %v, after %v", s, err, time.Since(from))
+		}
+		p.Append("one", completed(`"out"`))
+		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"out"` {
+			t.Errorf("over: %+v, %v", s, err)
+		}
+	})
+}
+
+// What will not begin until somebody does something is not waited for in silence.
+func TestWaitForStartTellsWhatCannotBegin(t *testing.T) {
+	t.Parallel()
+	for _, e := range []history.Event{
+		{Kind: history.ExecutionSuspended, Time: began, Message: "not now"},
+		{Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: history.TypeUnregistered}},
+	} {
+		c, p := setup(t)
+		mustStart(t, c, "one")
+		p.Append("one", e)
+		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusPaused && s.Status != client.StatusBlocked {
+			t.Errorf("%s: %+v, %v", e.Kind, s, err)
+		}
+	}
+}
+
+func TestWaitForStartEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := client.New(fakeprovider.New(time.Now, "hello"))
+		mustStart(t, c, "one")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		s, err := c.WaitForStart(ctx, "one")
+		if !errors.Is(err, context.DeadlineExceeded) || s.InstanceID != "one" || s.Status != client.StatusPending {
+			t.Errorf("WaitForStart = %+v, %v", s, err)
+		}
+		if _, err := c.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+	})
+}

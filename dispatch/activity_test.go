@@ -643,8 +643,8 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		w := f.worker(nil)
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
-		if n := f.polls(); n != 2+41+1 {
-			t.Errorf("%d reads in ten seconds, want one for each batch, four a second for both, of which once each batch took its leases", n)
+		if n := f.polls(); n != 2+41+2 {
+			t.Errorf("%d reads in ten seconds, want one for each batch, four a second for both, and one with the leases of each: they tell nothing to the other", n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {

@@ -30,11 +30,13 @@ func scenarios() []scenario {
 		{"inline-again", 2, `"done"`, 1, nil},
 		{"inline-race", []time.Duration{time.Second, 100 * time.Millisecond}, "2", 1, nil},
 		{"inline-race", []time.Duration{5 * time.Second, 4 * time.Second}, "2", 1, nil},
+		{"inline-medley", 1, `"at 5"`, 3, nil},
 		{"chain", 3, "3", 1, nil},
 		{"fan", 5, "15", 1, nil},
 		{"timer", time.Minute, "", 1, nil},
 		{"no-queue", 1, "", 1, nil},
 		{"retries", 3, "3", 1, nil},
+		{"begins-once", 3, "3", 1, nil},
 		{"statuses", 3, "3", 1, nil},
 		{"parent", 2, "2", 2, nil},
 		{"nested", 2, "2", 3, nil},
@@ -51,6 +53,12 @@ func scenarios() []scenario {
 		{"tells", tells{To: "i-1", Events: 2}, `"2 delivered"`, 1, nil},
 		{"meets", "c", `"heard [7 8]"`, 2, nil},
 		{"tells-the-dead", "c", `"1 over"`, 2, nil},
+		{"calls", calling{To: "c", Calls: 2, tallying: tallying{Left: 2}}, `"[[0] [0 1]]"`, 2, nil},
+		{"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}}, `"[[0] [0 1] [0 1 2]]"`, 2, nil},
+		{"calls", calling{To: "c", Calls: 2, ID: "u", tallying: tallying{Left: 1, Slow: true}}, `"[[0] [0]]"`, 2, nil},
+		{"calls", calling{To: "i-1", Calls: 2}, `"[[0] [0 1]]"`, 1, nil},
+		{"calls-nobody", "c", `"true"`, 1, nil},
+		{"calls-the-dead", "c", `"true"`, 2, nil},
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
 		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeItBegins},
@@ -81,6 +89,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
 	o.Intercept = intercept
+	o.Tasks = &simhub.TaskWitness{}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.start(s.name, s.input)
 		if s.meanwhile != nil {
@@ -92,7 +101,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		}
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
-		} else if s.name == "statuses" && string(status.CustomStatus) != s.want {
+		} else if s.name == "statuses" && string(status.CustomStatus) != s.want || s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
 		if err := h.CheckRest(ctx); err != nil {

@@ -48,6 +48,14 @@ func registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "retries", func(ctx *perdure.OrchestrationContext, at int) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "flaky", at, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
 	})
+	perdure.AddOrchestration(r, "begins-once", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
+		for range n {
+			if sum, err = perdure.CallActivity(ctx, inc, sum, perdure.AtMostOnce(), perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return sum, nil
+	})
 	perdure.AddOrchestration(r, "statuses", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for i := range n {
 			ctx.SetCustomStatus(i + 1)
@@ -61,6 +69,7 @@ func registry() *perdure.Registry {
 	addInline(r)
 	perdure.AddOrchestration(r, "pauses", pausesWhile)
 	perdure.AddOrchestration(r, "updates", updatesWhile)
+	addCalling(r)
 	perdure.AddActivity(r, "hand-over", func(context.Context, bool) (string, error) { return "", perdure.ErrPending })
 	perdure.AddOrchestration(r, "hands-over", handsOverAndWaits)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -301,6 +310,12 @@ func text(item map[string]ddbtypes.AttributeValue, name string) string {
 		return ""
 	}
 	return v.Value
+}
+
+// createsInstance reports whether a call writes a new instance: its first segment is there by then.
+func createsInstance(c simaws.Call) bool {
+	put, ok := c.Input.(*dynamodb.PutItemInput)
+	return ok && text(put.Item, "sk") == "i"
 }
 
 // made are the calls so far.

@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,9 +68,51 @@ func addInline(r *perdure.Registry) {
 		}
 		return perdure.ContinueAsNew[string](ctx, n-1)
 	})
+	perdure.AddOrchestration(r, "inline-medley", medley)
 }
 
-// A chain of n inline activities is n + 1 writes of history, and no message goes through a queue.
+// medley has all that a turn can cause beside inline activities, and behind their outcomes. It begins anew n times.
+func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
+	link := func(v int) (int, error) { return perdure.CallActivityByName[int](ctx, "link", v).Await(ctx) }
+	ctx.SetCustomStatus("begun")
+	lost := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1)
+	v, err := link(100 * n)
+	if err != nil {
+		return "", err
+	}
+	scope, cancel := perdure.WithCancel(ctx)
+	perdure.CallActivity(scope, inc, 1000)
+	perdure.CreateTimer(scope, time.Hour)
+	if v, err = link(v); err != nil {
+		return "", err
+	}
+	cancel() // what was sent, and what another step was committed with
+	if v, err = perdure.CallActivity(ctx, inc, v).Await(ctx); err != nil {
+		return "", err
+	}
+	ctx.SetCustomStatus("half")
+	told := perdure.RaiseEvent(ctx, "nobody", "add", 1)
+	child := perdure.CallSubOrchestrationByName[int](ctx, "inline-mixed", 1)
+	if v, err = link(v); err != nil {
+		return "", err
+	}
+	if _, err = child.Await(ctx); err != nil {
+		return "", err
+	}
+	if _, err = lost.Await(ctx); err == nil {
+		return "", errors.New("it was sent to nowhere")
+	}
+	if _, err = told.Await(ctx); err == nil {
+		return "", errors.New("nobody has heard it")
+	}
+	ctx.SetCustomStatus("done")
+	if v, err = link(v); err != nil || n == 0 {
+		return fmt.Sprint("at ", v), err
+	}
+	return perdure.ContinueAsNew[string](ctx, n-1)
+}
+
+// A chain of n inline activities is n writes of history, and no message goes through a queue.
 func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -78,8 +122,8 @@ func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
 			t.Fatalf("ended with %s", end.String())
 		}
 		want := map[string]int64{
-			"DynamoDB.PutItem":    11, // a turn each: the ten steps, and the end
-			"DynamoDB.UpdateItem": 2,  // Running, Completed
+			"DynamoDB.PutItem":    10, // the ten steps: the last with the end
+			"DynamoDB.UpdateItem": 1,  // Completed
 			"DynamoDB.GetItem":    1,  // the test's own, of the instance
 			"DynamoDB.Query":      3,  // the cold read of the first turn; the look before the first step; and the test's own, of the end
 		}
@@ -95,8 +139,8 @@ func TestInlineActivitiesThatAreAwaitedTogetherAreOneCommit(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "15" {
 			t.Fatalf("ended with %s %s", end.String(), end.Output)
 		}
-		if got := h.Cloud.Counts(); got["DynamoDB.PutItem"] != 2 || got["SQS.SendMessageBatch"] != 0 {
-			t.Errorf("calls %v: want 2 turns, and nothing sent", got)
+		if got := h.Cloud.Counts(); got["DynamoDB.PutItem"] != 1 || got["SQS.SendMessageBatch"] != 0 {
+			t.Errorf("calls %v: want one commit, and nothing sent", got)
 		}
 		wantHistory(t, h.events(in),
 			"OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled",

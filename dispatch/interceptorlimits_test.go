@@ -202,7 +202,7 @@ func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *test
 			deadly := perdure.Interceptor{Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 				f.dies.Store(turn.Sequence > 1)
 				next(ctx)
-			}}
+			}, Tasks: func(context.Context, perdure.TurnTasks) {}}
 			inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: f.crash(), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly}}, func(_ context.Context, h *hub) {
 				in := h.start("sleeper", 0)
 				h.serveFor(time.Minute)
@@ -212,7 +212,7 @@ func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *test
 				if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
 					t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
 				}
-				if !strings.Contains(now.Diagnosis.Message, "interceptor (github.com/perdure/perdure/dispatch_test.TestAnInstanceWhoseInterceptorTakes") {
+				if named := "github.com/perdure/perdure/dispatch_test.TestAnInstanceWhoseInterceptorTakes"; !strings.Contains(now.Diagnosis.Message, "interceptor ("+named) || strings.Count(now.Diagnosis.Message, named) != 2 {
 					t.Errorf("nobody would look at the interceptor: %s", now.Diagnosis.Message)
 				}
 			})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,25 @@ func TestMetricsOfAnOrchestration(t *testing.T) {
 			if err := json.Unmarshal(v, &ms); err != nil || ms[0] > 1000 {
 				t.Errorf("schedule to start %s", v)
 			}
+		}
+	}
+}
+
+// Whichever call fails, and is made again with the message: an instance that ends is counted once, also where not all could be sent that its last turn had decided.
+func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
+	t.Parallel()
+	for failing, made := int64(1), true; made; failing++ {
+		lines, _ := measured(t, nil, dispatch.MetricsByHub, func(h *hub) {
+			var calls atomic.Int64
+			h.start("chain", 1)
+			h.interfere(failsOnce(&calls, failing))
+			h.serveFor(time.Hour)
+			h.interfere(nil)
+			h.checkRest()
+			made = calls.Load() >= failing
+		})
+		if got := sums(t, lines); got["OrchestrationsCompleted"] != 1 || got["OrchestrationEndToEndLatency"] != 1 {
+			t.Errorf("call %d fails: %v", failing, got)
 		}
 	}
 }

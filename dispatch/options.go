@@ -45,8 +45,8 @@ type OrchestratorOptions struct {
 	// Retention is how long instances are kept after their end whose code does not say otherwise (perdure.WithRetention). Default,
 	// and negative (perdure.KeepForEver): for ever.
 	Retention time.Duration
-	// Interceptors are called around each turn, the first of them outermost: their Turn functions; and their Activity functions around each
-	// run of an inline activity. Default: none.
+	// Interceptors are called around each turn, the first of them outermost: their Turn functions; their Tasks functions with what a turn has begun
+	// and ended; and their Activity functions around each run of an inline activity. Default: none.
 	Interceptors []perdure.Interceptor
 	// InlineTimeout is how long an inline activity (perdure.Inline) may take before it is stopped, and sent to its worker queue; a third of
 	// what the invocation has where that is less. Default DefaultInlineTimeout; negative: none runs inline.
@@ -90,9 +90,9 @@ type WorkerOptions struct {
 	// is less, as where it is not less than LockTimeout; must not be negative.
 	LockRenewalBuffer time.Duration
 	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled: one read for all of an execution. One look a second
-	// is strongly consistent, the others are eventually consistent, at half the price. Where looks fail, and where a process runs activities of more
-	// than 50 executions, it looks less often, but once a second unless this is longer. An activity may ask for another (perdure.CancelPollInterval).
-	// Default DefaultCancelPollInterval; must not be negative.
+	// is strongly consistent, the others are eventually consistent, at half the price, and given up when that one is due. Where looks fail, and where a
+	// process runs activities of more than 50 executions, it looks less often, but once a second unless this is longer. An activity may ask for another
+	// (perdure.CancelPollInterval). Default DefaultCancelPollInterval; must not be negative.
 	CancelPollInterval time.Duration
 	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default DefaultCancellationGracePeriod;
 	// negative: not at all.

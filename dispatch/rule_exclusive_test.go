@@ -327,7 +327,7 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Provider.RedispatchOrchestration(ctx, o, provider.Position{}); err != nil {
+		if _, err := h.Provider.RedispatchOrchestration(ctx, o, provider.Since{}); err != nil {
 			t.Fatal(err)
 		}
 		if copies := h.receive(h.fifoURL()); len(copies) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure"
@@ -570,6 +572,44 @@ func TestR20ARequestFromOutsideStopsAChain(t *testing.T) {
 	})
 }
 
+// ahead has the notes that are made from now on say so much later a time, as those of a client do whose clock is ahead.
+func (h *hub) ahead(by time.Duration) {
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+		if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "pk"), "n#") {
+			in.Item["askedAt"] = &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(by).UnixMilli())}
+		}
+		return next()
+	})
+}
+
+// A clock of who asks that is a little ahead is no matter. A note of one that is an hour ahead is not heeded: for that hour no invocation would run a
+// step for more than a second.
+func TestR20ANoteOfAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{4 * time.Second, 6 * time.Second, time.Hour} {
+		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, 100*time.Millisecond) }}
+		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+			h.ahead(by)
+			in := h.start("works", 50)
+			asked := time.Now().Add(500 * time.Millisecond)
+			time.AfterFunc(500*time.Millisecond, func() { must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann"))) })
+			h.serveFor(30 * time.Second)
+			first, outside := w.ran()
+			if heeded := first < 20; heeded != (by < 5*time.Second) {
+				t.Errorf("%v ahead: %d steps were run before the pause of %v", by, first, asked)
+			}
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
+			if end := h.finish(in); string(end.Output) != "50" {
+				t.Errorf("ended with %s %s", end.String(), end.Output)
+			}
+			if _, now := w.ran(); now != outside {
+				t.Errorf("%v ahead: %d steps were sent to their queue after the pause", by, now-outside)
+			}
+			h.checkRest()
+		})
+	}
+}
+
 // The note is looked for once a second at the most, and not at all within the first.
 func TestR20HowOftenAnInvocationLooks(t *testing.T) {
 	t.Parallel()
@@ -632,31 +672,81 @@ func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 	})
 }
 
-// What is retried within a second is made in the invocation; a longer wait leaves it, with the attempt that is next.
+// What an invocation has left, less the reserve for the commit, is the most that a step has: a chain of steps ends its invocation in time.
+func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
+	t.Parallel()
+	const limit = 3 * time.Second
+	const turns = limit * 3 / 4 // what the turns of an invocation have: the context of their calls ends then
+	const reserve = turns / 4
+	var latest time.Time // until when the step had that the next commit is of
+	w := &workshop{}
+	w.code = func(ctx context.Context, n int) (int, error) {
+		if at, _ := ctx.Deadline(); perdure.ActivityInfoFrom(ctx).Token == "" {
+			latest = at
+		}
+		return n + 1, sleepFor(ctx, 400*time.Millisecond)
+	}
+	inWorkshop(t, w, simhub.Options{InvocationLimit: limit}, nil, func(_ context.Context, h *hub) {
+		steps, least := 0, turns
+		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if end, limited := ctx.Deadline(); limited && putsSegment(c) && !latest.IsZero() {
+				if left := end.Sub(latest); left < reserve {
+					t.Errorf("a step had until %v before the end of its turns, want %v", left, reserve)
+				}
+				steps, latest, least = steps+1, time.Time{}, min(least, time.Until(end))
+			}
+			return next()
+		})
+		if end := h.finish(h.start("works", 20)); string(end.Output) != "20" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		if steps < 20 || least < reserve || least > time.Second {
+			t.Errorf("%d commits behind steps, the latest %v before the end of its turns", steps, least)
+		}
+		h.checkRest()
+	})
+}
+
+// putsSegment reports whether a call commits a segment.
+func putsSegment(c simaws.Call) bool {
+	return slices.ContainsFunc(itemsPut(c), func(it map[string]ddbtypes.AttributeValue) bool { return strings.HasPrefix(text(it, "sk"), "h#") })
+}
+
+// What is retried within a second is made in the invocation; a longer wait leaves it, with the attempt that is next. The wait is that of the policy:
+// the time of an attempt is rounded up to milliseconds.
 func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		wait            time.Duration
 		inline, outside int
 		took            time.Duration
-	}{{200 * time.Millisecond, 3, 0, time.Second}, {5 * time.Second, 1, 2, 20 * time.Second}} {
+	}{
+		{200 * time.Millisecond, 3, 0, time.Second},
+		{time.Second, 3, 0, 2100 * time.Millisecond},
+		{time.Second + time.Millisecond, 1, 2, 5 * time.Second},
+		{1500 * time.Millisecond, 1, 2, 6 * time.Second},
+		{5 * time.Second, 1, 2, 20 * time.Second},
+	} {
 		w := &workshop{}
 		w.code = func(ctx context.Context, n int) (int, error) {
+			time.Sleep(1500 * time.Nanosecond) // no clock is at whole milliseconds
 			if a := perdure.ActivityInfoFrom(ctx).Attempt; a < 3 {
 				return 0, fmt.Errorf("attempt %d", a)
 			}
 			return n, nil
 		}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-			return callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: c.wait, BackoffCoefficient: 1, MaxAttempts: 5})).Await(ctx)
+			return callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: c.wait, BackoffCoefficient: 1, MaxAttempts: 5, Jitter: perdure.NoJitter})).Await(ctx)
 		}
-		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 3)
 			began := time.Now()
 			if end := h.finish(in); string(end.Output) != "3" || end.Time.Sub(began) > c.took {
 				t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
 			}
-			w.wantRuns(t, c.inline+c.outside, c.outside)
+			if all, outside := w.ran(); all != c.inline+c.outside || outside != c.outside {
+				t.Errorf("a wait of %v: %d runs, %d of them in a worker", c.wait, all, outside)
+			}
 			for i, a := range w.runs {
 				if a.Attempt != i+1 {
 					t.Errorf("run %d is attempt %d", i+1, a.Attempt)
@@ -708,10 +798,11 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 	})
 }
 
-// A call whose end is waited for goes to its worker queue: what must be undone must not run unseen. So does one with a key, which a queue holds.
+// A call whose end is waited for goes to its worker queue: what must be undone must not run unseen. So does one with a key, which a queue holds, and one that
+// runs at most once.
 func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k")} {
+	for _, opt := range []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"), perdure.AtMostOnce()} {
 		w := &workshop{}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n, opt).Await(ctx) }
 		inWorkshop(t, w, simhub.Options{Exclusive: true}, body, func(_ context.Context, h *hub) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,6 +85,48 @@ func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
 			t.Errorf("ended with %s", end.String())
+		}
+		h.checkRest()
+	})
+}
+
+// Nor is that one made before it is due: what a step waits for goes with it, also where no request from outside has the queue wait for longer.
+func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var at []time.Time
+	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		if n == 1 {
+			return n, sleepFor(ctx, 100*time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if at = append(at, time.Now()); len(at) == 1 {
+			return 0, errors.New("not yet")
+		}
+		return n, nil
+	}}
+	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		again := callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, Jitter: perdure.NoJitter}))
+		var fs []*perdure.Future[int]
+		for i := range 600 { // no step runs on through the commit of so large a turn
+			fs = append(fs, perdure.CallActivity(ctx, inc, i))
+		}
+		if _, err := callWork(ctx, 1).Await(ctx); err != nil {
+			return 0, err
+		}
+		if _, err := sumOf(ctx, fs); err != nil {
+			return 0, err
+		}
+		return again.Await(ctx)
+	}
+	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		if end := h.finish(h.start("works", 3)); string(end.Output) != "3" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		w.wantRuns(t, 3, 1)
+		if waited := at[1].Sub(at[0]); waited < 900*time.Millisecond || waited > 3*time.Second {
+			t.Errorf("the second attempt came %v behind the first, which was to wait for 900 ms", waited)
 		}
 		h.checkRest()
 	})

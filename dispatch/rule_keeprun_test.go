@@ -113,7 +113,7 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 				if cancelled < 6*time.Minute {
 					return
 				}
-				for _, line := range []string{"run of an activity that is waited for could not be renewed", "is stopped, since its run could not be renewed in time"} {
+				for _, line := range []string{"run of an activity could not be renewed", "is stopped, since its run could not be renewed in time"} {
 					if n := log.count(line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
 						t.Errorf("%d lines: %s", n, line)
 					}

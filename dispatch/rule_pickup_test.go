@@ -3,7 +3,9 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 //   - the watch dies after it has sent it, and sends it again;
 //   - it is moved away again, and again;
 //   - it had been consumed, by a turn whose outputs could never be sent: its new number is above the watermark;
-//   - another message of its instance came in between.
+//   - another message of its instance came in between, and its turn continued as new.
 
 // pickUp lets the watch look, until what was moved is picked up.
 func (h *hub) pickUp(ctx context.Context) {
@@ -107,6 +109,32 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 	})
 }
 
+// moveAway has the turns of a message, of whose sends some are refused for a night, until its queue moves it to the dead letters.
+func (h *hub) moveAway(refused func(*sqs.SendMessageBatchInput) bool) {
+	h.t.Helper()
+	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+		if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refused(send) {
+			return errors.New("out of service")
+		}
+		return next()
+	})
+	for range 100 {
+		h.turn(0)
+		time.Sleep(6 * time.Minute)
+	}
+	if left := h.receive("sim://inbox.fifo"); len(left) > 0 {
+		h.t.Fatal("it is still in the inbox")
+	}
+	h.interfere(nil)
+}
+
+// sendsWork reports whether work items are sent, startsOther whether another orchestration is started.
+func sendsWork(send *sqs.SendMessageBatchInput) bool { return *send.QueueUrl == "sim://default" }
+
+func startsOther(send *sqs.SendMessageBatchInput) bool {
+	return strings.Contains(*send.Entries[0].MessageBody, `"kind":"start"`)
+}
+
 // A turn has consumed a message, and what it caused could not be sent for a night. The message is moved away meanwhile; picked up, it
 // leads back to what was never sent, also when another message came first.
 func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
@@ -116,20 +144,7 @@ func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				in := h.start("chain", 2)
-				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
-						return errors.New("out of service")
-					}
-					return next()
-				})
-				for range 100 {
-					h.turn(0)
-					time.Sleep(6 * time.Minute)
-				}
-				if left := h.receive("sim://inbox.fifo"); len(left) > 0 {
-					t.Fatal("it is still in the inbox")
-				}
-				h.interfere(nil)
+				h.moveAway(sendsWork)
 				if other {
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 					h.turn(0)
@@ -154,18 +169,7 @@ func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: continues()}, func(ctx context.Context, h *hub) {
 				h.send(start)
-				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://default" {
-						return errors.New("out of service")
-					}
-					return next()
-				})
-				for range 100 {
-					h.turn(0)
-					time.Sleep(6 * time.Minute)
-				}
-				h.receive("sim://inbox.fifo")
-				h.interfere(nil)
+				h.moveAway(sendsWork)
 				h.pickUp(ctx)
 				in, err := h.Provider.ReadInstance(ctx, "i-1")
 				if err != nil {
@@ -179,6 +183,64 @@ func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 	}
 }
 
+// Two messages that were picked up come together, of which one does not say when it was moved away, as of a release before this one: each leads back.
+func TestR13WhatIsPickedUpTogetherLeadsBackToAllOfIt(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("chain", 2)
+		h.moveAway(sendsWork)
+		h.raise(in, "e", 1)
+		h.turn(0)
+		time.Sleep(10 * time.Minute)
+		now := time.Now().UTC()
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, PickedUp: &provider.PickedUp{Record: "a", Times: 1, MovedAt: &now}})
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, PickedUp: &provider.PickedUp{Record: "b", Times: 1}})
+		if end := h.finish(in); string(end.Output) != "2" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+	})
+}
+
+// What a client has asked of an instance is picked up when that is purged, and another one has its id: it is not that one's.
+func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]provider.Message{
+		"event":     {Kind: provider.MessageEventRaised, Name: "add", EventID: "e", Data: history.Payload("5")},
+		"terminate": {Kind: provider.MessageTerminate, Text: "enough"},
+		"cancel":    {Kind: provider.MessageCancel, Text: "enough"},
+		"pause":     {Kind: provider.MessageExecutionSuspended, EventID: "p"},
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", purged ", again), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
+					h.start("sleeper", 0)
+					h.turn(0)
+					m.InstanceID = "i-1"
+					h.send(m)
+					h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
+					if again {
+						time.Sleep(time.Minute)
+						h.purge("i-1")
+						time.Sleep(time.Hour)
+						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-2"}); err != nil {
+							t.Fatal(err)
+						}
+						h.turn(0)
+					}
+					h.pickUp(ctx)
+					h.serveFor(time.Minute)
+					now, err := h.Provider.ReadInstance(ctx, "i-1")
+					if untouched := now.Status == history.StatusRunning; err != nil || untouched != again {
+						t.Errorf("the instance is %q, %v", now.Status, err)
+					}
+					h.wantEmpty()
+				})
+			})
+		}
+	}
+}
+
 // continues is a registry with an orchestration that continues as new at once, before it is a chain of two.
 func continues() *perdure.Registry {
 	r := registry()
@@ -187,6 +249,65 @@ func continues() *perdure.Registry {
 			return perdure.ContinueAsNew[int](ctx, n-1)
 		}
 		return chain(ctx, 2)
+	})
+	return r
+}
+
+// A message's turn has started another orchestration, which could not be sent for a night; the message is moved away, and before it is picked up those
+// behind it have had their turns. The instance has continued as new meanwhile, so that the turn is of an execution that is long over.
+func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
+	t.Parallel()
+	for _, executions := range []int{1, 2, 5} {
+		for name, byEvent := range map[string]bool{"a wake": false, "an event": true} {
+			t.Run(fmt.Sprint(name, ", ", executions), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, simhub.Options{Registry: starts()}, func(ctx context.Context, h *hub) {
+					in := h.start("starts", starting{ByEvent: byEvent, Left: executions})
+					if byEvent {
+						h.turn(0)
+						h.raise(in, "now", 1)
+					}
+					h.moveAway(startsOther)
+					for n := range executions {
+						h.raise(in, fmt.Sprint("go ", n), n)
+						h.turn(0)
+						time.Sleep(6 * time.Minute)
+					}
+					h.pickUp(ctx)
+					h.serveFor(time.Hour)
+					if kid, err := h.Provider.ReadInstance(ctx, "kid"); err != nil || kid.Status != history.StatusCompleted {
+						t.Errorf("what was started is %q, %v", kid.Status, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+type starting struct {
+	ByEvent bool
+	Left    int
+	Started bool
+}
+
+// starts is a registry with an orchestration that starts another one, and continues as new at each event.
+func starts() *perdure.Registry {
+	r := registry()
+	perdure.AddOrchestration(r, "starts", func(ctx *perdure.OrchestrationContext, s starting) (int, error) {
+		if s.ByEvent && !s.Started {
+			if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if !s.Started {
+			if _, err := perdure.StartOrchestration(ctx, "chain", 1, perdure.WithInstanceID("kid")); err != nil {
+				return 0, err
+			}
+		}
+		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil || s.Left == 0 {
+			return 0, err
+		}
+		return perdure.ContinueAsNew[int](ctx, starting{Left: s.Left - 1, Started: true})
 	})
 	return r
 }

@@ -3,10 +3,14 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/perdure/perdure/internal/simaws"
@@ -14,10 +18,194 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestR11AStartIsOneTransaction(t *testing.T) {
+func TestR11TheFirstSegmentIsThereBeforeItsInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
+		if want := []string{"x#" + in.ExecutionID + " h#0000000000", "i#i-1 i"}; !slices.Equal(h.putKeys(), want) {
+			t.Errorf("written were %q, want %q", h.putKeys(), want)
+		}
+	})
+}
+
+// putKeys are the keys of what was written by PutItem, in order.
+func (h *hub) putKeys() (keys []string) {
+	for _, c := range h.made() {
+		if put, ok := c.Input.(*dynamodb.PutItemInput); ok {
+			keys = append(keys, text(put.Item, "pk")+" "+text(put.Item, "sk"))
+		}
+	}
+	return keys
+}
+
+// Interleaving: the client dies between its two writes. There is no such instance, nobody runs anything, and the id is free: for another start, and
+// for the same, in the same millisecond or later.
+func TestR11AClientThatDiesBetweenItsWritesHasStartedNothing(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]struct {
+		startID string
+		after   time.Duration
+	}{
+		"another start": {"key-2", time.Minute}, "another start at once": {"key-2", 0}, "the same later": {"key-1", time.Minute}, "the same at once": {"key-1", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+					if createsInstance(c) {
+						return simhub.ErrCrashed
+					}
+					return next()
+				})
+				first := provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1"}
+				if _, err := h.Provider.StartOrchestration(ctx, first); err == nil {
+					t.Fatal("it did not die")
+				}
+				h.interfere(nil)
+				if _, err := h.Provider.ReadInstance(ctx, "i-1"); !errors.Is(err, provider.ErrNotFound) {
+					t.Errorf("there is an instance: %v", err)
+				}
+				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"})
+				if failed := h.turn(0); len(failed) > 0 {
+					t.Errorf("%v failed", failed)
+				}
+				time.Sleep(s.after)
+				next := provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: s.startID}
+				in, err := h.Provider.StartOrchestration(ctx, next)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if end := h.finish(in); string(end.Output) != "2" {
+					t.Errorf("ended with %s", end.String())
+				}
+			})
+		})
+	}
+}
+
+// Interleaving: a client is frozen between its two writes. Meanwhile the same start is made again, in the same millisecond or later, and its instance
+// runs; or another has the id. What the frozen one goes on with changes nothing of that, and leaves nothing behind.
+func TestR11AClientThatIsFrozenBetweenItsWritesChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]struct {
+		startID string
+		after   time.Duration
+		want    error
+		left    bool // its segment is that of the instance
+	}{
+		"the same at once": {"key-1", 0, nil, true}, "the same later": {"key-1", time.Second, nil, false}, "another": {"key-2", time.Second, provider.ErrAlreadyExists, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				frozen := false
+				var in provider.Instance
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+					if createsInstance(c) && !frozen {
+						frozen = true
+						time.Sleep(s.after)
+						in = must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: s.startID}))
+						if end := h.finish(in); string(end.Output) != "2" {
+							t.Errorf("ended with %s", end.String())
+						}
+					}
+					return next()
+				})
+				late, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1"})
+				if !errors.Is(err, s.want) || err == nil && late.ExecutionID != in.ExecutionID {
+					t.Errorf("the frozen one: %+v, %v", late, err)
+				}
+				h.interfere(nil)
+				if now := h.read(in); now.Status != provider.StatusCompleted || string(h.events(now)[0].Input) != "2" {
+					t.Errorf("the instance is %s, of %s", now.Status, h.events(now)[0].Input)
+				}
+				h.wantTakenBack(strings.TrimSuffix(strings.TrimPrefix(h.putKeys()[0], "x#"), " h#0000000000"), !s.left)
+			})
+		})
+	}
+}
+
+// The same once more, of an instance that has continued as new meanwhile: its first execution is history.
+func TestR11AFrozenClientTakesBackNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		frozen := false
+		s := provider.Start{InstanceID: "i-1", Name: "again-at-once", Input: encoded(t, 2), StartID: "key-1"}
+		var in provider.Instance
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if createsInstance(c) && !frozen {
+				frozen = true
+				in = must(h.Provider.StartOrchestration(ctx, s))
+				h.finish(in)
+			}
+			return next()
+		})
+		if late := must(h.Provider.StartOrchestration(ctx, s)); late.ExecutionNumber != 3 {
+			t.Errorf("the frozen one found execution %d", late.ExecutionNumber)
+		}
+		h.wantTakenBack(in.ExecutionID, false)
+	})
+}
+
+// wantTakenBack fails the test unless the first segment of an execution is, or is not, one that goes away by itself.
+func (h *hub) wantTakenBack(executionID string, want bool) {
+	h.t.Helper()
+	segment := h.item("x#"+executionID, "h#0000000000")
+	_, ttl := segment["ttl"]
+	_, stub := segment["stub"]
+	if len(segment) == 0 || ttl != want || stub != want {
+		h.t.Errorf("of execution %s is left %v", executionID, segment)
+	}
+}
+
+// A start whose id is taken leaves nothing that would stay.
+func TestR11WhatARefusedStartHasWrittenGoesAway(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.start("chain", 1)
+		for range 3 {
+			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "key-2"}); !errors.Is(err, provider.ErrAlreadyExists) {
+				t.Fatal(err)
+			}
+			put := h.putKeys()
+			last := put[len(put)-1] // behind the segment and the instance
+			h.wantTakenBack(strings.TrimSuffix(strings.TrimPrefix(last, "x#"), " h#0000000000"), true)
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// Interleaving: the responses to both writes are lost, and each is made again: it finds its own.
+func TestR11AStartWhoseResponsesAreLostIsThere(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		lost := map[bool]bool{}
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if instance := createsInstance(c); c.Operation == "PutItem" && !lost[instance] {
+				lost[instance] = true
+				return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
+			}
+			return err
+		})
+		in := h.start("chain", 1)
+		h.interfere(nil)
+		h.wantTakenBack(in.ExecutionID, false)
+		if end := h.finish(in); string(end.Output) != "1" || len(lost) != 2 {
+			t.Errorf("ended with %s; lost %v", end.String(), lost)
+		}
+	})
+}
+
+// A start that has stored payloads is one transaction: a sweep would take them for those of an instance that is there.
+func TestR11AStartWithStoredPayloadsIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		s := provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1"}
+		s.ExecutionID = provider.NewExecutionID(time.Now(), s.InstanceID, s.StartID)
+		if in := must(h.Provider.StartOrchestration(ctx, s)); in.ExecutionID != s.ExecutionID {
+			t.Errorf("it began %s", in.ExecutionID)
+		}
 		var wrote []string
 		for _, c := range h.made() {
 			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok {
@@ -26,13 +214,13 @@ func TestR11AStartIsOneTransaction(t *testing.T) {
 				}
 			}
 		}
-		if len(wrote) != 2 || wrote[0] != "i#i-1 i" || wrote[1] != "x#"+in.ExecutionID+" h#0000000000" {
-			t.Errorf("one transaction of instance and first segment, got %v", wrote)
+		if want := []string{"i#i-1 i", "x#" + s.ExecutionID + " h#0000000000"}; !slices.Equal(wrote, want) || len(h.putKeys()) > 0 {
+			t.Errorf("in a transaction %q, beside it %q", wrote, h.putKeys())
 		}
 	})
 }
 
-// Interleaving: the client dies, or its wake is lost, between the transaction and the wake; it starts again with the same
+// Interleaving: the client dies, or its wake is lost, between the writes and the wake; it starts again with the same
 // key. That is the same start, and it must wake what nobody has woken.
 func TestR11ItsOwnStartIsWokenAgain(t *testing.T) {
 	t.Parallel()
@@ -89,7 +277,7 @@ func TestR11AnyMessageRunsTheFirstTurn(t *testing.T) {
 	})
 }
 
-// Interleaving: the client is gone for good after the transaction. The watch finds the instance pending after two minutes.
+// Interleaving: the client is gone for good after its writes. The watch finds the instance pending after two minutes.
 func TestR11TheWatchWakesWhatIsStillPending(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -98,7 +98,7 @@ func statusRegistry(r *runs) *perdure.Registry {
 		}
 		return v, err
 	})
-	perdure.AddOrchestration(g, "calls", func(ctx *perdure.OrchestrationContext, n int) (int, error) { return n, call(ctx, n) })
+	perdure.AddOrchestration(g, "counts-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) { return n, call(ctx, n) })
 	perdure.AddOrchestration(g, "goes-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n > 0 {
 			return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -129,7 +129,7 @@ func TestAnHourOfThrottledStatusesRunsNoActivityTwice(t *testing.T) {
 		throttled.until = time.Now().Add(time.Hour)
 		h.startAs("waits", "shows", 40)
 		h.startAs("is-cancelled", "shows", 30)
-		h.startAs("ends", "calls", 30)
+		h.startAs("ends", "counts-all", 30)
 		h.startAs("goes-on", "goes-on", 0)
 		h.serveFor(10 * time.Minute)
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "is-cancelled", Reason: "requested"})

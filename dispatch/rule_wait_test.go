@@ -310,7 +310,7 @@ func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ran, graced time.Duration }{
 		"in the grace":        {5 * time.Second, 3 * time.Second},
-		"before it saw it":    {5500 * time.Millisecond, 0}, // between two looks
+		"before it saw it":    {5600 * time.Millisecond, 0}, // between two looks, of four a second
 		"after a lease of it": {50 * time.Second, 3 * time.Second},
 		"having just begun":   {500 * time.Millisecond, 1200 * time.Millisecond}, // nothing would lease it yet
 	} {

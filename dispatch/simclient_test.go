@@ -122,6 +122,7 @@ type meddler struct {
 	h     *hub
 	w     *witness
 	c     *client.Client
+	name  string // "" is "client"
 	first provider.Instance
 	rng   *rand.Rand
 
@@ -159,7 +160,7 @@ func weatherOf(err error) bool {
 // once makes a call in a process of its own, which the weather may harm.
 func (m *meddler) once(ctx context.Context, f func(ctx context.Context) error) error {
 	m.calls++
-	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("client %d", m.calls)))
+	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("%s %d", cmp.Or(m.name, "client"), m.calls)))
 }
 
 // insist repeats a call until it is answered.

@@ -23,7 +23,9 @@ type deliveries struct {
 	// pointless are the attempts in the hands of a process that it is not to run, and why, by its name.
 	pointless map[string]map[handed]string
 	most      int // deliveries of a message
-	errs      []error
+	// once are the attempts that are to begin once, and how often they have.
+	once map[handed]int
+	errs []error
 }
 
 // handed is an attempt of an activity in a batch.
@@ -34,7 +36,7 @@ type handed struct {
 }
 
 func newDeliveries() *deliveries {
-	return &deliveries{pointless: map[string]map[handed]string{}}
+	return &deliveries{pointless: map[string]map[handed]string{}, once: map[handed]int{}}
 }
 
 // see takes a call that is about to be made.
@@ -52,6 +54,7 @@ func (d *deliveries) see(c simaws.Call) {
 			continue
 		}
 		of := handed{item.ExecutionID, item.ActivityID, item.Attempt}
+		d.expectOnce(of, item.AtMostOnce)
 		if n == 1 && item.Attempt == 1 && !item.Again && item.NotBefore == nil {
 			fresh[of] = true // a first delivery costs nothing: nobody has looked
 		} else if why := d.whyNot(&item); why != "" {
@@ -112,13 +115,29 @@ func (d *deliveries) whyNot(item *provider.WorkItem) string {
 	return ""
 }
 
-// begins is for each activity whose code begins: what was over when it was delivered again does not run (R14).
+// expectOnce notes an attempt that is to begin once.
+func (d *deliveries) expectOnce(of handed, once bool) {
+	if !once {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.once[of] += 0
+}
+
+// begins is for each activity whose code begins: what was over when it was delivered again does not run (R14), and what is to begin once begins once (R32).
 func (d *deliveries) begins(ctx context.Context) {
 	name, died := simhub.Process(ctx)
 	a := perdure.ActivityInfoFrom(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if why := d.pointless[name][handed{a.ExecutionID, a.ActivityID, a.Attempt}]; why != "" && !died {
+	of := handed{a.ExecutionID, a.ActivityID, a.Attempt}
+	if n, once := d.once[of]; once {
+		if d.once[of] = n + 1; n > 0 {
+			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s began again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.AttemptCount))
+		}
+	}
+	if why := d.pointless[name][of]; why != "" && !died {
 		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s began in delivery %d, before which %s", a.ActivityID, a.Attempt, a.ExecutionID, a.AttemptCount, why))
 	}
 }

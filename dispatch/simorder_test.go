@@ -22,11 +22,18 @@ func TestOneSeedOfTheSimulationIsOneOrder(t *testing.T) {
 			}
 		})
 	}
+	t.Run("calls", func(t *testing.T) {
+		t.Parallel()
+		for seed := *firstSeed; seed < *firstSeed+4**twice; seed++ {
+			wantOneOrder(t, seed, func(seed uint64) []string { return trade(t, seed, nil).h.Scheduler.Trace() })
+		}
+	})
 	for _, s := range troubles() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := *firstSeed; seed < *firstSeed+*twice; seed++ {
 				wantOneOrder(t, seed, func(seed uint64) []string { return s.endure(t, seed).h.Scheduler.Trace() })
+				wantOneOrder(t, seed, func(seed uint64) []string { return trade(t, seed, &s).h.Scheduler.Trace() })
 			}
 		})
 	}

@@ -53,6 +53,7 @@ type witnessed struct {
 	last    int64 // the sequence of its last segment
 	dead    bool  // that ends it
 	deleted bool  // its start is a stub
+	named   bool  // an instance has named it: until then it is nobody's
 }
 
 // defaultLimit is Options.MaxAttempts by default.
@@ -87,16 +88,27 @@ func (w *witness) wrongf(format string, args ...any) {
 
 // intercept looks at calls that have been done.
 func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() error) error {
-	if err := w.interceptPoison(ctx, c, next); err != nil {
+	if err := w.interceptOrder(ctx, c, next); err != nil {
 		return err
 	}
 	if asksIn(ctx) && !readsStrongly(c) && !isOfRollups(c) {
 		w.wrongf("a query has made a call of %s: %+v", c.Operation, c.Input)
 	}
+	w.inline.see(ctx, c)
+	return nil
+}
+
+// interceptOrder looks at what does not concern inline activities, or queries.
+func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func() error) error {
+	if err := w.interceptPoison(ctx, c, next); err != nil {
+		return err
+	}
 	for _, it := range itemsPut(c) {
 		w.put(it)
 	}
-	w.inline.see(ctx, c)
+	for _, it := range itemsPut(c) {
+		w.names(it)
+	}
 	if readsCancels(c) {
 		in, _ := c.Input.(*dynamodb.QueryInput)
 		w.read(ctx, text(in.ExpressionAttributeValues, ":pk"))
@@ -145,6 +157,20 @@ func itemsPut(c simaws.Call) (items []map[string]ddbtypes.AttributeValue) {
 	return items
 }
 
+// names sees an instance that is new: it names an execution that has begun, and nobody else has (I1).
+func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
+	id := text(it, "execution")
+	if text(it, "sk") != "i" || id == "" {
+		return
+	}
+	x := w.executions[id]
+	if x == nil || x.named {
+		w.wrongf("I1: an instance names execution %s, which has no first segment or another instance: %+v", id, x)
+		return
+	}
+	x.named = true
+}
+
 // put sees a segment: the next one of an execution that lives, or a stub in the place of one (I1, I8).
 func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
@@ -165,6 +191,8 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 		x.deleted = x.deleted || sequence == 0
 	case x.dead:
 		w.wrongf("I8: execution %s, which is over, gained segment %d", id, sequence)
+	case sequence == 0 && x.last == 0 && !x.named: // its start is written anew, in a transaction with its instance, also where it was given up before
+		x.deleted = false
 	case sequence != x.last+1:
 		w.wrongf("I1: execution %s gained segment %d after %d", id, sequence, x.last)
 	default:
@@ -318,8 +346,12 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 		return err
 	}
 	for _, it := range out.Items {
-		if text(it, "sk") == "h#0000000000" && text(it, "stub") != "" {
+		switch {
+		case text(it, "sk") != "h#0000000000":
+		case text(it, "stub") != "":
 			return w.checkDeleted(id, out.Items)
+		case !w.executions[id].named && text(it, "previous") == "" && len(out.Items) == 1:
+			return nil // whoever was to name it has died, and nobody goes by it (R11)
 		}
 	}
 	if _, err := w.h.Provider.ReadInstance(ctx, instanceID); err != nil {
@@ -370,10 +402,16 @@ func checkSettled(id string, events []history.Event) (err error) {
 		default:
 		}
 	}
-	if state := history.NewState(history.KeepOpen, events...); state.Over() {
-		for _, e := range state.CancelOutstanding("") {
-			err = errors.Join(err, fmt.Errorf("I7: execution %s ended, and nothing became of %v", id, e.Sources()))
+	state := history.NewState(history.KeepOpen, events...)
+	if !state.Over() {
+		return err
+	}
+	anew := events[len(events)-1].Kind == history.OrchestrationContinuedAsNew
+	for _, e := range state.CancelOutstanding("") {
+		if anew && e.Kind == history.UpdateCompleted { // the next execution has what waited for its turn, as simhub's checkUpdates knows
+			continue
 		}
+		err = errors.Join(err, fmt.Errorf("I7: execution %s ended, and nothing became of %v", id, e.Sources()))
 	}
 	return err
 }

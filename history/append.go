@@ -35,7 +35,7 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		return nil, err
 	}
 	b = appendStrings(b,
-		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.Change},
+		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.Change}, text{"orchestration", e.Orchestration},
 		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID}, text{"eventId", e.EventID})
 
 	b = appendNumber(b, "number", e.Number)
@@ -43,6 +43,9 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	b = appendNumber(b, "parked", e.Parked)
 	if e.Inline {
 		b = append(appendName(b, "inline"), "true"...)
+	}
+	if e.AtMostOnce {
+		b = append(appendName(b, "atMostOnce"), "true"...)
 	}
 	if e.LargePayloads {
 		b = append(appendName(b, "largePayloads"), "true"...)
@@ -62,7 +65,7 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	}
 	b = appendStrings(b, text{"reason", e.Reason}, text{"message", e.Message}, text{"requestedBy", e.RequestedBy}, text{"traceparent", string(e.TraceParent)})
 	b, err = appendRare(b,
-		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel}, rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent},
+		rare{"error", e.Error != nil, e.Error}, rare{"cancel", e.Cancel != nil, e.Cancel}, rare{"retry", e.Retry != nil, e.Retry}, rare{"parent", e.Parent != nil, e.Parent}, rare{"callers", len(e.Callers) > 0, e.Callers},
 		rare{"tags", len(e.Tags) > 0, e.Tags}, rare{"carriedEvents", len(e.CarriedEvents) > 0, e.CarriedEvents},
 		rare{"eventIds", len(e.EventIDs) > 0, e.EventIDs}, rare{"inputs", len(e.Inputs) > 0, e.Inputs})
 	return append(b, '}'), err

@@ -132,7 +132,7 @@ func (c *cutting) hindrance(i int) string {
 // parks reports whether an event is an input that can wait for a turn, as parked inputs do. What became of an update is answered: it stays what it is.
 func (e *Event) parks() bool {
 	switch e.Kind {
-	case UpdateReceived, UpdateAccepted, UpdateRejected, ActivityRetryScheduled:
+	case UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, ActivityRetryScheduled:
 		return false
 	default:
 		return e.IsInput() && !e.Kind.Terminal() && !beginsSegment(e.Kind) && !e.Arrives()

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -32,6 +34,46 @@ func Decode(b []byte) ([]Event, error) {
 		}
 	}
 	return events, nil
+}
+
+// DecodeLast reads the last of the events that Encode wrote, as Decode does, without decoding those before it: they may be thousands. Of no events it returns
+// false.
+func DecodeLast(b []byte) (last Event, found bool, err error) {
+	b = bytes.TrimSpace(b)
+	at, found := lastElement(b)
+	if !found {
+		_, err := Decode(b) // it is no array of objects, or an empty one
+		return Event{}, false, err
+	}
+	d := json.NewDecoder(bytes.NewReader(b[at:]))
+	if err := d.Decode(&last); err != nil {
+		return Event{}, false, fmt.Errorf("history: decode: %w", err)
+	}
+	if behind := b[at+int(d.InputOffset()):]; b[0] != '[' || string(bytes.TrimSpace(behind)) != "]" { // it was cut, and others may have followed
+		return Event{}, false, errors.New("history: decode: the events are no whole array")
+	}
+	return last, true, last.Validate()
+}
+
+// lastElement returns where the last object of a JSON array of objects begins.
+func lastElement(b []byte) (at int, found bool) {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; c == '{' && depth == 2 {
+				at, found = i, true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return at, found
 }
 
 // Log joins runs of events into one history, and checks that the ids have no gap and that no event follows an end.

@@ -32,7 +32,31 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("\n got %+v\nwant %+v", got[i], events[i])
 			}
 		}
+		last, found, err := history.DecodeLast(b)
+		if n := len(events); err != nil || found != (n > 0) || n > 0 && !reflect.DeepEqual(last, events[n-1]) {
+			t.Fatalf("the last is %+v, %v, %v", last, found, err)
+		}
 	})
+}
+
+// The last event is found whatever texts the others have, and without their being valid; what is no array of events is an error.
+func TestTheLastEventAlone(t *testing.T) {
+	t.Parallel()
+	const end = `{"id":3,"kind":"OrchestrationCompleted","time":"2026-01-01T00:00:00Z","output":[{"a":"]}"}]}`
+	for _, before := range []string{`{"id":1,"input":"\\\"}{["}`, `{"id":1,"input":{"a":[{},{"b":"\\\\"}]}}`, `{"id":1},{"id":2,"kind":"nobody knows"}`} {
+		last, found, err := history.DecodeLast([]byte(" [" + before + ", " + end + "\n] "))
+		if err != nil || !found || last.ID != 3 || string(last.Output) != `[{"a":"]}"}]` {
+			t.Errorf("behind %s: %+v, %v, %v", before, last, found, err)
+		}
+	}
+	for _, b := range []string{
+		``, `{}`, `[1]`, `[null]`, `[` + end[:40], `[{"id":0}]`,
+		`[` + end, `[` + end + `,`, `[` + end + `,null]`, `[` + end + `]]`, `{"a":` + end + `}`, `[` + end + `]}`, `[{"id":1},` + end + `,{"id":4,"ki`,
+	} {
+		if last, _, err := history.DecodeLast([]byte(b)); err == nil {
+			t.Errorf("%s: %+v", b, last)
+		}
+	}
 }
 
 // drawEvent fills every field with an arbitrary valid value.

@@ -32,6 +32,8 @@ type Event struct {
 	// time. Queue is then an ExclusiveQueue.
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	Change       string `json:"change,omitempty"`
+	// Orchestration is what an update starts where there is no instance of its id, of Version, with Input.
+	Orchestration string `json:"orchestration,omitempty"`
 
 	InstanceID  string `json:"instanceId,omitempty"`
 	ExecutionID string `json:"executionId,omitempty"`
@@ -47,6 +49,8 @@ type Event struct {
 	// has not seen such an outcome where it stands: it arrives behind the decisions of a turn, and the next turn begins
 	// with it (R20).
 	Inline bool `json:"inline,omitempty"`
+	// AtMostOnce marks an activity of which no attempt is begun twice.
+	AtMostOnce bool `json:"atMostOnce,omitempty"`
 	// LargePayloads marks a turn whose code had perdure.MaxLargePayloadBytes as its limit: a replay holds the code to the same.
 	LargePayloads bool `json:"largePayloads,omitempty"`
 
@@ -64,7 +68,9 @@ type Event struct {
 	Value        Payload `json:"value,omitempty"`
 	CustomStatus Payload `json:"customStatus,omitempty"`
 
-	Reason      string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Message is for people, and nothing depends on it: of a cancel, an order to terminate or a pause what was said, of a
+	// timer its name (Label).
 	Message     string `json:"message,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// Cancel is what the event records of a cancel that is waited for; nil where there is nothing to record, as always
@@ -73,8 +79,11 @@ type Event struct {
 
 	Retry *RetryPolicy `json:"retry,omitempty"`
 	// Parent is the instance that waits for this one; of an external event that another instance has raised, that
-	// instance and its ExternalEventSent.
-	Parent        *Parent           `json:"parent,omitempty"`
+	// instance and its ExternalEventSent; of an update that is awaited, who waits, and its UpdateSent.
+	Parent *Parent `json:"parent,omitempty"`
+	// Callers are the orchestrations that an update's end answers, and of the end of an execution those whose updates it has not come to: each
+	// by its UpdateSent.
+	Callers       []Parent          `json:"callers,omitempty"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	CarriedEvents []CarriedEvent    `json:"carriedEvents,omitempty"`
 	// EventIDs are the ids of the external events that earlier executions have received last, oldest first: a
@@ -97,6 +106,19 @@ const (
 	RequestedByClient = "client"
 	RequestedByParent = "parent:" // and the instance id
 )
+
+// MaxTimerNameBytes bounds the name of a timer.
+const MaxTimerNameBytes = 256
+
+// Label is what the event is called where people read it: its Name, or the name of a timer. That stands in Message, since
+// replay compares Name and not Message: a release from before timers had names goes on with one that has, copies it
+// where it copies a history, and shows it.
+func (e *Event) Label() string {
+	if e.Kind == TimerCreated {
+		return e.Message
+	}
+	return e.Name
+}
 
 // Waits reports whether the event schedules something that is waited for when it is cancelled.
 func (e *Event) Waits() bool { return e.Cancel != nil && e.Cancel.Wait }
@@ -180,8 +202,8 @@ func (e *Event) validateSources() error {
 // String names the event for logs and diagnoses: kind, id, and what it concerns.
 func (e *Event) String() string {
 	s := fmt.Sprintf("%s #%d", e.Kind, e.ID)
-	if e.Name != "" {
-		s += fmt.Sprintf(" %q", e.Name)
+	if label := e.Label(); label != "" {
+		s += fmt.Sprintf(" %q", label)
 	}
 	if e.SourceEventID != 0 {
 		s += fmt.Sprintf(" of #%d", e.SourceEventID)

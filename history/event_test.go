@@ -71,7 +71,7 @@ func TestInputsAndDecisions(t *testing.T) {
 		history.OutputFailed: true, history.SubOrchestrationCompleted: true, history.SubOrchestrationFailed: true,
 		history.SubOrchestrationCancelFailed: true, history.ExternalEventRaised: true,
 		history.ExternalEventDelivered: true, history.ExternalEventUndelivered: true, history.CancelRequested: true, history.OrchestrationTerminated: true,
-		history.ExecutionSuspended: true, history.ExecutionResumed: true, history.ExecutionRestarted: true, history.UpdateReceived: true, history.UpdateAccepted: true, history.UpdateRejected: true,
+		history.ExecutionSuspended: true, history.ExecutionResumed: true, history.ExecutionRestarted: true, history.UpdateReceived: true, history.UpdateAccepted: true, history.UpdateRejected: true, history.UpdateAwaited: true, history.UpdateAnswered: true,
 	}
 	for _, k := range history.Kinds() {
 		e := history.Event{Kind: k, RequestedBy: history.RequestedByBody}

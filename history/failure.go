@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,8 @@ const (
 	TypeGoexit = "goexit"
 	// TypeTimeout is an attempt or scope that ran out of time.
 	TypeTimeout = "timeout"
+	// TypeInterrupted is an attempt of an activity with AtMostOnce that may have begun, and was not ended.
+	TypeInterrupted = "interrupted"
 	// TypeCancelled is something that was cancelled; Reason has the reason.
 	TypeCancelled = "cancelled"
 	// TypeTerminated is an instance that was terminated.
@@ -57,16 +60,78 @@ func (f *Failure) Clone() *Failure {
 	c := *f
 	c.Cause = f.Cause.Clone()
 	c.Joined = slices.Clone(f.Joined)
+	c.Details = slices.Clone(f.Details)
 	return &c
 }
 
+// MaxFailureDetails is the limit of the details of one failure, as JSON: 4 KiB. A failure travels with its causes, in messages and events that have others
+// beside it.
+const MaxFailureDetails = 4 << 10
+
+// OmitDetails takes a failure's details away and says why.
+func (f *Failure) OmitDetails(why string) {
+	f.Details = nil
+	f.DetailsOmitted = why
+}
+
+// OmitTooLarge returns a failure as it may come into history. Where somebody else has made it, its details, or those of a cause, may be larger than
+// MaxFailureDetails, or refer to a place that is not theirs: a copy without them comes back. It returns nil for nil.
+func (f *Failure) OmitTooLarge() *Failure {
+	if why := f.unfit(); why != "" {
+		c := *f
+		c.OmitDetails(why)
+		f = &c
+	}
+	if f == nil {
+		return nil
+	}
+	if cause := f.Cause.OmitTooLarge(); cause != f.Cause {
+		c := *f
+		c.Cause = cause
+		f = &c
+	}
+	return f
+}
+
+// unfit says why the details may not come into history; empty where they may.
+func (f *Failure) unfit() string {
+	if f == nil || len(f.Details) == 0 {
+		return ""
+	}
+	doc, plain := f.Details.Document()
+	switch {
+	case f.Details.IsSealed() && f.Details.StoredAt() == "":
+		return ""
+	case !plain:
+		return "they lie where nobody can read them"
+	case len(doc) > MaxFailureDetails:
+		return TooLargeDetails(len(doc))
+	default:
+		return ""
+	}
+}
+
+// TooLargeDetails says that details are left out since they are too large.
+func TooLargeDetails(bytes int) string {
+	return fmt.Sprintf("they are %d bytes of JSON, of %d at most", bytes, MaxFailureDetails)
+}
+
 // Cut returns the part of a failure that is kept where there is no room for all of it: its type, its reason and the
-// first bytes of its message, and the same of as many of its causes. It returns nil for nil.
+// first bytes of its message, and the same of as many of its causes. Details are kept whole where they have no more bytes than that, or left out. It
+// returns nil for nil.
 func (f *Failure) Cut(bytes, causes int) *Failure {
 	if f == nil {
 		return nil
 	}
 	c := &Failure{Type: f.Type, Message: f.Message, Reason: f.Reason, NonRetryable: f.NonRetryable}
+	switch n := len(f.Details); {
+	case n == 0:
+		c.DetailsOmitted = f.DetailsOmitted
+	case n <= bytes:
+		c.Details = f.Details
+	default:
+		c.OmitDetails(fmt.Sprintf("there is no room here for their %d bytes", n))
+	}
 	if len(c.Message) > bytes {
 		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"
 	}

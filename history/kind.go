@@ -46,6 +46,12 @@ const (
 	UpdateAccepted  Kind = "UpdateAccepted"
 	UpdateRejected  Kind = "UpdateRejected"
 	UpdateCompleted Kind = "UpdateCompleted"
+	// UpdateAwaited comes before the update that it is about, or while that is under way: an orchestration waits for its answer.
+	UpdateAwaited Kind = "UpdateAwaited"
+
+	// Updates that the orchestration sends to another instance.
+	UpdateSent     Kind = "UpdateSent"
+	UpdateAnswered Kind = "UpdateAnswered"
 
 	// Other decisions of the body.
 	SideEffectRecorded Kind = "SideEffectRecorded"
@@ -81,14 +87,14 @@ func (k Kind) traits() (traits, bool) {
 	case OrchestrationStarted, TurnStarted, InputsParked:
 		return traits{}, true
 	case ActivityRetryScheduled, ActivityCompleted, ActivityFailed, TimerFired, OutputFailed,
-		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered:
+		SubOrchestrationCompleted, SubOrchestrationFailed, SubOrchestrationCancelFailed, ExternalEventDelivered, ExternalEventUndelivered, UpdateAnswered:
 		return traits{input: true, sourced: true}, true
-	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, CancelRequested, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:
+	case ExternalEventRaised, UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, CancelRequested, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:
 		return traits{input: true}, true
 	case ActivityCancelRequested, TimerCancelled, SubOrchestrationCancelRequested, UpdateCompleted:
 		return traits{sourced: true}, true
 	case ActivityScheduled, TimerCreated, SubOrchestrationScheduled, DetachedOrchestrationScheduled,
-		ExternalEventSubscribed, ExternalEventSent, SideEffectRecorded, CustomStatusSet, VersionMarked:
+		ExternalEventSubscribed, ExternalEventSent, UpdateSent, SideEffectRecorded, CustomStatusSet, VersionMarked:
 		return traits{}, true
 	case OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationContinuedAsNew:
 		return traits{terminal: true}, true
@@ -127,7 +133,8 @@ func Kinds() []Kind {
 		OutputFailed,
 		ExternalEventSubscribed, ExternalEventRaised,
 		ExternalEventSent, ExternalEventDelivered, ExternalEventUndelivered,
-		UpdateReceived, UpdateAccepted, UpdateRejected, UpdateCompleted,
+		UpdateReceived, UpdateAccepted, UpdateRejected, UpdateCompleted, UpdateAwaited,
+		UpdateSent, UpdateAnswered,
 		SideEffectRecorded, CustomStatusSet, VersionMarked,
 		CancelRequested, InputsParked, ExecutionSuspended, ExecutionResumed, ExecutionRestarted,
 		OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled, OrchestrationTerminated, OrchestrationContinuedAsNew,

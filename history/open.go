@@ -12,10 +12,10 @@ type Open struct {
 	// ID is the id of the event that scheduled it.
 	ID int64
 	// Kind is that event's kind: ActivityScheduled, TimerCreated, SubOrchestrationScheduled, ExternalEventSubscribed,
-	// ExternalEventSent or UpdateAccepted; OrchestrationStarted for the timer of a delayed start.
+	// ExternalEventSent, UpdateSent or UpdateAccepted; OrchestrationStarted for the timer of a delayed start.
 	Kind Kind
-	// Name is the name of an external event or an update, InstanceID the id of a sub-orchestration, or of the instance
-	// that an event was sent to. EventID is the id of an update.
+	// Name is what the event is called (Event.Label), where the state has KeepOpen. InstanceID is the id of a
+	// sub-orchestration, or of the instance that an event or an update was sent to, EventID that of an update.
 	Name, InstanceID, EventID string
 	// ScheduledAt is the time of the event.
 	ScheduledAt time.Time
@@ -83,6 +83,10 @@ func (s *State) Pending() iter.Seq[Open] {
 	}
 }
 
+// Left yields what is open, in no order: also after the end, which all of it ended with. What has arrived is among it
+// while it is parked, and waits for external events that history shows no end of. It needs KeepOpen.
+func (s *State) Left() iter.Seq[Open] { return maps.Values(s.open) }
+
 // parkedEvents returns the waits for external events that parked events end.
 func (s *State) parkedEvents() map[int64]bool {
 	ended := map[int64]bool{}
@@ -116,7 +120,7 @@ func (s *State) CancelOutstanding(reason string) []Event {
 		case SubOrchestrationScheduled:
 			children = append(children, Event{Kind: SubOrchestrationCancelRequested, SourceEventID: id, InstanceID: o.InstanceID, Reason: reason, RequestedBy: RequestedByEngine})
 		case UpdateAccepted:
-			updates = append(updates, Event{Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason})
+			updates = append(updates, Event{Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason, Callers: slices.Clone(s.awaited[o.EventID])})
 		default: // it has no effect outside the execution
 		}
 	}
@@ -203,8 +207,9 @@ func (s *State) track(e *Event) {
 // trackUntimed applies an event to what does not wait for a time.
 func (s *State) trackUntimed(e *Event) {
 	s.trackParked(e)
+	trackCallers(s, e)
 	switch e.Kind {
-	case SubOrchestrationScheduled, ExternalEventSent, UpdateAccepted:
+	case SubOrchestrationScheduled, ExternalEventSent, UpdateSent, UpdateAccepted:
 		s.expect(e, nil)
 	case ExternalEventSubscribed:
 		s.subscribe(e)
@@ -231,13 +236,11 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	switch e.Kind {
-	case ExternalEventSubscribed, ExternalEventSent:
-		o.Name = e.Name
-	case UpdateAccepted:
-		o.Name = e.Name
+	if s.keep&KeepOpen != 0 { // else names would be kept for nothing
+		o.Name = e.Label()
+	}
+	if e.Kind == UpdateAccepted {
 		o.EventID = e.EventID
-	default: // history has the names of the others
 	}
 	s.Expect(o)
 }

@@ -15,6 +15,7 @@ const (
 	PayloadUpdateInput         PayloadKind = "update input"
 	PayloadUpdateResult        PayloadKind = "update result"
 	PayloadCustomStatus        PayloadKind = "custom status"
+	PayloadErrorDetails        PayloadKind = "error details"
 )
 
 // EventPayload is a payload of an event, and what it is. Name is that of the activity, orchestration, external event or update, where the event has it.
@@ -39,12 +40,12 @@ func (e *Event) Payloads(f func(EventPayload)) {
 	switch e.Kind {
 	case SubOrchestrationCompleted:
 		result = PayloadOrchestrationOutput
-	case UpdateCompleted:
+	case UpdateCompleted, UpdateAnswered:
 		result = PayloadUpdateResult
 	default:
 	}
 	data := PayloadEventData
-	if e.Kind == UpdateReceived || e.Kind == UpdateAccepted {
+	if e.Kind == UpdateReceived || e.Kind == UpdateAccepted || e.Kind == UpdateSent {
 		data = PayloadUpdateInput
 	}
 	each(&e.Input, input, e.Name)
@@ -53,10 +54,20 @@ func (e *Event) Payloads(f func(EventPayload)) {
 	each(&e.Data, data, e.Name)
 	each(&e.Value, PayloadSideEffect, e.Name)
 	each(&e.CustomStatus, PayloadCustomStatus, e.Name)
+	e.Error.Payloads(e.Name, f)
 	for i := range e.CarriedEvents {
 		each(&e.CarriedEvents[i].Data, PayloadEventData, e.CarriedEvents[i].Name)
 	}
 	for i := range e.Inputs {
 		e.Inputs[i].Payloads(f)
+	}
+}
+
+// Payloads calls each with the details of a failure, and of its causes: it may replace them. Name is that of whatever has failed. A nil failure has none.
+func (f *Failure) Payloads(name string, each func(EventPayload)) {
+	for ; f != nil; f = f.Cause {
+		if len(f.Details) > 0 {
+			each(EventPayload{&f.Details, PayloadErrorDetails, name})
+		}
 	}
 }

@@ -77,6 +77,13 @@ func samples() []sample {
 			e.Name, e.EventID, e.Reason, e.Error = "address", "u-1", history.UpdateRefused, failed
 		}),
 		with(one(history.UpdateCompleted, 3), "sourceEventId name eventId result", func(e *history.Event) { e.Name, e.EventID, e.Result = "address", "u-1", out }),
+		with(one(history.UpdateAwaited, 0), "name eventId parent", func(e *history.Event) {
+			e.Name, e.EventID, e.Parent = "address", "u-1", &history.Parent{InstanceID: "asks", ExecutionID: "01J", EventID: 3}
+		}),
+		with(one(history.UpdateSent, 0), "name version orchestration instanceId eventId input data", func(e *history.Event) {
+			e.Name, e.Version, e.Orchestration, e.InstanceID, e.EventID, e.Input, e.Data = "address", "2", "customer", "other", "u-1", in, in
+		}),
+		with(one(history.UpdateAnswered, 3), "sourceEventId instanceId result", func(e *history.Event) { e.InstanceID, e.Result = "other", out }),
 		with(one(history.SideEffectRecorded, 0), "value", func(e *history.Event) { e.Value = in }),
 		with(one(history.CustomStatusSet, 0), "customStatus", func(e *history.Event) { e.CustomStatus = in }),
 		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.Change, e.Version = "new-carrier", "2" }),
@@ -113,6 +120,7 @@ const alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 // has a file of its own.
 func grown() map[string]sample {
 	return map[string]sample{
+		"TimerCreated-named": {history.Event{ID: 9, Kind: history.TimerCreated, Time: noon, FireAt: &later, Message: "payment window"}, "fireAt message"},
 		"UpdateAccepted-received": {
 			history.Event{ID: 9, Kind: history.UpdateAccepted, Time: noon, Name: "address", EventID: "u-1", SourceEventID: 3, RequestedBy: alice},
 			"name eventId sourceEventId requestedBy",
@@ -128,6 +136,22 @@ func grown() map[string]sample {
 		"UpdateCompleted-left": {
 			history.Event{ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1", Reason: history.TerminalReason(history.OrchestrationCancelled)},
 			"sourceEventId name eventId reason",
+		},
+		"UpdateCompleted-called": {
+			history.Event{ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1", Result: out, Callers: []history.Parent{*parent}},
+			"sourceEventId name eventId result callers",
+		},
+		"UpdateRejected-called": {
+			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", Reason: history.UpdateRefused, Error: failed, Callers: []history.Parent{*parent}},
+			"name eventId reason error callers",
+		},
+		"UpdateAnswered-failed": {
+			history.Event{ID: 9, Kind: history.UpdateAnswered, Time: noon, SourceEventID: 3, InstanceID: "other", Error: &history.Failure{Type: history.UpdateFailed, Message: "m", Cause: failed}},
+			"sourceEventId instanceId error",
+		},
+		"OrchestrationCompleted-called": {
+			history.Event{ID: 9, Kind: history.OrchestrationCompleted, Time: noon, Output: out, Callers: []history.Parent{*parent}},
+			"output callers",
 		},
 		"ExternalEventRaised-sent": {
 			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "01JPARENT:7", Data: in, Parent: parent},
@@ -159,6 +183,10 @@ func grown() map[string]sample {
 			history.Event{ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "price", Queue: "default", Input: in, Inline: true, Attempt: 3, FireAt: &later, Retry: retry},
 			"name queue input inline attempt fireAt retry",
 		},
+		"ActivityScheduled-once": {
+			history.Event{ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, AtMostOnce: true},
+			"name queue input atMostOnce",
+		},
 		"ActivityCompleted-inline": {
 			history.Event{ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Result: out, Attempt: 1, Inline: true},
 			"sourceEventId result attempt inline",
@@ -172,6 +200,12 @@ func grown() map[string]sample {
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
 				Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, MaxIntervalMs: 60_000, BackoffCoefficient: 1.5, NonRetryable: []string{"DeclinedError"}, Jitter: 0.2},
 			}, "name queue input retry",
+		},
+		"ActivityFailed-details": {
+			history.Event{
+				ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Attempt: 1,
+				Error: &history.Failure{Type: "E1", Message: "m", Details: history.Payload(`{"code":51,"text":"<a>"}`), Cause: &history.Failure{Type: "E2", Message: "m", DetailsOmitted: "they are 5000 bytes of JSON, of 4096 at most"}},
+			}, "sourceEventId error attempt",
 		},
 		"ActivityFailed-joined": {
 			history.Event{

@@ -17,6 +17,8 @@ type State struct {
 	// parked has the name of each parked input, the oldest first; an empty name for an input that is not an external
 	// event.
 	parked []string
+	// awaited has, by the ids of updates that are not over, the orchestrations that wait for their answers.
+	awaited map[string][]Parent
 	// settled and cancelAsked are ids in the order of history.
 	settled, cancelAsked []Range
 }

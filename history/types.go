@@ -51,6 +51,10 @@ type Failure struct {
 	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause. They serve
 	// RetryPolicy.NonRetryable, for which the order of joined errors does not matter. At most MaxJoined.
 	Joined []string `json:"joined,omitempty"`
+	// Details is the value that the program gave the error with perdure.WithDetails, as JSON: at most MaxFailureDetails, before a codec. DetailsOmitted says
+	// why there is none where one was given; it is empty otherwise.
+	Details        Payload `json:"details,omitempty"`
+	DetailsOmitted string  `json:"detailsOmitted,omitempty"`
 	// Expected, Got and EventID describe a nondeterminism: what history holds, what the code asked for, and where.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`

@@ -185,6 +185,9 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 	for _, a := range updateAnswers(t, large, down, refused) {
 		see(a)
 	}
+	for _, a := range entityAnswers(t, large, down, refused) {
+		see(a)
+	}
 	for _, a := range tokenAnswers(t, large, down, refused) {
 		see(a)
 	}

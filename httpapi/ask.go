@@ -62,7 +62,7 @@ func queryProblem(err error) (p problem, ok bool) {
 	if !ok {
 		return p, false
 	}
-	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message, Field: fieldQuery}
+	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message, Field: fieldQuery, Details: detailsIn(err)}
 	switch e.Code {
 	case client.QueryUnknown:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)

@@ -144,7 +144,7 @@ func routes() []route {
 	return slices.Concat([]route{
 		{http.MethodPost, "/v1/orchestrations/{name}", nil, (*handler).start},
 		{http.MethodGet, "/v1/instances", []string{"status", "name", fieldVersion, paramTag, "parent", fieldStartedAfter, fieldStartedBefore, paramLimit, paramCursor}, (*handler).list},
-		{http.MethodGet, one, []string{paramPending, paramCost, paramLimit}, (*handler).status},
+		{http.MethodGet, one, []string{paramPending, paramWaitForStart, paramCost, paramLimit}, (*handler).status},
 		{http.MethodPut, one, nil, putInstance},
 		{http.MethodDelete, one, []string{paramForce, paramWithChildren, paramCreatedAt}, (*handler).purge},
 		{http.MethodGet, "/v1/instances/{id}/result", []string{"wait"}, (*handler).result},
@@ -154,6 +154,8 @@ func routes() []route {
 		{http.MethodPost, "/v1/instances/{id}/events/{event}", nil, (*handler).raise},
 		{http.MethodPost, "/v1/instances/{id}/query", nil, queryInstance},
 		{http.MethodPost, "/v1/instances/{id}/update", nil, updateInstance},
+		{http.MethodGet, "/v1/entities/{entity}/{key}", nil, entityState},
+		{http.MethodPost, "/v1/entities/{entity}/{key}/{operation}", nil, callEntity},
 		{http.MethodPost, "/v1/instances/{id}/cancel", nil, (*handler).cancel},
 		{http.MethodPost, "/v1/instances/{id}/terminate", nil, (*handler).terminate},
 		{http.MethodPost, "/v1/instances/{id}/restart", nil, restart},

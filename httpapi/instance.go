@@ -58,7 +58,7 @@ func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	s, err := h.read(r)
 	if err == nil && wait > 0 && !s.Status.Terminal() {
-		s, err = h.wait(r.Context(), s, wait)
+		s, err = waitFor(r.Context(), s, wait, h.client.Wait)
 	}
 	if err != nil {
 		return err
@@ -70,11 +70,11 @@ func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Value
 	return writeJSON(w, http.StatusAccepted, NewEnvelope(s))
 }
 
-// wait returns how the instance ended, or, when that takes longer, how it stood at the last look.
-func (h *handler) wait(ctx context.Context, before client.Status, longest time.Duration) (client.Status, error) {
+// waitFor returns how the instance stands at the end of a wait, or, when that takes longer, how it stood at the last look.
+func waitFor(ctx context.Context, before client.Status, longest time.Duration, wait func(context.Context, string) (client.Status, error)) (client.Status, error) {
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	s, err := h.client.Wait(limited, before.InstanceID)
+	s, err := wait(limited, before.InstanceID)
 	s = shown(s)
 	switch {
 	case err == nil:

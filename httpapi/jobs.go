@@ -71,7 +71,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 		return err
 	}
 	h.asked(r, string(j.Operation), ofJob, j.ID)
-	w.Header().Set("Location", "/v1/jobs/"+j.ID)
+	w.Header().Set(headerLocation, "/v1/jobs/"+j.ID)
 	return writeJSON(w, http.StatusAccepted, NewJob(j))
 }
 

@@ -10,7 +10,10 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-const paramPending = "pending"
+const (
+	paramPending      = "pending"
+	paramWaitForStart = "waitForStart"
+)
 
 // pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
 const pendingTime = 8 * time.Second
@@ -76,7 +79,7 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 	if err != nil {
 		return err
 	}
-	s, err := h.read(r)
+	s, err := h.readStarted(r, query)
 	if err != nil {
 		return err
 	}
@@ -96,6 +99,19 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 		return err
 	}
 	return writeJSON(w, http.StatusOK, answer)
+}
+
+// readStarted reads an instance, if need be waiting until its first turn has run.
+func (h *handler) readStarted(r *http.Request, query url.Values) (client.Status, error) {
+	wait, err := durationParam(query, paramWaitForStart, longestWait)
+	if err != nil {
+		return client.Status{}, err
+	}
+	s, err := h.read(r)
+	if err == nil && wait > 0 && s.Status == client.StatusPending {
+		s, err = waitFor(r.Context(), s, wait, h.client.WaitForStart)
+	}
+	return s, err
 }
 
 // shorten leaves of what is pending as much as an answer holds. Total counts all of it.

@@ -39,6 +39,9 @@ const (
 // The fields at fault that more than one place names.
 const (
 	fieldInstanceID    = "instanceId"
+	fieldScheduleID    = "scheduleId"
+	fieldEntity        = "entity"
+	fieldKey           = "key"
 	fieldMessage       = "message"
 	fieldError         = "error"
 	fieldActivityID    = "activityId"
@@ -52,14 +55,16 @@ const (
 	fieldDelay         = "delay"
 	fieldIfExists      = "ifExists"
 	fieldPath          = "path"
+	fieldFrom          = "from"
 	fieldVersion       = "version"
 	fieldStartedAfter  = "startedAfter"
 	fieldStartedBefore = "startedBefore"
 )
 
 const (
-	headerKey  = "Idempotency-Key"
-	headerType = "Content-Type"
+	headerKey      = "Idempotency-Key"
+	headerType     = "Content-Type"
+	headerLocation = "Location"
 )
 
 // problem is the body of a failed call (RFC 9457).
@@ -71,6 +76,8 @@ type problem struct {
 	Code      string `json:"code"`
 	Retryable bool   `json:"retryable"` // the same call may succeed later
 	Field     string `json:"field,omitempty"`
+	// Details are what the instance's code has given the error that it answers with.
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // Error makes a problem an error, so that a handler can return the one it knows best.
@@ -84,7 +91,7 @@ var (
 	errMediaType = &problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType, Detail: "a body must be application/json, in UTF-8",
 	}
-	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header"}
+	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header, and GET /v1/openapi.json for the calls there are"}
 )
 
 // problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about the caller's input.

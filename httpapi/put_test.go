@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -31,8 +32,22 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 			all = append(all, standing(t).call(t, http.MethodPut, target, body))
 		}
 	}
-	return append(all, standing(t).call(t, http.MethodPut, inUse, putHello, "Content-Type", "text/plain"))
+	all = append(all, standing(t).call(t, http.MethodPut, inUse, putHello, "Content-Type", "text/plain"))
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		put := func() { all = append(all, h.call(t, http.MethodPut, inUse, putUpdate)) }
+		put() // it takes longer
+		for _, end := range updateEnds {
+			updatesEnd(h, end.answer)
+			put()
+		}
+		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		put()
+	})
+	return all
 }
+
+const putUpdate = `{"orchestration":"hello","update":"address","data":{"n":1}}`
 
 func TestPutReplacesWhatHasTheID(t *testing.T) {
 	t.Parallel()
@@ -103,6 +118,51 @@ func TestAKeyWhoseInstanceIsPurged(t *testing.T) {
 	put().want(http.StatusAccepted)
 	h.call(t, http.MethodDelete, "/v1/instances/new?force=true", "").want(http.StatusNoContent)
 	put().wantProblem(http.StatusConflict, "instance_id_in_use", "Idempotency-Key")
+}
+
+// A put with an update answers as an update does, and as a put: whether it has begun the instance, and where that is.
+func TestPutWithAnUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		})
+		links := func(id string) string {
+			at := "/v1/instances/" + id
+			return `"links":{"status":"` + at + `","result":"` + at + `/result","history":"` + at + `/history","executions":"` + at + `/executions"}}`
+		}
+		put := func(id, more string) answer {
+			return h.call(t, http.MethodPut, "/v1/instances/"+id, `{"orchestration":"hello","input":5,"update":"address"`+more+`}`, "Idempotency-Key", "k")
+		}
+		for _, c := range []struct{ id, data, with, started string }{{"one", "1", "1", "false"}, {"new", "2", "2", "true"}, {"new", "3", "2", "true"}} {
+			a := put(c.id, `,"data":`+c.data).want(http.StatusOK)
+			a.wantBody(`{"instanceId":"` + c.id + `","update":"address","updateId":"k","result":{"with":` + c.with + `},"started":` + c.started + `,` + links(c.id))
+			if got := a.Header().Get("Location"); got != "/v1/instances/"+c.id {
+				t.Errorf("Location %s", got)
+			}
+		}
+		if log := h.log.String(); !strings.Contains(log, "operation=put instance=new") || strings.Contains(log, "operation=update") {
+			t.Errorf("the log is %s", log)
+		}
+		put("over", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
+		put("over", `,"ifExists":"replace"`).want(http.StatusOK)
+
+		h.UpdateWith(nil)
+		h.call(t, http.MethodPut, inUse, putUpdate, "Idempotency-Key", "slow").want(http.StatusAccepted).
+			wantBody(`{"instanceId":"one","update":"address","updateId":"slow","status":"Running","started":false,` + links("one"))
+		updatesEnd(h, rejectedFor(history.UpdateBadInput))
+		h.call(t, http.MethodPut, inUse, putUpdate).wantProblem(http.StatusBadRequest, "update_bad_input", "data")
+		large := `{"orchestration":"hello","update":"q","data":"` + strings.Repeat("x", 201<<10) + `"}`
+		h.call(t, http.MethodPut, inUse, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "data")
+		sent := len(h.Sent())
+		for body, field := range map[string]string{`"update":""`: "update", `"update":"a","event":"b"`: "update", `"update":7`: "update", `"data":1`: "data"} {
+			h.call(t, http.MethodPut, inUse, `{"orchestration":"hello",`+body+`}`).wantProblem(http.StatusBadRequest, "invalid_request", field)
+		}
+		if len(h.Sent()) > sent {
+			t.Errorf("sent %+v", h.Sent()[sent:])
+		}
+	})
 }
 
 func TestPutWithAnEvent(t *testing.T) {

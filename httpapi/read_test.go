@@ -113,6 +113,24 @@ func TestResultWaitsNoLongerThanTheGateway(t *testing.T) {
 	})
 }
 
+func TestAnInstanceIsReadWhenItHasStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.start(t, "one")
+		from := time.Now()
+		path := inUse + "?pending=false&waitForStart="
+		if got := h.call(t, http.MethodGet, path+"1h", "").want(http.StatusOK).Body.String(); !strings.Contains(got, `"status":"Pending"`) || time.Since(from) != 20*time.Second {
+			t.Errorf("after %v: %s", time.Since(from), got)
+		}
+		time.AfterFunc(5*time.Second, func() { h.Append("one", history.Event{Kind: history.TurnStarted, Time: began}) })
+		from = time.Now()
+		if got := h.call(t, http.MethodGet, path+"20s", "").want(http.StatusOK).Body.String(); !strings.Contains(got, `"status":"Running"`) || time.Since(from) > 6*time.Second {
+			t.Errorf("after %v: %s", time.Since(from), got)
+		}
+	})
+}
+
 func TestQueryParametersAreChecked(t *testing.T) {
 	t.Parallel()
 	for target, field := range map[string]string{
@@ -123,6 +141,7 @@ func TestQueryParametersAreChecked(t *testing.T) {
 		inUse + "/result?wait=1s&wait=2s":      "wait",
 		inUse + "/result?timeout=1s":           "timeout",
 		inUse + "?verbose=1":                   "verbose",
+		inUse + "?waitForStart=soon":           "waitForStart",
 		inUse + "?a=%zz":                       "query",
 		inUse + "/history?after=-1":            "after",
 		inUse + "/history?after=x":             "after",

@@ -31,7 +31,7 @@ func readRestart(w http.ResponseWriter, r *http.Request) ([]client.StartOption, 
 		return nil, err
 	}
 	var f startFields
-	if err := readObject(body, map[string]any{fieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, "from": &f.from}); err != nil {
+	if err := readObject(body, map[string]any{fieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from}); err != nil {
 		return nil, err
 	}
 	return f.options()

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -29,6 +30,7 @@ func scheduleRoutes() []route {
 		{http.MethodPut, one, nil, ofSchedule(putSchedule)},
 		{http.MethodDelete, one, nil, ofSchedule(deleteSchedule)},
 		{http.MethodPost, one + "/run", nil, ofSchedule(runSchedule)},
+		{http.MethodPost, one + "/backfill", nil, ofSchedule(backfillSchedule)},
 		{http.MethodPost, one + "/pause", nil, ofSchedule(pauseSchedule)},
 		{http.MethodPost, one + "/resume", nil, ofSchedule(resumeSchedule)},
 	}
@@ -53,11 +55,11 @@ func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url
 // ofSchedule serves a call of the schedule that the path names. Its id is part of an instance id, and written as one.
 func ofSchedule(serve func(h *handler, w http.ResponseWriter, r *http.Request, id string) error) func(*handler, http.ResponseWriter, *http.Request, url.Values) error {
 	return func(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
-		id, err := pathID(r, "scheduleId", "scheduleId")
+		id, err := pathID(r, fieldScheduleID, fieldScheduleID)
 		if err != nil {
 			return err
 		}
-		return serve(h, w, r, id)
+		return ofSchedules.say(serve(h, w, r, id))
 	}
 }
 
@@ -74,7 +76,7 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	s := schedule.Schedule{ID: id}
 	err := readBody(w, r, map[string]any{
 		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
-		"when": &s.When, "timeZone": &s.TimeZone, "from": &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
+		"when": &s.When, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
 	})
 	switch {
 	case err != nil:
@@ -104,6 +106,18 @@ func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	return scheduleAccepted(h, w, r, "run schedule", run)
 }
 
+// backfillSchedule answers with the schedule's instance: the runs of the window are many, or none.
+func backfillSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
+	var of schedule.Window
+	if err := readBody(w, r, map[string]any{fieldFrom: &of.From, "to": &of.To}); err != nil {
+		return err
+	}
+	if err := h.client.BackfillSchedule(r.Context(), id, of.From, of.To); err != nil {
+		return err
+	}
+	return scheduleAccepted(h, w, r, "backfill schedule", schedule.InstanceID(id))
+}
+
 // scheduleAccepted answers with the instance that is concerned.
 func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operation, instanceID string) error {
 	h.asked(r, operation, ofInstance, instanceID)
@@ -111,9 +125,21 @@ func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operat
 }
 
 func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), h.client.Pause)
+	return tellInstance(h, w, r, "pause", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
+		return unlessPending(ctx, h.client.PauseSchedule(ctx, id, message))
+	})
 }
 
 func resumeSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), h.client.Resume)
+	return tellInstance(h, w, r, "resume", schedule.InstanceID(id), func(ctx context.Context, _, message string) error {
+		return unlessPending(ctx, h.client.ResumeSchedule(ctx, id, message))
+	})
+}
+
+// unlessPending is the error of what was asked of a schedule; nil where it has been sent, and waits with the schedule, as when that is blocked.
+func unlessPending(ctx context.Context, err error) error {
+	if e, told := errors.AsType[*client.UpdateError](err); told && e.Code == client.UpdatePending && ctx.Err() == nil {
+		return nil
+	}
+	return err
 }

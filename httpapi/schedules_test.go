@@ -2,15 +2,19 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 )
 
@@ -18,6 +22,7 @@ const (
 	scheduled  = "/v1/schedules"
 	nightly    = scheduled + "/nightly"
 	everyNight = `{"orchestration":"report","when":"0 2 * * *"}`
+	aWeek      = `{"from":"2026-06-01T00:00:00Z","to":"2026-06-08T00:00:00Z"}`
 )
 
 // withSchedules is a hub whose builds know schedules.
@@ -48,7 +53,11 @@ func TestASchedulesLife(t *testing.T) {
 		`{"items":[{"schedule":{"id":"nightly","orchestration":"","when":""},"started":0,"failed":0,"skipped":0,"missed":0,"status":"Pending","instanceId":"schedule:nightly"}]}`)
 
 	h.call(t, http.MethodPost, nightly+"/run", "").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
-	h.call(t, http.MethodPost, nightly+"/pause", `{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	for _, end := range []provider.UpdateAnswer{{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.UpdateUnknown)} { // of this release, and of one before
+		updatesEnd(h, end)
+		h.call(t, http.MethodPost, nightly+"/pause", `{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+	}
 	h.call(t, http.MethodPost, nightly+"/resume", "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly","notPaused":true}`)
 	h.call(t, http.MethodDelete, nightly, "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 	h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
@@ -57,7 +66,8 @@ func TestASchedulesLife(t *testing.T) {
 		sent = append(sent, strings.TrimSpace(string(m.Kind)+" "+string(m.Data)+m.Text))
 	}
 	want := []string{
-		`eventRaised {"run":"2026-07-01T03:00:00Z"}`, "executionSuspended for the migration", "executionResumed", `eventRaised {"end":true}`,
+		`eventRaised {"run":"2026-07-01T03:00:00Z","byHand":true}`, `eventRaised {"backfill":` + aWeek + `}`, `update "for the migration"`, `update "for the migration"`, "executionSuspended for the migration", `update ""`, "executionResumed",
+		`eventRaised {"end":true}`,
 		`eventRaised {"set":{"id":"nightly","orchestration":"report","when":"0 2 * * *"}}`,
 	}
 	if got := strings.Join(sent, "\n"); got != strings.Join(want, "\n") {
@@ -66,6 +76,33 @@ func TestASchedulesLife(t *testing.T) {
 	if log := h.log.String(); !strings.Contains(log, `operation="put schedule" instance=schedule:nightly`) {
 		t.Error(log)
 	}
+}
+
+// What a schedule that is blocked is told waits with it: it is accepted, though there is no answer. A caller who goes first is told nothing of it.
+func TestAPauseThatWaitsIsAccepted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := withSchedules(t) // of which no update is answered
+		h.call(t, http.MethodPut, nightly, everyNight).want(http.StatusAccepted)
+		for _, verb := range []string{"/pause", "/resume"} {
+			from := time.Now()
+			h.call(t, http.MethodPost, nightly+verb, "").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
+			if waited := time.Since(from); waited < time.Second {
+				t.Errorf("%s: it has waited %v for an answer", verb, waited)
+			}
+		}
+		if sent := h.Sent(); len(sent) != 2 || sent[0].Name != schedule.UpdatePause || sent[1].Name != schedule.UpdateResume {
+			t.Errorf("sent %+v", sent)
+		}
+
+		gone, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, nightly+"/pause", http.NoBody))
+		if w.Code == http.StatusAccepted {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
 }
 
 func TestAScheduleThatCannotBe(t *testing.T) {
@@ -86,19 +123,39 @@ func TestAScheduleThatCannotBe(t *testing.T) {
 	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(`{"items":[]}`)
 }
 
+func TestAWindowThatCannotBeBackfilled(t *testing.T) {
+	t.Parallel()
+	h := withSchedules(t)
+	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).wantProblem(http.StatusNotFound, "instance_not_found", "scheduleId")
+	h.call(t, http.MethodPut, nightly, everyNight)
+	for body, field := range map[string]string{
+		`{"to":"2026-06-08T00:00:00Z"}`:                               "from",
+		`{"from":"2026-06-08T00:00:00Z"}`:                             "to",
+		`{"from":"2026-06-08T00:00:00Z","to":"2026-06-01T00:00:00Z"}`: "to",
+		`{"from":"2026-06-08T00:00:00Z","to":"2026-07-01T03:00:01Z"}`: "to",
+		`{"from":"1950-06-08T00:00:00Z","to":"2026-06-01T00:00:00Z"}`: "from",
+		`{"from":"soon","to":"2026-06-01T00:00:00Z"}`:                 "from",
+		`{"since":"2026-06-01T00:00:00Z"}`:                            "since",
+	} {
+		h.call(t, http.MethodPost, nightly+"/backfill", body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+}
+
 // scheduleAnswers makes each call about schedules, and makes it fail.
 func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	t.Helper()
 	text := []string{"Content-Type", "text/plain"}
 	long := `{"when":"` + strings.Repeat("x", 300<<10) + `"}`
-	verbs := []string{"/run", "/pause", "/resume"}
+	verbs := []string{"/run", "/pause", "/resume", "/backfill"}
+	bodies := map[string]string{"/backfill": aWeek}
 	h := withSchedules(t)
+	updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("true")})
 	all = append(all, h.call(t, http.MethodPut, nightly, everyNight))
 	for _, failure := range append(failures, nil) {
 		h.FailWith(failure)
 		all = append(all, h.call(t, http.MethodGet, scheduled, ""), h.call(t, http.MethodGet, nightly, ""), h.call(t, http.MethodPut, nightly, everyNight))
 		for _, verb := range verbs {
-			all = append(all, h.call(t, http.MethodPost, nightly+verb, ""))
+			all = append(all, h.call(t, http.MethodPost, nightly+verb, bodies[verb]))
 		}
 		all = append(all, h.call(t, http.MethodDelete, nightly, ""))
 	}
@@ -108,14 +165,14 @@ func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	all = append(all, h.call(t, http.MethodGet, scheduled+"?limit=0", ""), h.call(t, http.MethodPut, nightly, "{}"), h.call(t, http.MethodPut, nightly, long),
 		h.call(t, http.MethodPut, nightly, everyNight, text...), setup(t).call(t, http.MethodPut, nightly, everyNight))
 	for _, verb := range verbs {
-		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""), h.call(t, http.MethodPost, scheduled+"/nobody"+verb, ""))
+		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""), h.call(t, http.MethodPost, scheduled+"/nobody"+verb, bodies[verb]))
 	}
 	for _, verb := range verbs[1:] {
 		all = append(all, h.call(t, http.MethodPost, nightly+verb, `{"message":"`+strings.Repeat("x", 300<<10)+`"}`), h.call(t, http.MethodPost, nightly+verb, "{}", text...))
 	}
 	h.Append(schedule.InstanceID("nightly"), history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	for _, verb := range verbs {
-		all = append(all, h.call(t, http.MethodPost, nightly+verb, ""))
+		all = append(all, h.call(t, http.MethodPost, nightly+verb, bodies[verb]))
 	}
 	return all
 }

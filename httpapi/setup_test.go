@@ -21,7 +21,7 @@ import (
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 
-// hub is an API over a hub in memory that knows "hello" and "a/b", and what the API logged.
+// hub is an API over a hub in memory that knows "hello", "a/b" and the entity "sum", and what the API logged.
 type hub struct {
 	*fakeprovider.Provider
 
@@ -32,7 +32,7 @@ type hub struct {
 func setup(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
-	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b"), log: &bytes.Buffer{}}
+	h := &hub{Provider: fakeprovider.New(now, "hello", "a/b", "@sum"), log: &bytes.Buffer{}}
 	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }

@@ -56,7 +56,7 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 
 // writeStarted answers that an instance was started.
 func writeStarted(w http.ResponseWriter, started Started) error {
-	w.Header().Set("Location", started.Links.Status)
+	w.Header().Set(headerLocation, started.Links.Status)
 	return writeJSON(w, http.StatusAccepted, started)
 }
 

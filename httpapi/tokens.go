@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/errdetails"
 	"github.com/perdure/perdure/provider"
 )
 
 // The calls of whoever holds the token of an activity's attempt. It travels in the body: what is in a path is in logs.
 
-const fieldToken = "token"
+const (
+	fieldToken   = "token"
+	fieldDetails = "details"
+)
 
 // Beaten is the answer to a heartbeat.
 type Beaten struct {
@@ -53,7 +57,7 @@ func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 		return &provider.FieldError{Field: fieldError, Problem: "is missing"}
 	}
 	var failed ReportedError
-	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Final}); err != nil {
+	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Final, fieldDetails: &failed.Details}); err != nil {
 		return err
 	}
 	if err := h.client.Fail(r.Context(), token, &failed); err != nil {
@@ -65,7 +69,7 @@ func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	var token string
 	var details json.RawMessage
-	if err := readBody(w, r, map[string]any{fieldToken: &token, "details": &details}); err != nil {
+	if err := readBody(w, r, map[string]any{fieldToken: &token, fieldDetails: &details}); err != nil {
 		return err
 	}
 	var given any
@@ -93,6 +97,16 @@ type ReportedError struct {
 	Type, Message string
 	// Final reports that no policy tries it again.
 	Final bool
+	// Details travel with it (perdure.WithDetails): JSON; null and nil are none.
+	Details json.RawMessage
+}
+
+// As finds the details.
+func (f *ReportedError) As(target any) bool {
+	if len(f.Details) == 0 || string(f.Details) == "null" {
+		return false
+	}
+	return errdetails.As(target, errdetails.Encode(f.Details), nil)
 }
 
 // Error returns the message.

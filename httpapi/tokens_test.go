@@ -44,7 +44,7 @@ type tokenCall struct{ path, rest string }
 
 func tokenCalls() []tokenCall {
 	return []tokenCall{
-		{activities + "complete", `,"result":{"paid":7}}`}, {activities + "fail", `,"error":{"type":"Declined","message":"no funds","nonRetryable":true}}`}, {activities + "heartbeat", `,"details":{"page":3}}`},
+		{activities + "complete", `,"result":{"paid":7}}`}, {activities + "fail", `,"error":{"type":"Declined","message":"no funds","nonRetryable":true,"details":{"code":51}}}`}, {activities + "heartbeat", `,"details":{"page":3}}`},
 	}
 }
 
@@ -83,10 +83,11 @@ func TestWhatHoldersSendArrives(t *testing.T) {
 	if string(completed.Result) != `{"paid":7}` || completed.ActivityID != 2 || completed.Attempt != 1 {
 		t.Errorf("%+v", completed)
 	}
-	if f := failed.Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable {
+	if f := failed.Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", failed)
 	}
 	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits"}`).wantProblem(http.StatusBadRequest, "invalid_request", "error")
+	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits","error":{"details":"`+strings.Repeat("x", 4095)+`"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "error.details")
 	h.call(t, http.MethodPost, activities+"fail", `{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 )
 
@@ -32,6 +33,15 @@ type Updated struct {
 	ResultSealed *client.SealedPayload `json:"resultSealed,omitempty"`
 	// Status is what the instance is, of an update that is not done.
 	Status client.RuntimeStatus `json:"status,omitempty"`
+	// Started and Links are those of a put that sends the update: as Started has them. Nil for others.
+	Started *bool  `json:"started,omitempty"`
+	Links   *Links `json:"links,omitempty"`
+}
+
+// NewPutUpdate is the answer to a put that sends an update, before that is answered.
+func NewPutUpdate(instanceID, update, updateID string, started bool) Updated {
+	links := NewStarted(instanceID).Links
+	return Updated{InstanceID: instanceID, Update: update, UpdateID: updateID, Started: &started, Links: &links}
 }
 
 // updateInstance asks an instance's code to change something, and waits for a while.
@@ -57,25 +67,45 @@ func updateInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 		input = json.RawMessage("null")
 	}
 
+	u := Updated{InstanceID: id, Update: update, UpdateID: key}
+	return answerUpdate(h, w, r, fieldUpdate, &u, func(ctx context.Context) (json.RawMessage, error) {
+		return h.client.Update(ctx, id, update, input, opts...)
+	})
+}
+
+// answerUpdate answers with what an update comes to in time. The operation is for the log.
+func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation string, u *Updated, ask func(ctx context.Context) (json.RawMessage, error)) error {
 	ctx, stop := context.WithTimeout(r.Context(), longestUpdate)
 	defer stop()
-	result, err := h.client.Update(ctx, id, update, input, opts...)
+	result, err := ask(ctx)
 	e, told := errors.AsType[*client.UpdateError](err)
 	if err == nil || told {
-		h.asked(r, "update", ofInstance, id)
+		h.asked(r, operation, ofInstance, u.InstanceID)
 	}
 	switch {
 	case told && e.Code == client.UpdatePending && r.Context().Err() == nil:
 		w.Header().Set("Retry-After", "1")
-		return writeJSON(w, http.StatusAccepted, Updated{InstanceID: id, Update: update, UpdateID: e.UpdateID, Status: e.Status})
+		u.UpdateID, u.Status = e.UpdateID, e.Status
+		return writeJSON(w, http.StatusAccepted, u)
 	case told && e.Code == client.UpdateSealed:
-		return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, ResultSealed: e.Sealed})
+		u.ResultSealed = e.Sealed
 	case err != nil:
 		return err
 	case len(result) > shownOutput:
-		return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, ResultSealed: &client.SealedPayload{Bytes: int64(len(result))}})
+		u.ResultSealed = &client.SealedPayload{Bytes: int64(len(result))}
+	default:
+		u.Result = result
 	}
-	return writeJSON(w, http.StatusOK, Updated{InstanceID: id, Update: update, UpdateID: key, Result: result})
+	return writeJSON(w, http.StatusOK, u)
+}
+
+// detailsIn are the details that the code has given an error; nil where they are not to be had.
+func detailsIn(err error) json.RawMessage {
+	details, err := perdure.DetailsOf[json.RawMessage](err)
+	if err != nil {
+		return nil
+	}
+	return details
 }
 
 // askingProblem is the problem of a query or an update that has no answer; false for other errors.
@@ -86,13 +116,23 @@ func askingProblem(err error) (p problem, ok bool) {
 	return updateProblem(err)
 }
 
+// ofData is the error of an update whose input the caller calls data.
+func ofData(err error) error {
+	p, ok := updateProblem(err)
+	if !ok || p.Field != fieldInput {
+		return err
+	}
+	p.Field = fieldData
+	return &p
+}
+
 // updateProblem is the problem of an update that has no result; false for other errors. None is of 500 and more: what a caller asks must not ring the alarm of the API.
 func updateProblem(err error) (p problem, ok bool) {
 	e, ok := errors.AsType[*client.UpdateError](err)
 	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateSealed {
 		return p, false
 	}
-	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message, Field: fieldUpdate}
+	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message, Field: fieldUpdate, Details: detailsIn(err)}
 	switch e.Code {
 	case client.UpdateUnknown:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)

@@ -8,6 +8,22 @@ import (
 	"github.com/perdure/perdure/dispatch"
 )
 
+func TestWhatTheEnvironmentSaysOfInlineActivities(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string]time.Duration{"": 2 * time.Second, "500ms": 500 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "0": -1, "0s": -1} {
+		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
+		if got, err := e.inlineTimeout(), e.err(); got != want || err != nil {
+			t.Errorf("%q is %v, %v; want %v", set, got, err, want)
+		}
+	}
+	for _, set := range []string{"-1s", "5m1s", "2", "soon"} {
+		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
+		if e.inlineTimeout(); e.err() == nil || !strings.Contains(e.err().Error(), "PERDURE_INLINE_TIMEOUT") {
+			t.Errorf("%q: %v", set, e.err())
+		}
+	}
+}
+
 func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
 	t.Parallel()
 	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"

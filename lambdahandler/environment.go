@@ -241,11 +241,22 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 const (
 	longestLock  = 12 * time.Hour // SQS's quota
 	shortestTime = 10 * time.Millisecond
+	// longestInline is a third of the longest timeout of a function: an inline activity has no more of an invocation.
+	longestInline = 5 * time.Minute
 )
 
 // buildID reads the name of the deployed code.
 func (e *environment) buildID() string {
 	return e.optional("PERDURE_BUILD_ID", dispatch.DefaultBuildID)
+}
+
+// inlineTimeout reads how long an inline activity may take; negative where none runs inline.
+func (e *environment) inlineTimeout() time.Duration {
+	d := e.duration("PERDURE_INLINE_TIMEOUT", dispatch.DefaultInlineTimeout, 0, longestInline)
+	if d == 0 {
+		return -1 // none, where zero is the default
+	}
+	return d
 }
 
 // activities reads how a worker leases activities and cancels them.

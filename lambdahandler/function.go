@@ -112,7 +112,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
 		MaxAttempts: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
-		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(),
+		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(), InlineTimeout: b.env.inlineTimeout(),
 	}
 	if options.CacheBytes == 0 {
 		options.CacheBytes = -1 // none, since zero means the default

@@ -62,7 +62,7 @@ func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { r
 func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
 	t.Parallel()
 	wrong := WithEnvironment(func(name string) string {
-		return map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none", "GOGC": "100", "GOMEMLIMIT": "off"}[name]
+		return map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none", "PERDURE_INLINE_TIMEOUT": "long", "GOGC": "100", "GOMEMLIMIT": "off"}[name]
 	})
 	for name, f := range map[string]func() (*Function, error){
 		"orchestrator": func() (*Function, error) { return NewOrchestrator(t.Context(), greetings(), wrong) },
@@ -75,6 +75,9 @@ func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if attempts := name == "orchestrator" || name == "worker"; err != nil && strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
+			t.Errorf("%s: %v", name, err)
+		}
+		if inline := name == "orchestrator"; err != nil && strings.Contains(err.Error(), "PERDURE_INLINE_TIMEOUT") != inline {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -2,13 +2,11 @@ package lambdahandler
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/rehearsal"
-	"github.com/perdure/perdure/internal/vault"
 )
 
 // rehearsal makes the function that replays histories for `perdure verify`, by its standard input and output. What the code prints goes to
@@ -17,10 +15,6 @@ func (b *binary) rehearsal(r *perdure.Registry) *Function {
 	return &Function{log: b.log, poll: func(context.Context) error {
 		out := os.Stdout
 		os.Stdout = os.Stderr // the answers must not be mixed with what the code prints
-		v, err := vault.New(b.codecs, nil)
-		if err != nil {
-			return fmt.Errorf("lambdahandler: WithCodec: %w", err)
-		}
-		return rehearsal.Serve((*registry.Registry)(r), v, rehearsal.BinarySide(os.Stdin, out))
+		return rehearsal.Serve((*registry.Registry)(r), b.codecs, rehearsal.BinarySide(os.Stdin, out))
 	}}
 }

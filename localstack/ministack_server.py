@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import ministack.app
 from ministack.core import lambda_runtime
 from ministack.core.concurrency import esm_wake
-from ministack.services import dynamodb, eventbridge, lambda_svc, scheduler
+from ministack.services import dynamodb, eventbridge, lambda_svc, s3, scheduler
 from ministack.services.cloudformation import provisioners
 
 import ministack_iam
@@ -41,6 +41,7 @@ def main() -> None:
     run_fifo_groups_side_by_side()
     parse_expressions_once()
     take_alarms_with_metric_math()
+    give_buckets_their_lifecycle()
     write_function_output_to(logs)
     if os.environ["AUTH"] == "true":
         ministack_iam.correct()
@@ -126,6 +127,20 @@ def take_alarms_with_metric_math() -> None:
         return record(name, props)
 
     provisioners._cw_metric_alarm_record = of_one_metric
+
+
+def give_buckets_their_lifecycle() -> None:
+    """Has buckets the rules of the template by which objects below a prefix expire; ministack leaves rules out."""
+    def to_xml(lifecycle: dict) -> bytes:
+        return "".join(["<LifecycleConfiguration>", *map(rule, lifecycle.get("Rules", [])), "</LifecycleConfiguration>"]).encode()
+
+    def rule(r: dict) -> str:
+        return (f"<Rule><ID>{r['Id']}</ID><Filter><Prefix>{r['Prefix']}</Prefix></Filter><Status>{r['Status']}</Status>"
+                f"<Expiration><Days>{r['ExpirationInDays']}</Days></Expiration></Rule>")
+
+    provisioners._S3_BUCKET_CONFIGURATIONS = (
+        *provisioners._S3_BUCKET_CONFIGURATIONS,
+        ("LifecycleConfiguration", to_xml, s3._put_bucket_lifecycle, s3._delete_bucket_lifecycle))
 
 
 def write_function_output_to(logs: Path) -> None:

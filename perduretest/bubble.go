@@ -180,7 +180,7 @@ func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.
 	if b.env.isInside() {
 		return b.poll(ctx, instanceID)
 	}
-	if b.env.network.ticket() != nil {
+	if b.env.network.isBusy() {
 		return provider.Instance{}, errNoWait
 	}
 	return b.env.wait(ctx, b.Provider, instanceID)
@@ -191,7 +191,7 @@ func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(co
 	switch {
 	case b.env.isInside():
 		return pollUntil(ctx, look)
-	case b.env.network.ticket() != nil:
+	case b.env.network.isBusy():
 		return errNoWait
 	default:
 		return until(ctx, b.env, b.Provider, instanceID, look)
@@ -199,7 +199,7 @@ func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(co
 }
 
 // errNoWait: a wait would not end.
-var errNoWait = errors.New("perduretest: an activity of WithNetwork cannot wait for an instance: virtual time stands still while it runs")
+var errNoWait = errors.New("perduretest: an activity of WithNetwork, and what it calls, cannot wait for an instance: virtual time stands still while it runs")
 
 // pollEvery is how long an activity that waits for an instance lets pass between two looks.
 const pollEvery = time.Second
@@ -224,12 +224,4 @@ func pollUntil(ctx context.Context, look func(context.Context) (done bool, err e
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// within is a context that may be used in the bubble.
-func (b *holders) within(ctx context.Context) context.Context {
-	if b.env.isInside() {
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
 }

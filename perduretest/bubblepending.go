@@ -8,11 +8,7 @@ import (
 )
 
 // holders are the calls of a bubble by which activities are completed from outside.
-type holders struct {
-	provider.Provider
-
-	env *Env
-}
+type holders struct{ visitor }
 
 func (b *holders) OpenCompletion(ctx context.Context, token string) (w provider.WorkItem, err error) {
 	ctx = b.within(ctx)

@@ -20,7 +20,7 @@ func (e *Env) RunUntilIdle() {
 	e.t.Helper()
 	e.virtual("RunUntilIdle")
 	e.outside("RunUntilIdle")
-	e.do(e.clock.settle)
+	e.drive(e.clock.settle)
 }
 
 // Advance moves the clock by d, and runs everything that becomes due on the way, each at its time.
@@ -38,9 +38,9 @@ func (e *Env) Advance(d time.Duration) {
 		if planned && at.Before(until) {
 			stop = at
 		}
-		e.do(func() { e.clock.moveTo(stop) })
+		e.drive(func() { e.clock.moveTo(stop) })
 		if !planned || at.After(until) {
-			e.do(e.clock.settle)
+			e.drive(e.clock.settle)
 			return
 		}
 		e.agenda.run()
@@ -91,14 +91,24 @@ type clock struct {
 	hub *simhub.Hub
 	// reached is how far it has come, in nanoseconds since 1970.
 	reached *atomic.Int64
+	// halted: there is no end to what happens at one moment, and the rest of it does not happen.
+	halted *atomic.Bool
 }
 
 // isPast reports whether virtual time has come to a time. It may be called from anywhere.
 func (c clock) isPast(t time.Time) bool { return c.reached != nil && c.reached.Load() >= t.UnixNano() }
 
+// now is how far it has come, or 0. It may be called from anywhere.
+func (c clock) now() int64 {
+	if c.reached == nil {
+		return 0
+	}
+	return c.reached.Load()
+}
+
 // moveTo lets happen what happens before a time, and moves the clock there.
 func (c clock) moveTo(until time.Time) {
-	for c.settle(); time.Now().Before(until); {
+	for c.settle(); !c.halted.Load() && time.Now().Before(until); {
 		c.pass(time.Until(until))
 		if time.Now().Before(until) {
 			c.settle()
@@ -108,7 +118,7 @@ func (c clock) moveTo(until time.Time) {
 
 // settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
 func (c clock) settle() {
-	for synctest.Wait(); c.hub.Order.Next() || c.hub.Cloud.Step(); synctest.Wait() {
+	for synctest.Wait(); !c.halted.Load() && (c.hub.Order.Next() || c.hub.Cloud.Step()); synctest.Wait() {
 	}
 }
 

@@ -2,20 +2,21 @@ package perduretest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
 // Deployed is an Env that is a deployed hub, such as dynamo.Open finds, so that a test's body runs there as well as in virtual time. Its time is real:
 // Advance sleeps, At is served while the test is in Advance or Wait, and Wait gives up after five minutes, or what WithPatience says, with an *IdleError that
-// tells what the instance waits for. Client, History, Golden and Now work as elsewhere; what is not in a test's hands there fails the test: RunUntilIdle,
-// Stub, Calls, Deploy, CrashAt and Outage. Options of virtual time do nothing.
+// tells what the instance waits for. Client, with all that the hub offers, History, Golden and Now work as elsewhere; what is not in a test's hands there fails the test: RunUntilIdle,
+// Stub, Calls, Deploy, CrashAt, Outage, Tables and Watch. Options of virtual time do nothing.
 //
 // What the test has started is terminated, where it is not over, and purged at its end. A test that fails leaves it for you to look at.
 func Deployed(t *testing.T, hub client.Hub, opts ...Option) *Env {
@@ -45,23 +46,37 @@ type deployedHub struct {
 	started []string
 }
 
-// Caller implements client.Identifier.
-func (d *deployedHub) Caller(ctx context.Context) string {
-	if i, ok := d.Hub.(client.Identifier); ok {
-		return i.Caller(ctx)
-	}
-	return ""
-}
+// Unwrap is the hub itself, for what it offers beside client.Hub.
+func (d *deployedHub) Unwrap() client.Hub { return d.Hub }
 
 // StartOrchestration notes what is started.
 func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	in, err := d.Hub.StartOrchestration(ctx, s)
 	if err == nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.started = append(d.started, s.InstanceID)
+		d.note(s.InstanceID)
 	}
 	return in, err
+}
+
+// PrepareStart notes what may be started.
+func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+	preparer, ok := offered.By[provider.StartPreparer](d.Hub)
+	if !ok {
+		return nil, errNotPrepared
+	}
+	prepared, err := preparer.PrepareStart(ctx, s)
+	if err == nil {
+		d.note(s.InstanceID)
+	}
+	return prepared, err
+}
+
+var errNotPrepared = errors.New("perduretest: this hub's starts cannot be part of another transaction")
+
+func (d *deployedHub) note(instanceID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.started = append(d.started, instanceID)
 }
 
 // How often a deployed hub is asked whether an instance is over.
@@ -140,6 +155,9 @@ func (d *deployedHub) clean() {
 	defer cancel()
 	for _, id := range d.started {
 		s, err := d.env.client.Status(ctx, id)
+		if errors.Is(err, client.ErrNotFound) {
+			continue // purged, or prepared and never committed
+		}
 		if err == nil && !s.Status.Terminal() {
 			if err = d.env.client.Terminate(ctx, id, "the test "+t.Name()+" is over"); err == nil {
 				_, err = d.env.client.Wait(ctx, id)
@@ -160,15 +178,4 @@ func (e *Env) virtual(what string) {
 	if e.deployed != nil {
 		e.t.Fatalf("perduretest: %s is not for a deployed hub", what)
 	}
-}
-
-// Payloads is the hub's store of large payloads.
-func (d *deployedHub) Payloads() provider.Payloads { return vault.StoreOf(d.Hub) }
-
-// SweepPayloads implements provider.PayloadKeeper.
-func (d *deployedHub) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
-	if k, ok := d.Hub.(provider.PayloadKeeper); ok {
-		return k.SweepPayloads(ctx, after)
-	}
-	return "", 0, nil
 }

@@ -2,15 +2,20 @@ package perduretest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // served is a hub that runs in real time, as a deployed one does, until the test ends.
@@ -79,6 +84,82 @@ func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
+// answering is a hub whose functions answer queries, as a deployed one's do.
+type answering struct {
+	*dynamo.Provider
+
+	hub *simhub.Hub
+}
+
+func (a answering) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
+	return a.hub.Ask(ctx, q)
+}
+
+// The Client of a deployed hub is what any client of that hub is.
+func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
+	t.Parallel()
+	r := approved("v1")
+	perdure.AddOrchestration(r, "knows", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		if err := perdure.SetQueryHandler(ctx, "answer", func(struct{}) (int, error) { return 7, nil }); err != nil {
+			return "", err
+		}
+		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+	})
+	hub := served(t, r)
+	whole := answering{hub.Provider, hub}
+	id := ""
+	t.Run("in a test", func(t *testing.T) {
+		env := perduretest.Deployed(t, whole)
+		c := env.Client()
+		asked := start(t, env, "knows", nil)
+		if _, err := c.WaitForStart(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Query(t.Context(), asked, "answer", nil); err != nil || string(got) != "7" {
+			t.Errorf("it answers %s, %v", got, err)
+		}
+		prepared, err := c.StartItem(t.Context(), "approve", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hub.Cloud.Table.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(prepared)}); err != nil {
+			t.Fatal(err)
+		}
+		id = prepared.InstanceID()
+		if _, err := c.StartItem(t.Context(), "approve", nil); err != nil { // and never committed
+			t.Error(err)
+		}
+		if _, err := c.DeadLetters(t.Context(), client.DeadLetterQuery{}, 0); err != nil {
+			t.Errorf("dead letters: %v", err)
+		}
+		if _, err := c.Reconcile(t.Context(), client.Reconciliation{Instances: []string{asked}}); err != nil {
+			t.Errorf("reconcile: %v", err)
+		}
+	})
+	if _, err := client.New(hub.Provider).Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("the test has left what it started in a transaction: %v", err)
+	}
+}
+
+// before stands before another hub.
+type before struct{ client.Hub }
+
+func (b before) Unwrap() client.Hub { return b.Hub }
+
+// A deployed hub that stands before another one prepares starts as that does.
+func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
+	t.Parallel()
+	hub := served(t, approved("v1"))
+	env := perduretest.Deployed(t, before{before{hub.Provider}})
+	prepared, err := env.Client().StartItem(t.Context(), "approve", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writes := dynamo.Writes(prepared); len(writes) != 2 {
+		t.Errorf("%d writes", len(writes))
+	}
+}
+
 func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(env *perduretest.Env){
@@ -88,6 +169,8 @@ func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 		"Deploy":       func(env *perduretest.Env) { env.Deploy(approved("v2")) },
 		"CrashAt":      func(env *perduretest.Env) { env.CrashAt(1) },
 		"Outage":       func(env *perduretest.Env) { env.Outage(perduretest.SQS, time.Hour) },
+		"Tables":       func(env *perduretest.Env) { perduretest.Tables(env) },
+		"Watch":        perduretest.Watch,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

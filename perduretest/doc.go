@@ -10,9 +10,9 @@
 //	}
 //
 // Every turn replays the history, so that code which is not deterministic fails its test (WithCache turns that off); stubs stand in for
-// activities (Env.Stub), Env.Calls lists what was called, and Env.At does something at a moment. Code that hangs fails its own test, with the lines
+// activities (Env.Stub), Env.Calls lists what was called, and Env.At does something at a moment. Code that hangs, or goes round for ever, fails its own test, with the lines
 // that it is in, and other tests go on. Env.Golden compares a history with a file; Env.CrashAt, Env.Outage and Env.Deploy have a process die, a service
-// fail and other code come; WithNetwork is for activities that use the network; and Deployed runs the same body in a deployed hub. docs/guides/testing.md is the guide.
+// fail and other code come; WithNetwork is for activities that use the network, Tables for code that saves data of its own with a start; and Deployed runs the same body in a deployed hub. docs/guides/testing.md is the guide.
 //
 // Time stands still but in Advance, and in Client().Wait, which advances as far as it must. Activities see virtual time too:
 // time.Sleep and timers in them end when the clock gets there. What runs, runs in an order that is the same in every run, also what ends at

@@ -15,26 +15,28 @@ import (
 )
 
 // Env is a task hub in a test. Its methods, and those of its Client, are for one goroutine at a time: the test's. An activity may use the
-// Client too, with its own context.
+// Client too, with its own context, and so may a server of the test's, such as one for webhooks, while an activity of WithNetwork calls it.
 type Env struct {
-	t      *testing.T
-	hub    *simhub.Hub
-	client *client.Client
-	clock  clock
-	stubs  stubs
-	log    callLog
-	agenda agenda
-	faults sync.Map // what the test has failed for, by name
-	builds int      // how many were deployed after the first
+	t        *testing.T
+	hub      *simhub.Hub
+	client   *client.Client
+	clock    clock
+	stubs    stubs
+	log      callLog
+	agenda   agenda
+	progress progress
+	faults   sync.Map // what the test has failed for, by name
+	builds   int      // how many were deployed after the first
 
 	// work goes to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for work holds virtual time still.
 	work chan func()
-	// born is closed when there is a bubble, over when it has ended.
-	born, over chan struct{}
-	watch      watch
-	trouble    simhub.Trouble
-	network    *network
-	deployed   *deployedHub // nil in virtual time
+	// born is closed when there is a bubble, over when it has ended, and gone, by leave, when nothing is to be done in it any more.
+	born, over, gone chan struct{}
+	leave            func()
+	watch            watch
+	trouble          simhub.Trouble
+	network          *network
+	deployed         *deployedHub // nil in virtual time
 	// leaving: the test is over, and activities are told to end. given up: code hangs, and the bubble is left behind.
 	leaving, givenUp atomic.Bool
 }
@@ -49,7 +51,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	if thisGoroutine().bubble != "" {
 		t.Fatal("perduretest: an Env has virtual time of its own: call New outside of synctest.Test")
 	}
-	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{})}
+	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
 	o := options{patience: defaultPatience, Options: simhub.Options{
 		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
 		CacheBytes:    -1,
@@ -60,9 +62,11 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
+	e.leave = sync.OnceFunc(func() { close(e.gone) })
 	e.watch = watch{env: e, patience: o.patience}
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
+	o.Interceptors = append(o.Interceptors, e.progress.interceptor())
 	log := slog.DiscardHandler
 	if o.Logger != nil {
 		log = o.Logger.Handler()
@@ -99,11 +103,16 @@ func (e *Env) live(o *options) {
 		e.trouble.CrashAt(o.crash.at, o.crash.after)
 	}
 	close(e.born)
-	for f := range e.work {
-		f()
+	for left := false; !left; {
+		select {
+		case f := <-e.work:
+			f()
+		case <-e.gone:
+			left = true
+		}
 	}
 	if e.hub != nil {
-		e.leave()
+		e.unwind()
 	}
 }
 
@@ -115,10 +124,14 @@ func (e *Env) make(o *options) {
 		e.errorf("perduretest: %v", err)
 		return
 	}
+	for _, t := range o.tables {
+		hub.Cloud.Table.Add(t)
+	}
 	e.hub = hub
-	e.clock = clock{hub, &atomic.Int64{}}
+	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
+	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{holders{hub.Provider, e}}, append(o.clientOptions(), client.WithClock(e.Now))...)
+	e.client = client.New(&bubble{holders{visitor{hub.Provider, e}}}, append(o.clientOptions(), client.WithClock(e.Now))...)
 }
 
 // do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
@@ -132,16 +145,38 @@ func (e *Env) do(f func()) {
 		t.do(f)
 		return
 	}
+	e.watch.offer(f, e.network.calls) // by a server, say, that an activity of WithNetwork has called
+}
+
+// drive runs f on the bubble's own goroutine: what moves its clock is no business of an activity's.
+func (e *Env) drive(f func()) {
+	e.t.Helper()
+	if e.deployed != nil || e.isInside() {
+		f()
+		return
+	}
+	e.watch.offer(f, nil)
+}
+
+// offer has f run by the bubble, or by who takes others' calls, and waits for it.
+func (w *watch) offer(f func(), others chan<- func()) {
 	done := make(chan struct{})
 	work := func() {
 		defer close(done)
 		f()
 	}
-	if e.givenUp.Load() {
-		e.t.FailNow()
+	select {
+	case w.env.work <- work:
+		w.await(done)
+		return
+	case others <- work:
+	case <-w.env.gone:
 	}
-	e.work <- work
-	e.watch.await(done)
+	select {
+	case <-done:
+	case <-w.env.gone:
+		w.stop()
+	}
 }
 
 // processStart is before all times outside of bubbles, whose clocks begin with the year 2000.
@@ -161,8 +196,8 @@ func (e *Env) isInside() bool {
 
 // outside fails what moves the clock from within.
 func (e *Env) outside(what string) {
-	if e.isInside() || e.network.ticket() != nil {
-		panic(fmt.Sprintf("perduretest: %s is for the test's goroutine: activities and orchestrations cannot call it", what))
+	if e.isInside() || e.network.isBusy() {
+		panic(fmt.Sprintf("perduretest: %s is for the test's goroutine: activities, what they call and orchestrations cannot call it", what))
 	}
 }
 
@@ -186,12 +221,12 @@ func (e *Env) end() {
 	if e.givenUp.Load() {
 		return
 	}
-	close(e.work)
+	e.leave()
 	e.watch.await(e.over)
 }
 
-// leave ends the hub: all goroutines of the bubble must be gone when its own returns.
-func (e *Env) leave() {
+// unwind ends the hub: all goroutines of the bubble must be gone when its own returns.
+func (e *Env) unwind() {
 	e.leaving.Store(true)
 	e.hub.Close()
 	synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // failing is the variable that names the test which a process is to run though it fails.
@@ -12,20 +13,26 @@ const failing = "PERDURE_TEST_FAILS"
 
 // wantFailure runs body in a process of its own, as a test with the calling test's name, which must fail. It returns the process's output, which has
 // all the texts.
-func wantFailure(t *testing.T, body func(t *testing.T), texts ...string) {
+func wantFailure(t *testing.T, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
-	wantOutput(t, body, append(texts, "--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")...)
+	return wantOutput(t, body, append(texts, "--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")...)
 }
 
 // wantOutput is wantFailure where the process may end.
-func wantOutput(t *testing.T, body func(t *testing.T), texts ...string) {
+func wantOutput(t *testing.T, body func(t *testing.T), texts ...string) (output string) {
+	t.Helper()
+	return wantWithin(t, time.Minute, body, texts...)
+}
+
+// wantWithin is wantOutput of a process that go test would end after some time.
+func wantWithin(t *testing.T, timeout time.Duration, body func(t *testing.T), texts ...string) (output string) {
 	t.Helper()
 	if os.Getenv(failing) == t.Name() {
 		t.Run("bad", body)
 		t.Run("the next test", func(t *testing.T) { t.Log("it runs") })
-		return
+		return ""
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout="+timeout.String())
 	cmd.Env = append(os.Environ(), failing+"="+t.Name())
 	b, err := cmd.CombinedOutput()
 	out := string(b)
@@ -37,4 +44,5 @@ func wantOutput(t *testing.T, body func(t *testing.T), texts ...string) {
 			t.Errorf("it does not say %q:\n%s", text, out)
 		}
 	}
+	return out
 }

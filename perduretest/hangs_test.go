@@ -1,9 +1,14 @@
 package perduretest_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,5 +195,162 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 				env.Advance(time.Hour)
 			}, "nondeterminism in instance", `ActivityScheduled "work" with the input`)
 		})
+	}
+}
+
+// What goes on and on in virtual time has the patience of the Env, and one moment of it too.
+func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body func(ctx *perdure.OrchestrationContext) error
+		says []string
+	}{
+		"retries": {func(ctx *perdure.OrchestrationContext) error {
+			_, err := perdure.CallActivityByName[int](ctx, "work", nil, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+			return err
+		}, []string{`" is Running, and it goes round: after `, "of virtual time nothing has come of it", `the activity "work", which has failed `, " times, the last at ", ": out of stock; attempt ", " is due at "}},
+		"rounds": {func(ctx *perdure.OrchestrationContext) error {
+			if err := perdure.Sleep(ctx, time.Hour); err != nil {
+				return err
+			}
+			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
+			return err
+		}, []string{`" is Running, and it goes round: after `, " executions, each continued as new", "a timer that is due at"}},
+		"calls at one moment": {func(ctx *perdure.OrchestrationContext) error {
+			for {
+				_, _ = perdure.CallActivityByName[int](ctx, "work", nil).Await(ctx)
+			}
+		}, []string{"there is no end to what happens at one moment of virtual time, 2000-01-01", `of orchestration "hangs" is Running: `, " turns", "hangs_test.go"}},
+		"rounds at one moment": {func(ctx *perdure.OrchestrationContext) error {
+			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
+			return err
+		}, []string{"there is no end to what happens at one moment of virtual time", `of orchestration "hangs" is `, " executions, each continued as new"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := wantFailure(t, runs(c.body, func(context.Context) error { return errors.New("out of stock") }), c.says...)
+			for _, text := range []string{"dynamo/commit.go", "code does not come back", "is over, and"} {
+				if strings.Contains(out, text) {
+					t.Errorf("it says %q:\n%s", text, out)
+				}
+			}
+		})
+	}
+}
+
+// What goes on recording may be long: it has half of what go test has left, so that the next tests run.
+func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
+	t.Parallel()
+	wantWithin(t, 16*time.Second, func(t *testing.T) {
+		t.Helper()
+		env := perduretest.New(t, counts(), perduretest.WithPatience(time.Second))
+		if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt})); err != nil {
+			t.Error(err)
+		}
+	}, "half of what go test's -timeout left", `of orchestration "counts" is Running: `, " executions, each continued as new",
+		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
+}
+
+// So has an Advance that takes longer than go test.
+func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
+	t.Parallel()
+	wantWithin(t, 16*time.Second, func(t *testing.T) {
+		t.Helper()
+		env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second))
+		start(t, env, "counts", count{To: math.MaxInt, Every: time.Second})
+		env.Advance(50 * 365 * 24 * time.Hour)
+	}, "half of what go test's -timeout left, and has come to 2000-01-", `of orchestration "counts" is Running: `,
+		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
+}
+
+// After a hundred years of virtual time nobody waits any more.
+func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, counts())
+	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt, Every: 365 * 24 * time.Hour}))
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.Endless, "it goes on after") || !strings.Contains(idle.Endless, "days of virtual time") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
+		t.Errorf("one timer that is far away: %v", err)
+	}
+}
+
+// count is how far an orchestration has counted.
+type count struct {
+	N, To int
+	Every time.Duration
+	Slow  bool // each round calls an activity that takes real time
+}
+
+// counts is a registry with an orchestration that continues as new, each time with another input.
+func counts() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "slow", func(context.Context, struct{}) (int, error) {
+		time.Sleep(5 * time.Millisecond) // of real time, where it is one of WithNetwork
+		return 0, nil
+	})
+	perdure.AddOrchestration(r, "counts", func(ctx *perdure.OrchestrationContext, c count) (int, error) {
+		if c.N == c.To {
+			return c.N, nil
+		}
+		if c.Slow {
+			if _, err := perdure.CallActivityByName[int](ctx, "slow", nil).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if err := perdure.Sleep(ctx, cmp.Or(c.Every, time.Hour)); err != nil {
+			return 0, err
+		}
+		c.N++
+		return perdure.ContinueAsNew[int](ctx, c)
+	})
+	return r
+}
+
+// What is long, and gets on, is no fault: it takes five seconds here, and its Env is patient for two.
+func TestWhatIsLongIsNotForEver(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){
+		"Wait": func(t *testing.T, env *perduretest.Env, id string) {
+			t.Helper()
+			if _, err := env.Client().Wait(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Advance": func(_ *testing.T, env *perduretest.Env, _ string) { env.Advance(1000 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second), perduretest.WithNetwork("slow"))
+			id := start(t, env, "counts", count{To: 1000, Slow: true})
+			wait(t, env, id)
+			if s, err := env.Client().Status(t.Context(), id); err != nil || string(s.Output) != "1000" {
+				t.Errorf("%s, output %s, %v", s.Status, s.Output, err)
+			}
+		})
+	}
+}
+
+// What is tried again until a moment that the test has planned goes on until then.
+func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
+	t.Parallel()
+	var open atomic.Bool
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "slow", func(context.Context, struct{}) (int, error) {
+		time.Sleep(2 * time.Millisecond)
+		if !open.Load() {
+			return 0, errors.New("closed")
+		}
+		return 7, nil
+	})
+	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "slow", nil, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
+	})
+	env := perduretest.New(t, r, perduretest.WithPatience(2*time.Second), perduretest.WithNetwork("slow"))
+	id := start(t, env, "tries", nil)
+	env.At(1500*time.Hour, func() { open.Store(true) })
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || string(s.Output) != "7" {
+		t.Errorf("output %s, %v", s.Output, err)
 	}
 }

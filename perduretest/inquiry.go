@@ -1,6 +1,7 @@
 package perduretest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -109,9 +110,11 @@ func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.
 	case client.PendingExternalEvent:
 		return fmt.Sprintf("the external event %q, which nobody has raised%s", x.Name, q.otherEvents(ctx, instanceID))
 	case client.PendingSubOrchestration:
-		return fmt.Sprintf("the sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+		return fmt.Sprintf("the sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
 	case client.PendingSentEvent:
 		return fmt.Sprintf("the answer to the event %q, which was raised in instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+	case client.PendingSentUpdate:
+		return fmt.Sprintf("the answer to the update %q, which was sent to instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingUpdate:
 		return fmt.Sprintf("the handler of the update %q (%s), which has not returned", x.Name, x.UpdateID)
 	case client.PendingTimer:
@@ -143,7 +146,20 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 	if x.NoWorker {
 		return fmt.Sprintf(", for which there is no worker of the queue %q", x.Queue)
 	}
-	return ""
+	return describeTries(x)
+}
+
+// describeTries says how often something was tried that is to be tried again, and why it failed.
+func describeTries(x *client.PendingItem) string {
+	if x.LastError == nil || x.Attempt < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", which has failed %d times, the last at %v: %s; attempt %d is due at %v", x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextTryAt)
+}
+
+// failureText is a failure on one line.
+func failureText(f *history.Failure) string {
+	return cmp.Or(f.Message, f.Reason, f.Type)
 }
 
 func (q inquiry) describeChild(ctx context.Context, instanceID string) string {

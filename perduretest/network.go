@@ -20,7 +20,7 @@ import (
 // have a stub are not concerned.
 //
 // They run one after the other. Their context ends after half the patience of the Env (WithPatience), never with a cancel or a limit: no virtual time
-// passes while they run. They may use Env.Client, but not wait for an instance.
+// passes while they run. They may use Env.Client, but not wait for an instance; so may a server of the test's that they call.
 func WithNetwork(activities ...string) Option {
 	return option(func(o *options) {
 		o.network = append(o.network, activities...)
@@ -36,6 +36,8 @@ type network struct {
 	// tickets are made outside of the bubble, as their channels must be.
 	tickets chan *ticket
 	running sync.Map // tickets by the goroutine that serves them
+	// calls are what others than the activity that runs outside, such as a server that it has called, have done in the bubble meanwhile.
+	calls chan func()
 }
 
 // ticket has one activity run outside.
@@ -46,7 +48,16 @@ type ticket struct {
 }
 
 func newNetwork(o *options) *network {
-	return &network{all: o.allNetwork, names: o.network, patience: o.patience, tickets: make(chan *ticket)}
+	return &network{all: o.allNetwork, names: o.network, patience: o.patience, tickets: make(chan *ticket), calls: make(chan func())}
+}
+
+// isBusy reports whether an activity runs outside.
+func (n *network) isBusy() (busy bool) {
+	n.running.Range(func(any, any) bool {
+		busy = true
+		return false
+	})
+	return busy
 }
 
 // concerns reports whether an activity runs outside.
@@ -127,6 +138,9 @@ func (n *network) run(ctx context.Context, code activityCode, input json.RawMess
 	for {
 		select {
 		case call := <-t.calls:
+			call()
+			continue
+		case call := <-n.calls:
 			call()
 			continue
 		case <-t.done:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,5 +147,109 @@ func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 	}
 	if got := result(t, env, "of delegate"); got != "slept" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A server that an activity has called uses the client: a webhook.
+func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
+	t.Parallel()
+	var env *perduretest.Env
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.URL.Query().Get("id")
+		s, err := env.Client().Status(r.Context(), id)
+		if err == nil {
+			err = env.Client().Raise(r.Context(), id, "paid", string(s.Status))
+		}
+		if _, waits := env.Client().Wait(r.Context(), id); err == nil && (waits == nil || !strings.Contains(waits.Error(), "virtual time stands still")) {
+			err = fmt.Errorf("it waits: %w", waits)
+		}
+		fmt.Fprint(w, err)
+	}))
+	t.Cleanup(server.Close)
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "pay", func(ctx context.Context, _ struct{}) (string, error) {
+		res, err := server.Client().Get(server.URL + "?id=" + perdure.ActivityInfoFrom(ctx).InstanceID)
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		return string(b), err
+	})
+	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		said, err := perdure.CallActivityByName[string](ctx, "pay", nil, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 1})).Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		status, err := perdure.WaitForExternalEvent[string](ctx, "paid").Await(ctx)
+		return said + " " + status, err
+	})
+	env = perduretest.New(t, r, perduretest.WithNetwork("pay"))
+	if got := result(t, env, start(t, env, "order", nil)); got != "<nil> Running" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Where code hangs, or the Env is over, a server's goroutine that calls the client ends, so that the server can be closed.
+func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		var env *perduretest.Env
+		hangs, over := make(chan struct{}), make(chan struct{})
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			<-hangs
+			_, _ = env.Client().Status(context.Background(), "hangs")
+		})
+		ended.Go(func() {
+			<-over
+			_, _ = env.Client().Status(context.Background(), "hangs")
+		})
+		t.Cleanup(func() {
+			close(over)
+			ended.Wait()
+		})
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "hangs", func(*perdure.OrchestrationContext, struct{}) (int, error) {
+			close(hangs)
+			<-elsewhere
+			return 0, nil
+		})
+		env = perduretest.New(t, r, perduretest.WithPatience(3*time.Second))
+		result(t, env, start(t, env, "hangs", nil))
+	}, "an orchestration waits to receive from a channel")
+}
+
+// What moves the clock runs on the bubble's own goroutine, though there is an activity that would take it: that would wait for itself.
+func TestWhatMovesTheClockIsNotDoneByAnActivity(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registry())
+	var taken atomic.Int64
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { // as an activity of WithNetwork does
+		defer close(ended)
+		for {
+			select {
+			case call := <-env.Others():
+				taken.Add(1)
+				call()
+			case <-over:
+				return
+			}
+		}
+	}()
+	for taken.Load() == 0 {
+		env.Now() // either may do it
+	}
+	taken.Store(0)
+	driven := 0
+	for range 100 {
+		env.Drive(func() { driven++ })
+	}
+	close(over)
+	<-ended
+	if n := taken.Load(); driven != 100 || n != 0 {
+		t.Errorf("%d were done, %d of them by an activity", driven, n)
 	}
 }

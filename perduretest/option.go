@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
@@ -18,6 +19,8 @@ type options struct {
 	// network are the activities of WithNetwork.
 	network    []string
 	allNetwork bool
+	// tables are those of WithTable.
+	tables []simaws.TableConfig
 }
 
 // Option is an option of New: the functions With… make them.
@@ -63,6 +66,7 @@ func (o *options) clientOptions() []client.Option {
 	return all
 }
 
-// WithPatience is how long, in real time, code may compute or wait for the network before the test fails because it hangs: a minute by default. Code that
-// waits for a mutex or a channel gets a twelfth of it.
+// WithPatience is how long, in real time, code may compute or wait for the network before the test fails because it hangs, how long one moment of virtual
+// time may last, and how long Wait goes on for what goes round without anything new: a minute by default. Code that waits for a mutex or a channel gets a
+// twelfth of it. What takes long and gets on is not limited by it.
 func WithPatience(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }

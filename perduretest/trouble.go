@@ -17,6 +17,7 @@ const (
 	DynamoDB  Service = "DynamoDB"
 	SQS       Service = "SQS"
 	Scheduler Service = "Scheduler" // EventBridge Scheduler, which holds timers of more than 15 minutes
+	S3        Service = "S3"        // which holds large payloads, in an Env WithLargePayloads
 )
 
 // Outage has every call of a service fail for d of virtual time, those of the Client too.
@@ -68,6 +69,19 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	for n := 1; n <= min(calls, mostCalls) && !t.Failed(); n += every {
 		t.Run(fmt.Sprintf("before call %d", n), func(t *testing.T) { body(t, crash{at: int64(n)}) })
 		t.Run(fmt.Sprintf("after call %d", n), func(t *testing.T) { body(t, crash{at: int64(n), after: true}) })
+	}
+}
+
+// Watch runs the hub's watch once, as a deployed hub does every two minutes: it begins what was started and never begun, as by a client that died. In an Env no
+// watch runs by itself, but at Deploy, so that an Env comes to rest.
+func Watch(env *Env) {
+	env.t.Helper()
+	env.virtual("Watch")
+	env.outside("Watch")
+	var err error
+	env.do(func() { _, err = env.hub.Timekeeper.Watch(context.Background()) })
+	if err != nil {
+		env.t.Fatalf("perduretest: watch: %v", err)
 	}
 }
 

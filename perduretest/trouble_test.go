@@ -106,6 +106,32 @@ func TestAnOutageLastsAndEnds(t *testing.T) {
 	}
 }
 
+// A list fails in an outage as any call of the Client does, and a bucket that is not there is one that comes back.
+func TestAnOutageOfListsAndOfPayloads(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
+		return perdure.CallActivityByName[string](ctx, "scan", nil).Await(ctx)
+	})
+	perdure.AddActivity(r, "scan", func(context.Context, struct{}) (string, error) { return strings.Repeat("x", 1<<20), nil })
+	env := perduretest.New(t, r, perduretest.WithLargePayloads())
+	env.Outage(perduretest.DynamoDB, time.Hour)
+	if _, err := client.Collect(env.Client().Schedules(t.Context())); err == nil {
+		t.Error("the schedules are listed without the table")
+	}
+	env.Advance(time.Hour)
+
+	id := start(t, env, "large", nil)
+	env.Outage(perduretest.S3, time.Hour)
+	env.Advance(50 * time.Minute)
+	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusRunning {
+		t.Errorf("without its bucket: %s, %v", s.Status, err)
+	}
+	if got := result(t, env, id); len(got) != 1<<20 {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
+
 // charged is a registry whose orchestration waits for approval and then calls an activity.
 func approved(activity string, before ...string) *perdure.Registry {
 	r := perdure.NewRegistry()

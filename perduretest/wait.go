@@ -10,20 +10,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// longest is the most that Wait lets pass at once while an activity is running and no message is due.
+// longest is the most that Wait lets pass at once while an activity is running.
 const longest = time.Hour
 
 // IdleError means that an instance is not over, and nothing in the Env can end it: no message is due or delayed, and no activity is running but
-// such as have run for hours without a heartbeat. It waits for something that the test has not done.
+// such as have run for hours without a heartbeat. It waits for something that the test has not done. Or it goes on and on: Endless says how.
 type IdleError struct {
 	InstanceID string
 	Status     provider.RuntimeStatus
 	// Waited is how long a Wait in a deployed hub has waited; 0 in virtual time.
 	Waited time.Duration
+	// Endless is why a Wait in virtual time has given up on an instance that goes on, as a sentence: how long it took, what went round and how often.
+	// It is empty where nothing happens any more.
+	Endless string
 	// Diagnosis is why an instance that is blocked cannot go on; nil for others.
 	Diagnosis *history.Failure
-	// Waits is what the instance waits for, in sentences: which event nobody raised, which activity nobody knows, and the same of its
-	// sub-orchestrations.
+	// Waits is what the instance waits for, in sentences: which event nobody raised, which activity nobody knows, what is tried again, how often it
+	// was and with which failure, and the same of its sub-orchestrations.
 	Waits []string
 }
 
@@ -31,6 +34,9 @@ func (e *IdleError) Error() string {
 	text := fmt.Sprintf("perduretest: instance %q is %s, and nothing will end it", e.InstanceID, e.Status)
 	if e.Waited > 0 {
 		text = fmt.Sprintf("perduretest: instance %q is %s after %v", e.InstanceID, e.Status, e.Waited)
+	}
+	if e.Endless != "" {
+		text = fmt.Sprintf("perduretest: instance %q is %s, and %s", e.InstanceID, e.Status, e.Endless)
 	}
 	if e.Diagnosis != nil {
 		text += ": " + e.Diagnosis.Message
@@ -54,34 +60,47 @@ func (e *Env) wait(ctx context.Context, p provider.Provider, instanceID string) 
 // until advances the clock until look reports that what an instance is to do is done.
 func until(ctx context.Context, e *Env, p provider.Provider, instanceID string, look func(context.Context) (done bool, err error)) error {
 	e.t.Helper()
-	began := e.Now()
+	began, vigil, q := e.Now(), newVigil(e), inquiry{e}
 	for {
-		e.do(e.clock.settle)
+		e.drive(e.clock.settle)
 		if done, err := look(ctx); done || err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if q := (inquiry{e}); q.isIdle() || q.hasStalled(ctx, instanceID, &began) {
-			var in provider.Instance
-			var err error
-			e.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
-			if err != nil {
-				return err
-			}
-			return q.idle(ctx, &in)
+		if q.isIdle() || q.hasStalled(ctx, instanceID, &began) {
+			return q.stuck(ctx, p, instanceID, "")
 		}
-		e.step()
+		if why := vigil.forEver(ctx); why != "" {
+			return q.stuck(ctx, p, instanceID, why+e.progress.since(vigil.from))
+		}
+		moveOn(e)
 	}
 }
 
-// step moves the clock to the next moment at which something may have happened.
-func (e *Env) step() {
+// stuck is the error of a wait that will not end.
+func (q inquiry) stuck(ctx context.Context, p provider.Provider, instanceID, endless string) error {
+	var in provider.Instance
+	var err error
+	q.env.do(func() { in, err = p.ReadInstance(context.WithoutCancel(ctx), instanceID) })
+	if err != nil {
+		return err
+	}
+	idle := q.idle(ctx, &in)
+	idle.Endless = endless
+	return idle
+}
+
+// moveOn moves the clock to the next moment at which something may have happened.
+func moveOn(e *Env) {
 	at, planned := e.agenda.next()
 	reached := false
-	e.do(func() {
+	e.drive(func() {
 		d := longest
+		if due, some := e.hub.Cloud.NextDue(); some && e.hub.Cloud.InFlight() == 0 {
+			d = max(time.Until(due), 0) // nothing else happens before
+		}
 		if planned {
 			d = min(d, time.Until(at))
 		}

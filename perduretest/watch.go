@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -34,14 +35,16 @@ const (
 	looks = 5
 )
 
-// await waits for done. When code hangs, it fails the test and leaves the bubble behind.
+// await waits for done. When code hangs, it fails the test and leaves the bubble behind. Where only the clock stands still, since there is no end to what
+// happens at one moment, the bubble stops there.
 func (w *watch) await(done <-chan struct{}) {
 	w.env.t.Helper()
-	limit := w.patience / blockedShare
-	began := time.Now()
+	limit, most := w.patience/blockedShare, w.share()
 	tick := time.NewTicker(limit / looks)
 	defer tick.Stop()
 
+	began := time.Now()
+	stood := standstill{began: began, reached: w.env.clock.now(), since: began}
 	before, same := "", 0
 	for {
 		select {
@@ -49,28 +52,114 @@ func (w *watch) await(done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		awake := w.awake()
+		all := w.goroutines()
+		awake := awakeOf(all)
 		if now := fingerprint(awake); now == before && now != "" && len(w.env.network.goroutines()) == 0 {
 			same++
 		} else {
 			before, same = now, 0
 		}
-		if same >= looks || time.Since(began) > w.patience {
-			w.giveUp(awake)
+		stood.look(w, append(awake, all...))
+		switch tooLong := time.Since(stood.since) > w.patience || most > 0 && time.Since(began) > most; {
+		case same >= looks:
+			w.giveUp(awake, &stood)
+		case tooLong:
+			w.halt(done, &stood)
+			w.giveUp(awake, &stood)
 		}
 	}
 }
 
-// giveUp ends the test whose code hangs. What hangs is left behind, so that other tests go on.
-func (w *watch) giveUp(awake []goroutine) {
+// standstill is the moment of virtual time that a call has come to, and how long that lasts.
+type standstill struct {
+	began   time.Time         // when the call did, in real time
+	from    map[string]course // how far instances were at the first look
+	reached int64             // the moment
+	since   time.Time         // when it began, in real time
+	seen    []string          // what users' code was seen to do in it, the last first
+}
+
+// look notes where virtual time is, and what is done meanwhile.
+func (s *standstill) look(w *watch, goroutines []goroutine) {
+	if now := w.env.clock.now(); now != s.reached {
+		s.reached, s.since, s.seen = now, time.Now(), nil
+	}
+	if s.from == nil {
+		s.from = w.env.progress.now()
+	}
+	var seen []string
+	for _, g := range goroutines {
+		if where := replay.Where(g.stack); where != "" {
+			text := g.who() + " in " + where
+			if !slices.Contains(seen, text) {
+				seen = append(seen, text)
+			}
+		}
+		if len(seen) == mostShown {
+			break
+		}
+	}
+	for _, text := range append(seen, s.seen...) {
+		if !slices.Contains(seen, text) && len(seen) < mostShown {
+			seen = append(seen, text)
+		}
+	}
+	s.seen = seen
+}
+
+// halt has nothing more begin, and fails the test if that ends the call: then no code hangs, and the bubble is not left behind.
+func (w *watch) halt(done <-chan struct{}, stood *standstill) {
 	w.env.t.Helper()
-	report := fmt.Sprintf("perduretest: code does not come back, so that virtual time cannot go on:%s%s", describeAll(w.culprits(awake)), w.hint())
+	moved := w.env.progress.since(stood.from)
+	if moved == "" {
+		return // nothing was decided in this time: it is code that does not come back
+	}
+	w.env.clock.halted.Store(true)
+	select {
+	case <-done:
+	case <-time.After(w.patience / blockedShare):
+		return
+	}
+	at := time.Unix(0, stood.reached).UTC()
+	what := fmt.Sprintf("there is no end to what happens at one moment of virtual time, %v: for %v it does not go on, while", at, time.Since(stood.since).Round(time.Second))
+	if time.Since(stood.since) <= w.patience {
+		what = fmt.Sprintf("it goes on after %v, which is half of what go test's -timeout left, and has come to %v of virtual time:", time.Since(stood.began).Round(time.Second), at)
+	}
+	w.env.t.Fatalf("perduretest: %s%s%s%s", what, moved, stood.sightings(), w.hint())
+}
+
+// sightings are what users' code was seen to do.
+func (s *standstill) sightings() string {
+	var b strings.Builder
+	for _, text := range s.seen {
+		b.WriteString("\n  (seen meanwhile: " + text + ")")
+	}
+	return b.String()
+}
+
+// giveUp ends the test whose code hangs. What hangs is left behind, so that other tests go on.
+func (w *watch) giveUp(awake []goroutine, stood *standstill) {
+	w.env.t.Helper()
+	whose := describeAll(w.culprits(awake))
+	if whose == "" {
+		whose = stood.sightings() // none was awake at that instant
+	}
+	report := fmt.Sprintf("perduretest: code does not come back, so that virtual time cannot go on:%s%s", whose, w.hint())
 	if slices.ContainsFunc(awake, goroutine.usesNetwork) {
 		report += networkHint
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may not live to show what is reported
 	}
 	w.env.t.Error(report)
 	w.env.givenUp.Store(true)
+	w.env.leave()
+	w.env.t.FailNow()
+}
+
+// stop ends the calling goroutine, whose call cannot be made any more: the Env is over, or code hangs in it.
+func (w *watch) stop() {
+	if !strings.Contains(string(debug.Stack()), "testing.tRunner") {
+		runtime.Goexit() // it is not the test's, which may be over
+	}
 	w.env.t.FailNow()
 }
 
@@ -137,9 +226,14 @@ func allGoroutines() []goroutine {
 	return found
 }
 
-// awake are the goroutines of the bubble that hold virtual time still.
-func (w *watch) awake() []goroutine {
-	return slices.DeleteFunc(w.goroutines(), func(g goroutine) bool { return g.durable })
+// awakeOf are those among the goroutines of the bubble that hold virtual time still.
+func awakeOf(all []goroutine) (awake []goroutine) {
+	for _, g := range all {
+		if !g.durable {
+			awake = append(awake, g)
+		}
+	}
+	return awake
 }
 
 // ofUsers are the goroutines of the bubble that run code of a user's.

@@ -3,8 +3,9 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
-// activities that are waited for when they are cancelled (WorkItem.WaitCancel): such an activity ends when all its
-// running code has ended, so two copies of a message must not each report an end of their own.
+// activities that are waited for when they are cancelled, or that run at most once (WorkItem.TakesRun): the first end when
+// all their running code has ended, so two copies of a message must not each report an end of their own; of the others no
+// delivery begins what one before it may have begun.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64

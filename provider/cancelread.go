@@ -2,7 +2,7 @@ package provider
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 )
 
 // CancelRead answers whether activities of one execution that were fetched together are cancelled. It reads the cancel
@@ -14,8 +14,9 @@ type CancelRead struct {
 	executionID string
 	from        int64
 
-	begun atomic.Bool
-	done  chan struct{}
+	mu          sync.Mutex
+	begun, over bool
+	done        chan struct{} // closed when it is over; nil where nobody waits
 
 	cancels Cancels
 	next    int64
@@ -25,7 +26,7 @@ type CancelRead struct {
 // NewCancelRead makes a read for activities of an execution that were scheduled in segment from or later. read is
 // ReadCancels.
 func NewCancelRead(ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error), executionID string, from int64) *CancelRead {
-	return &CancelRead{ctx: ctx, read: read, executionID: executionID, from: from, done: make(chan struct{})}
+	return &CancelRead{ctx: ctx, read: read, executionID: executionID, from: from}
 }
 
 // Of returns whether an activity is cancelled, strongly consistent, and the first segment that was not read. It reads,
@@ -37,13 +38,35 @@ func (r *CancelRead) Of(activityID int64) (c CancelInfo, next int64, err error) 
 
 // Read reads the cancel record once: later callers wait for the first one's read.
 func (r *CancelRead) Read() {
-	if !r.begun.CompareAndSwap(false, true) {
-		<-r.done
+	if begun, done := r.begin(); begun {
+		if done != nil {
+			<-done
+		}
 		return
 	}
 
 	r.cancels, r.next, r.err = r.read(r.ctx, r.executionID, r.from)
-	close(r.done)
+	r.end()
+}
+
+// begin reports whether another call has begun the read before. done is closed when it is over; nil: it is.
+func (r *CancelRead) begin() (before bool, done <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before = r.begun; before && !r.over && r.done == nil {
+		r.done = make(chan struct{}) // one of a batch alone needs none
+	}
+	r.begun = true
+	return before, r.done
+}
+
+func (r *CancelRead) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.done != nil {
+		close(r.done)
+	}
 }
 
 // Ask gives each item a CancelRead (LockedWorkItem.Cancel); items of one execution share theirs. It is for

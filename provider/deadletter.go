@@ -17,7 +17,7 @@ type DeadLetter struct {
 	// Reason is why a function copied the record there. It is empty for a record that the queue itself has moved, after
 	// too many deliveries, and that the watch has not picked up yet.
 	Reason string
-	// SentAt is when the record was sent: to the dead letters or, where the queue moved it, to the queue.
+	// SentAt is when the record was sent to the dead letters, or moved there; from a standard queue the time at which it was sent to that.
 	SentAt time.Time
 	// About is what the record says of itself.
 	About Subject

@@ -33,6 +33,8 @@ var (
 	ErrToken = errors.New("the token is not one of this hub")
 	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written, and the same turn will never fit.
 	ErrTooLarge = errors.New("the turn is too large to be committed")
+	// ErrUnsent: the turn is committed, and what it caused is not all sent. Its messages are not acknowledged, and lead back to it (R4).
+	ErrUnsent = errors.New("the turn is committed, and not all is sent that it caused")
 	// ErrBusy: the hub is at work, and what was asked for needs it at rest. Nothing was changed.
 	ErrBusy = errors.New("the hub is not at rest")
 	// ErrCorrupt: an item of the history cannot be read; the error names it.

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -59,11 +60,15 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
 	awaited.WaitCancel, awaitedTimer.WaitCancel = true, true
+	once := fair
+	once.FairnessKey, once.AtMostOnce = "", true
 	outcomes := provider.Message{
 		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
 			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"}, Ended: history.EndGivenUp, SeenAt: &seen},
 		},
 	}
+	moved := event
+	moved.PickedUp = &provider.PickedUp{Record: "c3f6", Times: 2, MovedAt: &due}
 	ofHub := event
 	ofHub.PickedUp, ofHub.Hub = nil, "orders"
 	by := event
@@ -83,7 +88,8 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		Name: "charge", Since: seen, Segment: 2, CloseAt: &closeBy, HeartbeatMs: 5000, BeatenAt: &notBefore, CloseBy: &due, WaitCancel: true, GraceMs: 10_000,
 		Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
 	}}}
-	for name, want := range map[string]any{
+	all := betweenInstances(traced, notBefore)
+	maps.Copy(all, map[string]any{
 		"activitypending": pending,
 		"workitem-traced": itemTraced, "event-traced": eventTraced,
 		"event-by": by, "terminate-by": terminate, "executionsuspended": paused, "executionresumed": resumed,
@@ -92,9 +98,10 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 		"workitem-again": again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt, "activityattempts": attempts,
 		"timer-refresh": refresh, "wake-refresh": wake,
 		"workitem-waits": awaited, "workitem-fair": fair, "workitem-exclusive": exclusive, "timer-waits": awaitedTimer, "activityoutcomes-ended": outcomes,
-		"workitem-token":    signed,
-		"workitem-pickedup": pickedUp, "event-pickedup": event,
-	} {
+		"workitem-token": signed,
+		"workitem-once":  once, "workitem-pickedup": pickedUp, "event-pickedup": event, "event-moved": moved,
+	})
+	for name, want := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			golden, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -109,6 +116,32 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 				t.Errorf("read as\n%+v, want\n%+v, %v", read, want, err)
 			}
 		})
+	}
+}
+
+// betweenInstances are the messages of events and updates that one instance sends to another, and of their answers.
+func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
+	sender := &history.Parent{InstanceID: "order-7", ExecutionID: "01JEXECUTION", EventID: 5}
+	update := provider.Message{
+		V: 1, Kind: provider.MessageUpdateSent, InstanceID: "@stock@tea", Hub: "orders", Name: "hold", EventID: "01JEXECUTION:5", Data: history.Payload(`"order-7"`),
+		Parent: sender, SentAt: &at, SourceEventID: 5,
+	}
+	starts := update
+	starts.EventID, starts.Orchestration, starts.Version, starts.Input, starts.TraceParent = "delivery-3", "@stock", "2", history.Payload(`{"Free":1}`), traced
+	answer := provider.Message{
+		V: 1, Kind: provider.MessageUpdateAnswered, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", SourceEventID: 5, ChildID: "@stock@tea", Result: history.Payload(`3`),
+	}
+	failed, rejected, over := answer, answer, answer
+	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{Type: history.UpdateFailed, Message: "sold out", Cause: &history.Failure{Type: "StockError", Message: "sold out"}}
+	rejected.Result, rejected.Error = nil, &history.Failure{Type: history.UpdateRejection, Message: "it was rejected", Reason: history.UpdateTooMany}
+	over.Result, over.Error = nil, provider.Unheard("@stock@tea")
+	event := update
+	event.Kind, event.Name = provider.MessageEventSent, "packed"
+	heard := answer
+	heard.Kind, heard.Result, heard.SourceEventID, heard.SourceEventIDs = provider.MessageEventAnswered, nil, 0, []history.Range{{First: 5, Last: 6}}
+	return map[string]any{
+		"updatesent": update, "updatesent-starts": starts, "updateanswered": answer, "updateanswered-failed": failed, "updateanswered-rejected": rejected, "updateanswered-over": over,
+		"eventsent": event, "eventanswered": heard,
 	}
 }
 

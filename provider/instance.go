@@ -43,6 +43,7 @@ type Instance struct {
 	BlockedBy       string           // the build that it is blocked in; as Diagnosis
 	Paused          *history.Pause   // who paused it; nil when it is not paused, and in lists of other statuses
 	RequestedBy     string           // who started it, as in history; empty where that is not known, and in lists
+	PurgedAt        time.Time        // when the instance was purged that had the id before; zero where none had, and in lists
 }
 
 // Execution is one generation of an instance: continue-as-new makes the next.
@@ -72,6 +73,8 @@ type Start struct {
 	TraceParent history.TraceParent
 	// Past is a history that the instance takes over, and goes on from, instead of beginning with Input; nil: it takes over none.
 	Past *Past
+	// Look says that the id is likely taken: the provider looks before it writes, which costs a read where it is free, and saves the writes where it is not.
+	Look bool
 }
 
 // Past is a history that a start takes over from another instance (R30).

@@ -27,6 +27,14 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
+// Since is from which turn on it may be that outputs were not sent.
+type Since struct {
+	// Position is that of the first message whose turn it may be; zero is before all messages of the current execution.
+	Position Position
+	// HeadAt is a time instead: the turn is of the message that was consumed last by then, or of one behind it. Zero is none.
+	HeadAt time.Time
+}
+
 // Record is a message as a queue delivered it, still encoded.
 type Record struct {
 	ID           string // the queue's message id, by which a batch names its failures
@@ -76,6 +84,11 @@ type InboxMessage struct {
 	// Begins is the id of the execution that a start is to make, where who handles it has made payloads of that: of NewExecutionID. Empty: the provider
 	// makes one.
 	Begins string
+	// Brings are the inputs that a start has with it: the first turn takes them. They are of the message that asks for it.
+	Brings []history.Event
+	// Doubtful is when a message was sent that may be a copy of one which an instance before has taken; zero: it is none. Of an instance that was deleted
+	// after that there must be no next one by it.
+	Doubtful time.Time
 }
 
 // Head is where an execution's history stands.

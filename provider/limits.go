@@ -49,6 +49,9 @@ func CheckText(field, s string, shortest, longest int) error {
 // CheckTags returns a *FieldError where there are too many tags, or where a key or value is not a text of the permitted
 // length.
 func CheckTags(tags map[string]string) error {
+	if len(tags) == 0 {
+		return nil
+	}
 	const field = "tags"
 	if n := len(tags); n > MaxTags {
 		return &FieldError{Field: field, Problem: fmt.Sprintf("must be at most %d, are %d", MaxTags, n)}

@@ -50,6 +50,11 @@ const (
 	MessageEventSent MessageKind = "eventSent"
 	// MessageEventAnswered reports to the sender of external events that they were delivered or, with an Error, not.
 	MessageEventAnswered MessageKind = "eventAnswered"
+	// MessageUpdateSent carries an update that an orchestration sends to another instance, and that is answered. With an Orchestration
+	// it starts that where no instance has the id. It is a kind of its own, so that a release which would not answer leaves it alone.
+	MessageUpdateSent MessageKind = "updateSent"
+	// MessageUpdateAnswered brings to the sender of an update its Result or an Error.
+	MessageUpdateAnswered MessageKind = "updateAnswered"
 	// MessageExecutionSuspended pauses the instance: its code is not run until a MessageExecutionResumed comes, and what
 	// arrives meanwhile is kept (R25). EventID names the order, with history.PauseIDPrefix, so that a copy which comes late
 	// is known. A release that does not know these kinds leaves them to others.
@@ -89,6 +94,8 @@ type Message struct {
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
 	Data    history.Payload `json:"data,omitempty"`
+	// Named marks an update of a client's whose id its sender has chosen: it may have been sent before, and be over by now.
+	Named bool `json:"named,omitempty"`
 	// SentAt is the time of the turn that sent an event to another instance; Parent is then its sender.
 	SentAt *time.Time `json:"sentAt,omitempty"`
 
@@ -104,6 +111,8 @@ type Message struct {
 	Tags     map[string]string `json:"tags,omitempty"`
 	StartAt  *time.Time        `json:"startAt,omitempty"`
 	Detached bool              `json:"detached,omitempty"`
+	// Orchestration is what an update starts where no instance has the id, of Version, with Input: the update's sender and event name the start.
+	Orchestration string `json:"orchestration,omitempty"`
 
 	// These belong to a child's outcome: the event that scheduled the child, the child, and Result or Error.
 	SourceEventID int64  `json:"sourceEventId,omitempty"`
@@ -138,6 +147,9 @@ type PickedUp struct {
 	Record string `json:"record"`
 	// Times is how often the record was sent again, from 1.
 	Times int `json:"times"`
+	// MovedAt is when a message came to the dead letters; of several times the first. Until then no message behind it had
+	// a turn. Nil where that is not known.
+	MovedAt *time.Time `json:"movedAt,omitempty"`
 }
 
 // Next returns the PickedUp of a record that is picked up now. p is what the record had already; nil where it was never
@@ -146,7 +158,17 @@ func (p *PickedUp) Next(recordID string) *PickedUp {
 	if p == nil {
 		return &PickedUp{Record: recordID, Times: 1}
 	}
-	return &PickedUp{Record: p.Record, Times: p.Times + 1}
+	return &PickedUp{Record: p.Record, Times: p.Times + 1, MovedAt: p.MovedAt}
+}
+
+// NextMoved is Next for a message that came to the dead letters at a time; zero where that is not known.
+func (p *PickedUp) NextMoved(recordID string, at time.Time) *PickedUp {
+	next := p.Next(recordID)
+	if next.MovedAt == nil && next.Times == 1 && !at.IsZero() {
+		at = at.UTC()
+		next.MovedAt = &at
+	}
+	return next
 }
 
 // mostReceives is larger than the number of times any queue delivers a message before it moves it away.
@@ -252,10 +274,15 @@ type WorkItem struct {
 	Anew int `json:"anew,omitempty"`
 	// WaitCancel marks an activity that is waited for when it is cancelled: its end is then reported, whatever it is.
 	WaitCancel bool `json:"waitCancel,omitempty"`
+	// AtMostOnce marks an activity of which no attempt is begun twice.
+	AtMostOnce bool `json:"atMostOnce,omitempty"`
 	// Token lets a holder of the work item that does not run a worker of this release renew its lock (Tokens). The
 	// provider signs it with each send; a work item that an earlier release has sent has none.
 	Token string `json:"token,omitempty"`
 }
+
+// TakesRun reports whether a worker takes the run of the activity (Run) before it begins its code.
+func (w *WorkItem) TakesRun() bool { return w.WaitCancel || w.AtMostOnce }
 
 // Timer is a timer that fires not before FireAt. It may belong to an activity: TimerID is then the activity's id, and
 // the timer ends the activity's schedule-to-close time (Activity) or begins its Attempt, from 2 on. Where that attempt is
@@ -308,24 +335,34 @@ func DecodeMessage(body string) (Message, error) {
 	if err = cmp.Or(err, checkVersion(m.V)); err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
-	switch {
-	case m.InstanceID == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "instanceId", Problem: missing})
-	case (m.Kind.carriesEvent() || m.Kind == MessageStart) && m.Name == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: fieldName, Problem: missing})
-	case m.Kind == MessageStart && m.StartID == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "startId", Problem: missing})
-	case m.Kind == MessageUpdate && m.EventID == "":
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "eventId", Problem: missing})
-	case m.Kind == MessageEventSent && m.Parent == nil:
-		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: "parent", Problem: missing})
-	case !m.Kind.known():
+	if field := m.lacks(); field != "" {
+		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: field, Problem: missing})
+	}
+	if !m.Kind.known() {
 		return m, fmt.Errorf("provider: inbox message: %w", &UnknownKindError{Kind: m.Kind})
 	}
 	if err := m.check(); err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
 	return m, nil
+}
+
+// lacks names a field that the message must have, and has not; empty where it has all.
+func (m *Message) lacks() string {
+	switch {
+	case m.InstanceID == "":
+		return "instanceId"
+	case (m.Kind.carriesEvent() || m.Kind == MessageStart) && m.Name == "":
+		return fieldName
+	case m.Kind == MessageStart && m.StartID == "":
+		return "startId"
+	case (m.Kind == MessageUpdate || m.Kind == MessageUpdateSent) && m.EventID == "":
+		return "eventId"
+	case m.IsSent() && m.Parent == nil:
+		return "parent"
+	default:
+		return ""
+	}
 }
 
 // DecodeWorkItem reads a work item.
@@ -383,7 +420,7 @@ func checkVersion(v int) error {
 func (k MessageKind) known() bool {
 	switch k {
 	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
-		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
+		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered, MessageUpdateSent, MessageUpdateAnswered,
 		MessageExecutionSuspended, MessageExecutionResumed, MessageUpdate:
 		return true
 	default:
@@ -393,5 +430,5 @@ func (k MessageKind) known() bool {
 
 // carriesEvent reports whether messages of the kind bring an external event, or an update: a name, an id and a document.
 func (k MessageKind) carriesEvent() bool {
-	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate
+	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate || k == MessageUpdateSent
 }

@@ -11,7 +11,7 @@ type Outputs struct {
 	WorkItems []WorkItem
 	Timers    []Timer
 	// Messages are for other instances, in the order in which each is to receive its own. Those of Kind MessageStart and
-	// MessageEventSent have the id of their event in SourceEventID, which is not sent.
+	// MessageEventSent and MessageUpdateSent have the id of their event in SourceEventID, which is not sent.
 	Messages []Message
 	// Answers are to those who asked for updates (Orchestrations.AnswerUpdates).
 	Answers []UpdateAnswer
@@ -49,6 +49,7 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 	}
 	x.trace = s.TraceParent()
 	heard := answers{x: x}
+	told := told{x: x}
 
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -60,27 +61,29 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		switch e.Kind {
 		case history.DetachedOrchestrationScheduled:
 			out.Messages = append(out.Messages, startOf(x, e))
-		case history.ExternalEventSent:
-			out.Messages = append(out.Messages, eventOf(x, e))
+		case history.ExternalEventSent, history.UpdateSent:
+			out.Messages = append(out.Messages, sentOf(x, e))
 		case history.ExternalEventRaised:
 			heard.addAll(nil, *e)
 		case history.UpdateRejected, history.UpdateCompleted:
 			out.Answers = append(out.Answers, AnswerOf(x, e))
+			told.answer(e, e.Callers...)
+		case history.UpdateAwaited:
+			told.again(s.Events[:i], e)
 		case history.InputsParked:
 			heard.addAll(nil, e.Inputs...)
 		case history.SubOrchestrationCancelRequested:
 			out.Messages = append(out.Messages, cancelOf(x, e))
 		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationCancelled, history.OrchestrationTerminated:
 			heard.addAll(Unheard(x.InstanceID), e.Inputs...)
-			if x.Parent != nil {
-				out.Messages = append(out.Messages, outcomeFor(x, e))
-			}
+			told.over(e)
+			out.Messages = appendOutcome(out.Messages, x, e)
 		case history.OrchestrationContinuedAsNew:
 			heard.addAll(nil, e.Inputs...)
 		default: // no other event causes an output that outlives the execution
 		}
 	}
-	out.Messages = append(out.Messages, heard.messages...)
+	out.Messages = append(append(out.Messages, heard.messages...), told.messages...)
 	return out
 }
 
@@ -109,7 +112,7 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
 			Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
-			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitCancel: e.Waits(), TraceParent: x.trace,
+			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitCancel: e.Waits(), AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
 		}
 		if by, limited := e.CloseBy(); limited {
 			w.CloseBy = &by
@@ -141,6 +144,14 @@ func startOf(x Origin, e *history.Event) Message {
 		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version, Input: mailed(e.Input, MessageStart, e.StartID), StartID: e.StartID, StartAt: e.StartAt, Detached: true,
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
+}
+
+// appendOutcome adds the message that reports to the parent how its child ended, where there is one.
+func appendOutcome(ms []Message, x Origin, end *history.Event) []Message {
+	if x.Parent == nil {
+		return ms
+	}
+	return append(ms, outcomeFor(x, end))
 }
 
 // outcomeFor makes the message that reports to the parent how its child ended.

@@ -53,7 +53,7 @@ const (
 // The first parts of keys: payloads of executions, and what is on its way in messages.
 const (
 	PayloadsOfExecutions = "x/"
-	payloadsMailed       = "m/"
+	PayloadsMailed       = "m/"
 )
 
 // PayloadPrefix is what the keys of an execution's payloads begin with: they go with its history. The digest before the execution spreads them: ids of
@@ -76,33 +76,36 @@ func ExecutionOfPayload(key string) string {
 }
 
 // MailedPayload reports whether a key is of what is on its way to an instance, which copies it when it takes it.
-func MailedPayload(key string) bool { return strings.HasPrefix(key, payloadsMailed) }
+func MailedPayload(key string) bool { return strings.HasPrefix(key, PayloadsMailed) }
 
 // MailKey is the key of a payload with a hash that is on its way in a message: of its kind, and with what makes it the same message when it is sent again.
 func MailKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
-	return payloadsMailed + hex.EncodeToString(sum[:])
+	return PayloadsMailed + hex.EncodeToString(sum[:])
 }
 
-// Mail returns under which keys a payload of an event lies in a store, and is sent to another instance, or to who has asked for an update; empty where none is sent from there. Who commits the
-// event copies it before: so the message is good for as long as it can be on its way, whatever becomes of its sender.
-func Mail(x Origin, e *history.Event) (from, to string) {
-	var own, sent history.Payload
+// Mail calls f with the keys under which payloads of an event lie in a store, and are sent to another instance, or to who has asked for an update. Who commits the
+// event copies them before: so the message is good for as long as it can be on its way, whatever becomes of its sender.
+func Mail(x Origin, e *history.Event, f func(from, to string)) {
+	send := func(own, sent history.Payload) {
+		if from := own.StoredAt(); from != "" {
+			f(from, sent.StoredAt())
+		}
+	}
 	switch {
 	case e.Kind == history.SubOrchestrationScheduled, e.Kind == history.DetachedOrchestrationScheduled:
-		own, sent = e.Input, startOf(x, e).Input
+		send(e.Input, startOf(x, e).Input)
 	case e.Kind == history.ExternalEventSent:
-		own, sent = e.Data, eventOf(x, e).Data
+		send(e.Data, eventOf(x, e).Data)
+	case e.Kind == history.UpdateSent:
+		m := updateOf(x, e)
+		send(e.Data, m.Data)
+		send(e.Input, m.Input)
 	case e.Kind == history.UpdateCompleted:
-		own, sent = e.Result, AnswerOf(x, e).Result
+		send(e.Result, AnswerOf(x, e).Result)
 	case e.Kind == history.OrchestrationCompleted && x.Parent != nil:
-		own, sent = e.Output, outcomeFor(x, e).Result
+		send(e.Output, outcomeFor(x, e).Result)
 	}
-	from = own.StoredAt()
-	if from == "" {
-		return "", ""
-	}
-	return from, sent.StoredAt()
 }
 
 // mailed is a payload as it is sent: of one that lies in the store, a copy of its own for the message.

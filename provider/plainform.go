@@ -172,6 +172,7 @@ func plainWorkItem(body string) (w WorkItem, ok bool) {
 	p.text("hub", &w.Hub)
 	p.yes("again", &w.Again)
 	p.yes("waitCancel", &w.WaitCancel)
+	p.yes("atMostOnce", &w.AtMostOnce)
 	p.text("token", &w.Token)
 	return w, p.ended()
 }
@@ -193,13 +194,16 @@ func plainMessage(body string) (m Message, ok bool) {
 	return m, p.ended()
 }
 
+// oftenTogether is for how many outcomes there is room at once: for those of a batch of records.
+const oftenTogether = 10
+
 // outcomes takes a list of results. One that failed, or that is waited for, has another form.
 func (p *plainForm) outcomes(name string, into *[]ActivityOutcome) {
 	if !p.next(name) {
 		return
 	}
 	rest, found := strings.CutPrefix(p.rest, "[")
-	var list []ActivityOutcome
+	list := make([]ActivityOutcome, 0, min(strings.Count(rest, `{"activityId":`), oftenTogether))
 	for found {
 		item := plainForm{rest: rest, opens: '{'}
 		var o ActivityOutcome

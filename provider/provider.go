@@ -29,8 +29,8 @@ type Provider interface {
 type Instances interface {
 	// StartOrchestration creates the instance and its first execution atomically, then wakes it: at once, or at
 	// StartAt. Repeating it with the same StartID changes nothing and wakes the instance again (R11). It returns
-	// ErrAlreadyExists for an id that another start has taken, running or over, ErrPurged where this start has had its life
-	// of the id, whatever has the id now, and ErrUnknownOrchestration for a name in no deployed build, before it looks at the id.
+	// ErrAlreadyExists for an id that another start has taken, running or over, with the instance that has it; ErrPurged where this start has had its life
+	// of the id, whatever has the id now; and ErrUnknownOrchestration for a name in no deployed build, before it looks at the id.
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator puts messages into the inboxes of their instances, in order for each instance. A message
 	// may arrive twice (the repeat possibly behind later messages), but is never lost. When only some were accepted,
@@ -93,7 +93,7 @@ type Orchestrations interface {
 	// cancel is for can never succeed, and then reports to the parent that it is cancelled (R16). It returns
 	// ErrConflict when such an instance exists by now.
 	RefuseCancel(ctx context.Context, m *InboxMessage) error
-	// RefuseEvents handles events that another instance has raised (MessageEventSent) in one that is over, or is not
+	// RefuseEvents handles events and updates that another instance has sent (MessageEventSent, MessageUpdateSent) to one that is over, or is not
 	// there: it makes sure that no copy of them ever reaches an instance of that id, and then reports to their sender that
 	// they were not delivered (R24). The messages are for one id; over is the execution that is over, empty where there is
 	// no instance. It returns ErrConflict when there is another by now. Events that were refused before are only answered.
@@ -114,10 +114,10 @@ type Orchestrations interface {
 	AnswerUpdates(ctx context.Context, answers ...UpdateAnswer) error
 	// AckOrchestrationItem commits a turn and sends what it caused. Committing is atomic and happens once: ErrConflict
 	// means that another turn's segment is in its place, and nothing of this turn was stored (R7). Sending follows; an
-	// error after the commit leaves the messages to be delivered again, and RedispatchOrchestration to finish. It
+	// error after the commit is an ErrUnsent, and leaves the messages to be delivered again, and RedispatchOrchestration to finish. It
 	// returns the outputs that can never be sent, to be recorded as failed in a next turn (R9). A status that is
 	// neither an end nor Blocked is written with best effort: where that fails, the turn is done anyway, and a refresh
-	// is requested (RefreshStatus). The provider keeps none of t.Events, whose memory the caller uses again.
+	// is requested (RefreshStatus). The provider keeps neither t nor t.Events, whose memory the caller uses again.
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
 	// TerminateDamaged ends an instance whose history cannot be read, because a message asks for it: the readable part
 	// of the history decides where its end is written. It reports the end to the parent and cancels the activities; its
@@ -133,9 +133,9 @@ type Orchestrations interface {
 	// written, and leaves alone how an instance ended: that is for its last turn (R9). Where it fails it has requested
 	// another, later refresh; the error is for the log.
 	RefreshStatus(ctx context.Context, wake *Message) error
-	// RedispatchOrchestration sends again the unsettled outputs of a verified o, of the segments from the one that
-	// consumed the message at from up to the head (R4).
-	RedispatchOrchestration(ctx context.Context, o *Orchestration, from Position) (refused []OutputFailure, err error)
+	// RedispatchOrchestration sends again the unsettled outputs of a verified o, and of the executions that it continues, of the
+	// segments that since says, up to the head (R4).
+	RedispatchOrchestration(ctx context.Context, o *Orchestration, since Since) (refused []OutputFailure, err error)
 	// RetryActivities moves activities with a retry policy on.
 	//
 	// For each failure that is of the activity's current attempt and has a RetryAt, it makes the next attempt the
@@ -214,11 +214,12 @@ type WorkItems interface {
 	// ReadActivityRecord reads what is stored of an activity, strongly consistent; only the ActivityID is set where
 	// that is nothing.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
-	// TakeRun makes a delivery of a work item with WaitCancel the one that runs its activity, until Run.Until, unless
+	// TakeRun makes a delivery of a work item that TakesRun the one that runs its activity, until Run.Until, unless
 	// another delivery is: the answer is then not Held. A delivery that has the run gets it again as often as it asks.
 	// The run passes to a delivery of a later attempt at once, and to one of the same attempt when it has expired. The
 	// answer's Cancel is read after the run was taken, strongly consistent: of two deliveries that ask, either one
-	// finds the other's run, or both find the activity's cancel.
+	// finds the other's run, or both find the activity's cancel. A run in which EndRun has stored an outcome of the same
+	// attempt is not taken, nor renewed. An error with Held says that the run was taken, and its Cancel not read.
 	TakeRun(ctx context.Context, r Run) (Taken, error)
 	// EndRun stores how a run ended, before that is reported, on the condition that the run is still the delivery's. A
 	// later TakeRun for the same attempt returns this outcome, and its caller reports it: once an outcome may have been

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
 )
 
 // MaxQueryNameBytes is the limit of a query's name.
@@ -68,6 +69,9 @@ type QueryError struct {
 func (e *QueryError) Error() string {
 	return fmt.Sprintf("instance %q: query %q: %s", e.InstanceID, e.Query, e.Message)
 }
+
+// As finds the details that the handler's error came with: perdure.DetailsOf asks for them.
+func (e *QueryError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
 // Is makes one that timed out a context.DeadlineExceeded.
 func (e *QueryError) Is(target error) bool {

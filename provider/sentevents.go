@@ -17,12 +17,16 @@ func eventOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// AnswersTo makes the answers to the senders of external events that messages bring to one instance: they were delivered
+// AnswersTo makes the answers to the senders of external events, and of updates, that messages bring to one instance: they were delivered
 // or, with a failure, not.
 func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
 	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
 		a.x.trace = m.TraceParent
+		if m.Kind == MessageUpdateSent {
+			a.messages = append(a.messages, AnswerTo(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
+			continue
+		}
 		a.add(m.Parent, f)
 	}
 	return a.messages
@@ -56,7 +60,7 @@ func (a *answers) addAll(f *history.Failure, events ...history.Event) {
 func (a *answers) add(sender *history.Parent, f *history.Failure) {
 	if n := len(a.messages); n > 0 {
 		last := &a.messages[n-1]
-		if last.ExecutionID == sender.ExecutionID && (last.Error == nil) == (f == nil) {
+		if last.Kind == MessageEventAnswered && last.ExecutionID == sender.ExecutionID && (last.Error == nil) == (f == nil) {
 			last.SourceEventIDs = history.AppendID(last.SourceEventIDs, sender.EventID)
 			return
 		}
@@ -67,13 +71,13 @@ func (a *answers) add(sender *history.Parent, f *history.Failure) {
 	})
 }
 
-// RefusedEvents are events that did not reach an instance id, by the execution that raised them. They are told as the
-// first and the last: a sender's events arrive in order, so what came between was told as well.
+// RefusedEvents are events and updates that did not reach an instance id, by the execution that sent them. They are told as the
+// first and the last: what a sender sends arrives in order, so what came between was told as well.
 type RefusedEvents map[string]history.Range
 
 // Has reports whether the event that a message brings was refused, so that its sender believes it undelivered.
 func (r RefusedEvents) Has(m *Message) bool {
-	if m.Kind != MessageEventSent {
+	if !m.IsSent() {
 		return false
 	}
 	refused, ok := r[m.Parent.ExecutionID]

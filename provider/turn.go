@@ -39,7 +39,22 @@ type Turn struct {
 	// LockedUntil is when the lock on the instance ends under which the turn was run; after it the turn is not
 	// committed. Zero: not known.
 	LockedUntil time.Time
+	// Show is when the status that the turn leaves is written to the instance.
+	Show Showing
 }
+
+// Showing says whether a turn writes the instance's status, which is a projection of its history. An end, and that the instance is blocked, are written
+// always: something depends on them (R9, R18).
+type Showing int
+
+const (
+	// ShowChanges writes the status where the turn has changed it, or set a custom status.
+	ShowChanges Showing = iota
+	// ShowLater writes none: the process goes on at once, and a later turn does.
+	ShowLater
+	// ShowAlways writes it as history has it: an earlier turn has left it to this one.
+	ShowAlways
+)
 
 // Successor is an execution that begins where another ends.
 type Successor struct {
@@ -58,6 +73,12 @@ func (t *Turn) Standings() (before, after history.Standing) {
 		before = t.Before.Standing
 	}
 	return before, before.After(t.Events...)
+}
+
+// Changes reports whether the turn changes what is shown of the instance: its status, or its custom status.
+func (t *Turn) Changes() bool {
+	before, after := t.Standings()
+	return after.Shows(&before)
 }
 
 // Needless returns what the turn leaves without a purpose outside: the timers that it cancels, and the activities that

@@ -8,33 +8,45 @@ import (
 
 // lookAtTheClock takes in what has come due since the last look. What is computed from the clocks of the world is history: another release, or
 // another database of time zones, replays what this one saw.
-func (k *keeper) lookAtTheClock() {
-	now := k.ctx.Now()
-	d := perdure.SideEffect(k.ctx, func() due { return k.plan.between(k.Seen, now) })
+func (k *keeper) lookAtTheClock(ctx *perdure.OrchestrationContext) {
+	now := ctx.Now()
+	d := perdure.SideEffect(ctx, func() due { return k.plan.between(k.Seen, now) })
 	k.Seen, k.next = now, d.Next
 	if k.Ending {
 		return
 	}
 
-	busy := k.run != nil // until this moment, whether it is over now or not
 	if n := d.Before; n > 0 {
-		k.leaveOut(n, busy && k.Schedule.Overlap != Queue && k.Schedule.Overlap != Allow)
+		k.leaveOut(n, overlaps(k, d.Times[0]) && k.Schedule.Overlap != Queue && k.Schedule.Overlap != Allow)
 	}
+	missed := func(t time.Time) bool { return k.Paused != nil || !overlaps(k, t) && now.Sub(t) > lateAfter }
 	for i, t := range d.Times {
 		switch {
-		case busy:
+		case overlaps(k, t):
 			k.overlap(t)
-		case now.Sub(t) > lateAfter:
-			last := i == len(d.Times)-1 || now.Sub(d.Times[i+1]) <= lateAfter
-			k.catchUp(t, last)
+		case missed(t):
+			k.catchUp(t, i == len(d.Times)-1 || !missed(d.Times[i+1]))
 		default:
 			k.queue(t)
 		}
 	}
+	if k.Paused == nil {
+		k.Kept = time.Time{}
+	}
+}
+
+// overlaps reports whether a time came while the run was under way that is, or was until this moment, and that is looked for: a pause keeps the times that come
+// meanwhile, and a run by hand that began in it is not the run before them.
+func overlaps(k *keeper, t time.Time) bool {
+	return k.run != nil && k.Paused == nil && t.After(k.run.StartedAt)
 }
 
 // overlap deals with a time that came while a run was under way.
 func (k *keeper) overlap(t time.Time) {
+	if k.run != nil && k.run.past {
+		overlapPast(k, t)
+		return
+	}
 	switch k.Schedule.Overlap {
 	case Queue, Allow:
 		k.queue(t)
@@ -50,8 +62,15 @@ func (k *keeper) overlap(t time.Time) {
 // catchUp deals with a time that was missed: last says whether it is the last that was.
 func (k *keeper) catchUp(t time.Time, last bool) {
 	switch {
-	case k.Schedule.CatchUp == CatchUpAll, k.Schedule.CatchUp != CatchUpNone && last:
+	case k.Schedule.CatchUp == CatchUpAll:
 		k.queue(t)
+	case k.Schedule.CatchUp != CatchUpNone && last:
+		if i := indexOf(k.Queue, k.Kept); i >= 0 { // by an order that came in the pause
+			k.Queue = without(k.Queue, i)
+			k.leaveOut(1, false)
+		}
+		k.queue(t)
+		k.Kept = t
 	default:
 		k.leaveOut(1, false)
 	}

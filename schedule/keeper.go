@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -21,12 +22,15 @@ const (
 // EventOrder is the name of the external event by which a schedule is given an Order.
 const EventOrder = "perdure.schedule"
 
-// Order is what a schedule can be asked to do. Exactly one field is set.
+// Order is what a schedule can be asked to do. Exactly one field is set, and ByHand only beside Run; with none the schedule looks whether it has something to do.
 type Order struct {
 	// Set replaces the schedule. What runs, runs on.
 	Set *Schedule `json:"set,omitempty"`
-	// Run starts a run now, for that time, as if it had come due.
-	Run time.Time `json:"run,omitzero"`
+	// Run starts a run now, for that time, as if it had come due; ByHand also while the schedule is paused. Releases before this one know no ByHand.
+	Run    time.Time `json:"run,omitzero"`
+	ByHand bool      `json:"byHand,omitempty"`
+	// Backfill starts the runs of a window of the past, one after the other, but with Allow; those that there are already are left alone.
+	Backfill *Window `json:"backfill,omitempty"`
 	// End ends the schedule a minute after its run is over. A Set behind it revokes it.
 	End bool `json:"end,omitempty"`
 }
@@ -37,8 +41,15 @@ type Beginning struct {
 	// Anchor is what rates count from. All times up to Seen are dealt with.
 	Anchor time.Time `json:"anchor,omitzero"`
 	Seen   time.Time `json:"seen,omitzero"`
-	// Queue are the times that wait for their runs.
-	Queue []time.Time `json:"queue,omitempty"`
+	// Queue are the times that wait for their runs, ByHand those of them that were asked for.
+	Queue  []time.Time `json:"queue,omitempty"`
+	ByHand []time.Time `json:"byHand,omitempty"`
+	// Kept is the time in the queue that a pause keeps for when it ends, where that is the last that was missed alone.
+	Kept time.Time `json:"kept,omitzero"`
+	// Paused is that only runs by hand are started.
+	Paused *Pause `json:"paused,omitempty"`
+	// Backfills are what is left of the windows that are backfilled, in their order.
+	Backfills []Window `json:"backfills,omitempty"`
 	// Ending says that it was asked to end.
 	Ending bool   `json:"ending,omitempty"`
 	Last   *Run   `json:"last,omitempty"`
@@ -62,6 +73,7 @@ type keeper struct {
 	steps int // runs and orders of this execution
 
 	orders *perdure.Future[Order]
+	due    *perdure.Future[time.Time] // the next time, as the keeper waits for it; nil: it waits for none
 	run    *run                       // under way; nil: none
 	last   *perdure.Future[time.Time] // how long it lingers; nil: it does not
 }
@@ -76,10 +88,15 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 		k.Anchor, k.Seen = ctx.Now(), ctx.Now()
 	}
 	k.plan, _ = k.Schedule.plan(k.Anchor)
+	if err := takePauses(k); err != nil {
+		return Status{}, err
+	}
 	k.orders = perdure.WaitForExternalEvent[Order](ctx, EventOrder)
 	for {
 		k.takeOrders()
-		k.lookAtTheClock()
+		if k.Paused == nil {
+			k.lookAtTheClock(k.ctx)
+		}
 		k.lookAtTheRun()
 		k.startRuns()
 		if k.isFull() {
@@ -102,8 +119,10 @@ func (k *keeper) isFull() bool { return k.run == nil && k.steps >= stepsPerExecu
 // isOver: it has had nothing to do for a while.
 func (k *keeper) isOver() bool { return k.isIdle() && k.last != nil && k.last.IsDone() }
 
-// isIdle: nothing is due any more, and nothing under way.
-func (k *keeper) isIdle() bool { return k.run == nil && (k.Ending || k.next.IsZero()) }
+// isIdle: nothing is due any more, and nothing under way. A pause keeps what is to come.
+func (k *keeper) isIdle() bool {
+	return k.run == nil && (k.Ending || k.next.IsZero() && k.Paused == nil)
+}
 
 // takeOrders does what was asked for, in its order.
 func (k *keeper) takeOrders() {
@@ -128,15 +147,15 @@ func (k *keeper) take(o Order) error {
 	case o.Set != nil:
 		return k.set(*o.Set)
 	case o.End:
-		k.Ending = true
+		k.Ending, k.Backfills = true, nil
 		k.leaveOut(int64(len(k.takeAll())), false)
+	case o.Backfill != nil:
+		return backfill(k, *o.Backfill)
 	case o.Run.IsZero():
 	case k.Ending:
 		k.leaveOut(1, false)
-	case k.run != nil && k.Schedule.Overlap == Cancel:
-		k.overlap(o.Run.UTC())
 	default:
-		k.queue(o.Run.UTC())
+		takeRun(k, o.Run.UTC(), o.ByHand)
 	}
 	return nil
 }
@@ -147,7 +166,7 @@ func (k *keeper) set(s Schedule) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	k.lookAtTheClock()
+	k.lookAtTheClock(k.ctx)
 	if s.When != k.Schedule.When {
 		k.Anchor = k.ctx.Now()
 	}
@@ -164,7 +183,7 @@ func (k *keeper) wait() error {
 		waits = append(waits, k.run.future)
 	}
 	timer := k.timer()
-	if timer != nil {
+	if k.due = timer; timer != nil {
 		waits = append(waits, timer)
 	}
 
@@ -181,7 +200,7 @@ func (k *keeper) timer() *perdure.Future[time.Time] {
 	case k.isIdle():
 		k.last = perdure.CreateTimer(k.ctx, linger)
 		return k.last
-	case k.next.IsZero(), k.Ending, k.run != nil && k.runIsWaitedFor():
+	case k.next.IsZero(), k.Ending, k.Paused != nil, k.run != nil && k.runIsWaitedFor():
 		return nil
 	default:
 		return perdure.CreateTimer(k.ctx, k.next.Sub(k.ctx.Now()))
@@ -194,7 +213,7 @@ func (k *keeper) runIsWaitedFor() bool {
 	case Allow:
 		return false
 	case Cancel:
-		return k.run.cancelled
+		return k.run.cancelled || k.run.past
 	default:
 		return true
 	}
@@ -202,13 +221,13 @@ func (k *keeper) runIsWaitedFor() bool {
 
 // status is what the schedule shows.
 func (k *keeper) status() Status {
-	s := Status{Schedule: k.Schedule, Next: k.next, Queued: len(k.Queue), Last: k.Last, Ending: k.Ending, Counts: k.Counts}
+	s := Status{Schedule: k.Schedule, Paused: k.Paused, Next: k.next, Queued: len(k.Queue), Backfills: slices.Clone(k.Backfills), Last: k.Last, Ending: k.Ending, Counts: k.Counts}
 	s.Schedule.Input = nil
 	if k.run != nil {
 		r := k.run.Run
 		s.Running = &r
 	}
-	if k.Ending {
+	if k.Ending || k.Paused != nil {
 		s.Next = time.Time{}
 	}
 	return s

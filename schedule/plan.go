@@ -35,7 +35,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	case !s.Until.IsZero() && s.Until.Before(s.From):
 		return nil, &provider.FieldError{Field: "until", Problem: "is before from"}
 	case !isWithin(s.From):
-		return nil, &provider.FieldError{Field: "from", Problem: wrongYear}
+		return nil, &provider.FieldError{Field: fieldFrom, Problem: wrongYear}
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.When) > maxWhenBytes:

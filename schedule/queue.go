@@ -1,11 +1,14 @@
 package schedule
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // queue has a run started for a time, as soon as it may.
 func (k *keeper) queue(t time.Time) {
 	if k.Queue = append(k.Queue, t); len(k.Queue) > MaxQueued {
-		k.Queue = k.Queue[1:]
+		k.takeFirst()
 		k.leaveOut(1, false)
 	}
 }
@@ -23,12 +26,32 @@ func (k *keeper) leaveOut(n int64, overlapped bool) {
 func (k *keeper) takeFirst() time.Time {
 	t := k.Queue[0]
 	k.Queue = k.Queue[1:]
+	if i := indexOf(k.ByHand, t); i >= 0 {
+		k.ByHand = without(k.ByHand, i)
+	}
 	return t
+}
+
+// takeByHand takes the first run out of the queue that was asked for by hand.
+func takeByHand(k *keeper) (t time.Time, ok bool) {
+	for i, t := range k.Queue {
+		if j := indexOf(k.ByHand, t); j >= 0 {
+			k.Queue, k.ByHand = without(k.Queue, i), without(k.ByHand, j)
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // takeAll empties the queue.
 func (k *keeper) takeAll() []time.Time {
 	all := k.Queue
-	k.Queue = nil
+	k.Queue, k.ByHand = nil, nil
 	return all
 }
+
+// indexOf is where a time is among others; -1 where it is not.
+func indexOf(all []time.Time, t time.Time) int { return slices.IndexFunc(all, t.Equal) }
+
+// without is times without one of them.
+func without(all []time.Time, i int) []time.Time { return slices.Delete(slices.Clone(all), i, i+1) }

@@ -15,6 +15,7 @@ type run struct {
 
 	future    *perdure.Future[json.RawMessage]
 	cancelled bool
+	past      bool // it is backfilled
 }
 
 // lookAtTheRun notes the end of the run that was under way.
@@ -24,11 +25,22 @@ func (k *keeper) lookAtTheRun() {
 		return
 	}
 	_, err := r.future.Await(k.ctx)
+	if r.past && isThere(err) {
+		k.Counts.Started--
+		k.run = nil
+		return
+	}
 	r.EndedAt = k.ctx.Now()
 	if r.Outcome, r.Error = outcomeOf(err); r.Outcome != Completed {
 		k.Counts.Failed++
 	}
 	k.Last, k.run = &r.Run, nil
+}
+
+// isThere reports whether a run was not started since its instance id is taken: there was one for that time.
+func isThere(err error) bool {
+	failed, ok := errors.AsType[*perdure.SubOrchestrationError](err)
+	return ok && failed.Type == history.TypeAlreadyExists
 }
 
 // cancelRun cancels the run that is under way, for the next.
@@ -50,23 +62,42 @@ func outcomeOf(err error) (Outcome, string) {
 	return Failed, text
 }
 
-// startRuns starts what may be started: the first of the queue, or with Allow all of it, as far as this execution goes.
+// startRuns starts what may be started: the first of the queue, or with Allow all of it, and then of what is backfilled, as far as this execution goes.
 func (k *keeper) startRuns() {
-	for len(k.Queue) > 0 && !k.isFull() {
+	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == Allow) {
+		t, past, ok := takeNext(k)
 		switch {
-		case k.Schedule.Overlap == Allow:
-			k.startBeside(k.takeFirst())
-		case k.run == nil:
-			k.start(k.takeFirst())
-		default:
+		case !ok:
 			return
+		case k.Schedule.Overlap == Allow:
+			k.startBeside(t)
+		default:
+			k.start(t, past)
 		}
 	}
 }
 
+// takeNext takes the next time that is to be started out of the queue, or else out of what is backfilled.
+func takeNext(k *keeper) (t time.Time, past, ok bool) {
+	if k.Paused != nil {
+		t, ok = takeByHand(k)
+		return t, false, ok
+	}
+	if len(k.Queue) > 0 {
+		return k.takeFirst(), false, true
+	}
+	if k.run != nil && k.steps >= stepsPerExecution {
+		return t, false, false // this execution cannot end yet, and a window with Allow would fill its history
+	}
+	windows := len(k.Backfills)
+	t, ok = nextOfThePast(k)
+	k.steps += windows - len(k.Backfills) // those without a time take room in history, too
+	return t, true, ok
+}
+
 // start starts a run that is waited for.
-func (k *keeper) start(t time.Time) {
-	r := &run{Run: k.begin(t)}
+func (k *keeper) start(t time.Time, past bool) {
+	r := &run{Run: k.begin(t), past: past}
 	opts := []perdure.SubOrchestrationCallOption{perdure.WithInstanceID(r.InstanceID), perdure.WaitForCancellation()}
 	r.future = perdure.CallSubOrchestrationByName[json.RawMessage](k.ctx, k.Schedule.Orchestration, k.input(), k.versioned(opts)...)
 	k.run = r

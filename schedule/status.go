@@ -6,12 +6,16 @@ import "time"
 type Status struct {
 	// Schedule is as it was put last, without its input.
 	Schedule Schedule `json:"schedule"`
-	// Next is when it is due next; zero when it never is again.
+	// Paused is that it starts no runs but those that are asked for; nil: it is not paused.
+	Paused *Pause `json:"paused,omitempty"`
+	// Next is when it is due next; zero when it never is again, and while it is paused.
 	Next time.Time `json:"next,omitzero"`
 	// Running is the run that is under way; with Allow there is none, since the schedule does not wait.
 	Running *Run `json:"running,omitempty"`
 	// Queued is how many times wait for that to be over.
 	Queued int `json:"queued,omitempty"`
+	// Backfills are what is left of the windows that are backfilled.
+	Backfills []Window `json:"backfills,omitempty"`
 	// Last is the last run that is over; with Allow the last one that was started.
 	Last *Run `json:"last,omitempty"`
 	// Ending says that it was deleted, and waits for the end of its run.

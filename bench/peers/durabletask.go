@@ -59,6 +59,9 @@ func (e *durableTaskEngine) Run(ctx context.Context, kind workload.Kind, in work
 	return out, wrap("result", json.Unmarshal([]byte(m.SerializedOutput), &out))
 }
 
+// waitEvery is how often an instance is looked at.
+const waitEvery = 2 * time.Millisecond
+
 // wait looks every few milliseconds: the client's own wait begins with 100 ms and backs off to ten seconds.
 func (e *durableTaskEngine) wait(ctx context.Context, id api.InstanceID) (*api.OrchestrationMetadata, error) {
 	for {

@@ -129,7 +129,7 @@ const takers = 8
 
 func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.Hub) error {
 	r := registry()
-	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: benchName, Logger: discard(), HubName: where.Name})
+	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: benchName, Logger: discard(), HubName: where.Name, Interceptors: e.interceptors()})
 	if err != nil {
 		return err
 	}

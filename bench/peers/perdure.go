@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/bench/workload"
@@ -20,7 +19,7 @@ func perdureInMemory() Peer {
 		Open: func(context.Context, string) (*Opened, error) {
 			e := &memory{}
 			var err error
-			e.hub, err = simhub.New(simhub.Options{Registry: registry(), Concurrency: 16, Intercept: e.intercept})
+			e.hub, err = simhub.New(simhub.Options{Registry: registry(), Concurrency: 16, Intercept: e.intercept, Interceptors: e.interceptors()})
 			if err != nil {
 				return nil, err
 			}
@@ -89,43 +88,6 @@ func perdureRace(ctx *perdure.OrchestrationContext, in workload.Input) (int, err
 	workload.Mark(workload.TimerMark(in.ID))
 	return 0, nil
 }
-
-// perdureClient starts and awaits instances of a hub.
-type perdureClient struct{ c *client.Client }
-
-// waitEvery is how often an instance is looked at. The client's own wait begins with 20 ms and backs off to a second: it would measure itself.
-const waitEvery = 2 * time.Millisecond
-
-func (p perdureClient) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
-	if _, err := p.c.Start(ctx, string(kind), in, client.WithInstanceID(in.ID)); err != nil {
-		return 0, err
-	}
-	for {
-		s, err := p.c.Status(looking(ctx), in.ID)
-		if err != nil {
-			return 0, err
-		}
-		if s.Status.Terminal() {
-			return client.Result[int](s)
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(waitEvery):
-		}
-	}
-}
-
-func (p perdureClient) Cancel(ctx context.Context, id string) error {
-	return p.c.Cancel(ctx, id, "benchmark")
-}
-
-// lookKey marks the client's looks at an instance: they are no calls of the engine.
-type lookKey struct{}
-
-func looking(ctx context.Context) context.Context { return context.WithValue(ctx, lookKey{}, true) }
-
-func looks(ctx context.Context) bool { return ctx.Value(lookKey{}) != nil }
 
 // memory is this engine on AWS in memory.
 type memory struct {

@@ -50,8 +50,22 @@ func advise(err error, hub string) string {
 	case errors.As(err, &failed) && failed.Retryable:
 		return err.Error() + ": try again"
 	default:
-		return err.Error()
+		return answered(err).Error()
 	}
+}
+
+// answered returns what a question, an update or a token was answered, without the call that has the answer; other errors as they are.
+func answered(err error) error {
+	if e, is := errors.AsType[*client.QueryError](err); is {
+		return e
+	}
+	if e, is := errors.AsType[*client.UpdateError](err); is {
+		return e
+	}
+	if e, is := errors.AsType[*client.TokenError](err); is {
+		return e
+	}
+	return err
 }
 
 // taken returns the sentence for a start whose id is in use.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/client"
@@ -18,16 +19,28 @@ import (
 // changeCount is how many instances that are not over go by a version of a change.
 type changeCount struct {
 	Orchestration string `json:"orchestration"`
-	Change        string `json:"change"`
+	// OrchestrationVersion is empty for instances that have none yet.
+	OrchestrationVersion string `json:"orchestrationVersion"`
+	Change               string `json:"change"`
 	// Version is empty for instances that have none: they have not come to the change, or had passed it before it was there.
 	Version   string    `json:"version"`
 	Instances int       `json:"instances"`
 	Oldest    time.Time `json:"oldestCreatedAt"`
 }
 
+// unchangedCount is how many instances of a version are not over that goes by no change: its code may have none, or none of them has come to any.
+type unchangedCount struct {
+	Orchestration        string    `json:"orchestration"`
+	OrchestrationVersion string    `json:"orchestrationVersion"`
+	Instances            int       `json:"instances"`
+	Oldest               time.Time `json:"oldestCreatedAt"`
+}
+
 // changeCounts is what versions --changes prints with --json.
 type changeCounts struct {
 	Changes []changeCount `json:"changes"`
+	// WithoutChanges are the versions of which no instance goes by any change.
+	WithoutChanges []unchangedCount `json:"withoutChanges"`
 	// Read are the instances whose histories were read, Unread those whose histories cannot be.
 	Read     int      `json:"read"`
 	Unread   []string `json:"unread,omitempty"`
@@ -41,24 +54,41 @@ func changes(ctx context.Context, c *command, cl *client.Client, name string, mo
 		return err
 	}
 	found := counter.result()
+	if err := printChanges(c, &found); err != nil {
+		return err
+	}
+	return found.exit()
+}
+
+func printChanges(c *command, found *changeCounts) error {
 	if c.json {
 		return c.printJSON(found)
 	}
+	t := table{header: []string{columnOrchestration, columnVersion, "CHANGE", "GOES BY", ">INSTANCES", "OLDEST STARTED"}}
+	rows := slices.Clone(found.Changes)
+	for _, n := range found.WithoutChanges {
+		rows = append(rows, changeCount{Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion, Instances: n.Instances, Oldest: n.Oldest})
+	}
+	slices.SortFunc(rows, byVersion)
+	for _, n := range rows {
+		t.add(excerpt(n.Orchestration, longestName), excerpt(cmp.Or(n.OrchestrationVersion, "—"), longestName), excerpt(cmp.Or(n.Change, "—"), longestName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances), moment(n.Oldest))
+	}
+	return c.print(t.String())
+}
 
-	t := table{header: []string{columnOrchestration, "CHANGE", columnVersion, ">INSTANCES", "OLDEST STARTED"}}
-	for _, n := range found.Changes {
-		t.add(excerpt(n.Orchestration, longestName), excerpt(n.Change, longestName), cmp.Or(n.Version, "none"), strconv.Itoa(n.Instances), moment(n.Oldest))
+// exit is how the tool ends, whatever form it prints: what was not read may go by old code.
+func (n *changeCounts) exit() error {
+	var lacks []string
+	if !n.Complete {
+		lacks = append(lacks, fmt.Sprintf("%d histories were read, and there are more instances that are not over: --most reads more", n.Read))
 	}
-	if err := c.print(t.String()); err != nil {
-		return err
+	if len(n.Unread) > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read, and are not counted: %s", len(n.Unread), n.Read+len(n.Unread), named(n.Unread, len(n.Unread))))
 	}
-	if len(found.Unread) > 0 {
-		fmt.Fprintf(c.err, "perdure: the histories of %d instances cannot be read, such as that of %s\n", len(found.Unread), clean(found.Unread[0]))
+	if len(lacks) == 0 {
+		return nil
 	}
-	if !found.Complete {
-		return &exit{exitError, fmt.Sprintf("%d histories were read, and there are more instances that are not over: --most reads more", found.Read)}
-	}
-	return nil
+	return &exit{exitError, strings.Join(lacks, "; ")}
 }
 
 // changeCounter reads histories.
@@ -68,18 +98,21 @@ type changeCounter struct {
 	seen   []changesSeen
 	unread []string
 	more   bool
+	pace   *pace
 }
 
 // changesSeen are the versions that an instance goes by, by change.
 type changesSeen struct {
-	orchestration string
-	began         time.Time
-	versions      map[string]string
+	of       versionOf
+	began    time.Time
+	versions map[string]string // nil: none
 }
 
 // countAll reads the instances that are not over.
 func (n *changeCounter) countAll(ctx context.Context, c *command, name string) error {
-	told := time.Now()
+	n.pace = startPace(c)
+	defer n.pace.end()
+	n.pace.at(n.reached())
 	for p := (client.Paging{Limit: 100}); ; {
 		page, err := n.client.ListPage(ctx, client.Query{Name: name}, p)
 		if err != nil {
@@ -87,10 +120,6 @@ func (n *changeCounter) countAll(ctx context.Context, c *command, name string) e
 		}
 		if err := n.countPage(ctx, page.Items); err != nil {
 			return err
-		}
-		if c.attended && time.Since(told) >= progressEvery {
-			told = time.Now()
-			fmt.Fprintf(c.err, "perdure: %d histories read\n", len(n.seen))
 		}
 		if p.Cursor = page.NextCursor; p.Cursor == "" || n.more {
 			return nil
@@ -112,13 +141,18 @@ func (n *changeCounter) countPage(ctx context.Context, page []client.Status) err
 		if err := n.count(ctx, s); err != nil {
 			return err
 		}
+		n.pace.at(n.reached())
 	}
 	return nil
 }
 
+func (n *changeCounter) reached() string {
+	return fmt.Sprintf("%d histories read, and %d that cannot be", len(n.seen), len(n.unread))
+}
+
 // count reads the history of an instance's current execution.
 func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
-	seen := changesSeen{orchestration: s.Orchestration, began: s.CreatedAt, versions: map[string]string{}}
+	seen := changesSeen{of: versionOf{s.Orchestration, s.Version}, began: s.CreatedAt}
 	for e, err := range n.client.History(ctx, s.InstanceID) {
 		switch {
 		case errors.Is(err, client.ErrNotFound):
@@ -128,7 +162,12 @@ func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
 			return nil
 		case err != nil:
 			return err
+		case e.Kind == history.TurnStarted && e.Version != "":
+			seen.of.version = e.Version // of the execution that is read, which may have begun since it was listed
 		case e.Kind == history.VersionMarked:
+			if seen.versions == nil {
+				seen.versions = map[string]string{}
+			}
 			seen.versions[e.Change] = e.Version
 		}
 	}
@@ -136,22 +175,26 @@ func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
 	return nil
 }
 
-// result counts, for each change that an instance of an orchestration goes by, all instances of that.
+// result counts, for each change that an instance of a version goes by, all instances of that version.
 func (n *changeCounter) result() changeCounts {
-	known := map[string]map[string]bool{} // changes, by orchestration
+	known := map[versionOf]map[string]bool{} // changes, by version
 	for _, s := range n.seen {
-		if known[s.orchestration] == nil {
-			known[s.orchestration] = map[string]bool{}
+		if known[s.of] == nil {
+			known[s.of] = map[string]bool{}
 		}
 		for change := range s.versions {
-			known[s.orchestration][change] = true
+			known[s.of][change] = true
 		}
 	}
 
 	counts := map[changeCount]changeCount{}
 	for _, s := range n.seen {
-		for change := range known[s.orchestration] {
-			key := changeCount{Orchestration: s.orchestration, Change: change, Version: s.versions[change]}
+		changes := known[s.of]
+		if len(changes) == 0 {
+			changes = map[string]bool{"": true}
+		}
+		for change := range changes {
+			key := changeCount{Orchestration: s.of.orchestration, OrchestrationVersion: s.of.version, Change: change, Version: s.versions[change]}
 			of, there := counts[key]
 			if !there {
 				of = key
@@ -163,8 +206,23 @@ func (n *changeCounter) result() changeCounts {
 		}
 	}
 	all := slices.AppendSeq([]changeCount{}, maps.Values(counts))
-	slices.SortFunc(all, func(a, b changeCount) int {
-		return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.Change, b.Change), cmp.Compare(len(a.Version), len(b.Version)), cmp.Compare(a.Version, b.Version))
-	})
-	return changeCounts{Changes: all, Read: len(n.seen), Unread: n.unread, Complete: !n.more}
+	slices.SortFunc(all, byVersion)
+	return n.apart(all)
+}
+
+func byVersion(a, b changeCount) int {
+	return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.OrchestrationVersion, b.OrchestrationVersion), cmp.Compare(a.Change, b.Change), cmp.Compare(len(a.Version), len(b.Version)), cmp.Compare(a.Version, b.Version))
+}
+
+// apart puts the versions without any change in a list of their own.
+func (n *changeCounter) apart(all []changeCount) changeCounts {
+	found := changeCounts{Changes: []changeCount{}, WithoutChanges: []unchangedCount{}, Read: len(n.seen), Unread: n.unread, Complete: !n.more}
+	for _, of := range all {
+		if of.Change == "" {
+			found.WithoutChanges = append(found.WithoutChanges, unchangedCount{of.Orchestration, of.OrchestrationVersion, of.Instances, of.Oldest})
+		} else {
+			found.Changes = append(found.Changes, of)
+		}
+	}
+	return found
 }

@@ -24,6 +24,8 @@ type command struct {
 	out    io.Writer
 	err    io.Writer
 	now    func() time.Time
+	sleep  func(ctx context.Context, d time.Duration) error
+	ticker func(every time.Duration) (ticks <-chan time.Time, stop func())
 	// attended is whether a person reads err: then long waits show that they last.
 	attended bool
 
@@ -34,7 +36,7 @@ type command struct {
 // defaultHub is the hub where none is named.
 const defaultHub = "default"
 
-// The exit codes of wait, and of start --wait. Every other verb has the first two.
+// The exit codes of wait, and of what waits as it does. Most verbs have the first two alone.
 const (
 	exitCompleted = 0
 	exitError     = 1
@@ -73,7 +75,7 @@ func (c *command) run(ctx context.Context, args []string) int {
 }
 
 func (c *command) root() *cobra.Command {
-	root := &cobra.Command{
+	root := choice(&cobra.Command{
 		Use: "perdure", Short: "Start durable orchestrations and see how they stand",
 		Example: `  perdure start fulfil --id order-7 --input '{"order": 7}'
   perdure watch order-7
@@ -81,12 +83,12 @@ func (c *command) root() *cobra.Command {
   source <(perdure completion bash)`,
 		Long: `Start durable orchestrations and see how they stand.
 
-Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch and start --wait exit with 2
-when the instance failed, 3 when it was cancelled or terminated, and 4 when --timeout was over first;
-verify and import have codes of their own, see there.
+Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch, and start and restart with
+--wait exit with 2 when the instance failed, 3 when it was cancelled or terminated, and 4 when --timeout
+was over first, as update and call do; verify, import and doctor have codes of their own, see there.
 Errors are one line on stderr, with what to do next. With --json stdout has JSON alone.`,
 		SilenceErrors: true, SilenceUsage: true,
-	}
+	})
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
@@ -97,7 +99,7 @@ Errors are one line on stderr, with what to do next. With --json stdout has JSON
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "name of the task hub (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(startVerb(c), statusVerb(c), costVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), raiseVerb(c))
+	root.AddCommand(startVerb(c), statusVerb(c), costVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c))
 	root.AddCommand(versionsVerb(c), verifyVerb(c), cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
 	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c), sweepVerb(c))
 	root.AddCommand(tokenVerbs(c)...)

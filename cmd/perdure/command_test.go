@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,11 +38,14 @@ type tool struct {
 	adminHub  *hubadmin.Hub
 	client    *client.Client // of another hub; nil: of Provider
 	attended  bool           // by a person
+	sleep     func(ctx context.Context, d time.Duration) error
+	stderr    io.Writer // nil: err
+	ticker    func(every time.Duration) (ticks <-chan time.Time, stop func())
 }
 
 func setup(t *testing.T) *tool {
 	t.Helper()
-	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule"), t: t, env: map[string]string{}}
+	return &tool{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "fulfil", "perdure.schedule", "@account"), t: t, env: map[string]string{}, sleep: waitFor, ticker: newTicker}
 }
 
 // run returns the exit code, and stores what was printed in out and err.
@@ -53,7 +57,14 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
 	admin := func(context.Context, string) (*hubadmin.Hub, error) { return h.adminHub, h.openError }
-	c := &command{open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: &h.err, now: func() time.Time { return began }, attended: h.attended}
+	var stderr io.Writer = &h.err
+	if h.stderr != nil {
+		stderr = h.stderr
+	}
+	c := &command{
+		open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
+		now: func() time.Time { return began }, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
+	}
 	return c.run(ctx, args)
 }
 
@@ -122,33 +133,39 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args       []string
 		open, fail error
 	}{
-		`no hub "default" in this account and region`:        {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
-		"check AWS credentials":                              {args: []string{"list"}, open: errors.New("no\ncredentials")},
-		"perdure list shows":                                 {args: []string{"status", "nobody"}},
-		"perdure list shows ":                                {args: []string{"wait", "nobody"}},
-		"perdure list shows those":                           {args: []string{"history", "nobody"}},
-		"check the spelling":                                 {args: []string{"start", "nobody"}},
-		"try again":                                          {args: []string{"status", "x"}, fail: throttled},
-		"ID is missing: perdure status ID":                   {args: []string{"status"}},
-		"one argument too many":                              {args: []string{"list", "x"}},
-		`"y" is one argument too many`:                       {args: []string{"status", "x", "y"}},
-		"unknown flag: --bad: see perdure wait":              {args: []string{"wait", "x", "--bad"}},
-		"unknown command":                                    {args: []string{"frobnicate"}},
-		"--limit must be 1 to 1000":                          {args: []string{"list", "--limit", "0"}},
-		"limit must be 1 to 1000":                            {args: []string{"list", "--limit", "1001"}},
-		"status \"done\" is none of":                         {args: []string{"list", "--status", "done"}},
-		"input is not valid JSON":                            {args: []string{"start", "hello", "--input", "{"}},
-		"input is not valid JSON ":                           {args: []string{"start", "hello", "--input", ""}},
-		"no-such-file":                                       {args: []string{"start", "hello", "--input", "@no-such-file"}},
-		"instanceId must be 1 to":                            {args: []string{"start", "hello", "--id", ""}},
-		`--tag "k" is not KEY=VALUE`:                         {args: []string{"start", "hello", "--tag", "k"}},
-		"delay must be 0s to 87672h0m0s (ten years), is -1s": {args: []string{"start", "hello", "--delay", "-1s"}},
-		"delay must be 0s to 87672h0m0s (ten years)":         {args: []string{"start", "hello", "--delay", "87673h"}},
-		`invalid argument "soon" for "--delay"`:              {args: []string{"start", "hello", "--delay", "soon"}},
-		"idempotencyKey must be 1 to":                        {args: []string{"start", "hello", "--idempotency-key", ""}},
-		"version must be 0 to":                               {args: []string{"start", "hello", "--version", strings.Repeat("1", 65)}},
-		"tags has a key that must be 1 to":                   {args: []string{"start", "hello", "--tag", "=v"}},
-		`--tag "k" is given more than once`:                  {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
+		`no hub "default" in this account and region`:         {args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound)},
+		"check AWS credentials":                               {args: []string{"list"}, open: errors.New("no\ncredentials")},
+		"perdure list shows":                                  {args: []string{"status", "nobody"}},
+		"perdure list shows ":                                 {args: []string{"wait", "nobody"}},
+		"perdure list shows those":                            {args: []string{"history", "nobody"}},
+		"check the spelling":                                  {args: []string{"start", "nobody"}},
+		"try again":                                           {args: []string{"status", "x"}, fail: throttled},
+		"ID is missing: perdure status ID":                    {args: []string{"status"}},
+		"one argument too many":                               {args: []string{"list", "x"}},
+		`"y" is one argument too many`:                        {args: []string{"status", "x", "y"}},
+		"unknown flag: --bad: see perdure wait":               {args: []string{"wait", "x", "--bad"}},
+		`unknown command "frobnicate": see perdure --help`:    {args: []string{"frobnicate"}},
+		`unknown command "histry" (perhaps history): see`:     {args: []string{"histry"}},
+		`"redriv" (perhaps redrive): see perdure dead --help`: {args: []string{"dead", "redriv"}},
+		`unknown command "lisst" (perhaps list)`:              {args: []string{"schedule", "lisst"}},
+		"perdure: the token is none":                          {args: []string{"complete", "token"}},
+		"perdure: --orchestration is missing":                 {args: []string{"schedule", "put", "nightly", "--when", "@daily"}},
+		"perdure: --when is missing":                          {args: []string{"schedule", "put", "nightly", "--orchestration", "hello"}},
+		"--limit must be 1 to 1000":                           {args: []string{"list", "--limit", "0"}},
+		"limit must be 1 to 1000":                             {args: []string{"list", "--limit", "1001"}},
+		"status \"done\" is none of":                          {args: []string{"list", "--status", "done"}},
+		"input is not valid JSON: unexpected end":             {args: []string{"start", "hello", "--input", "{"}},
+		"input is not valid JSON ":                            {args: []string{"start", "hello", "--input", ""}},
+		"no-such-file":                                        {args: []string{"start", "hello", "--input", "@no-such-file"}},
+		"instanceId must be 1 to":                             {args: []string{"start", "hello", "--id", ""}},
+		`--tag "k" is not KEY=VALUE`:                          {args: []string{"start", "hello", "--tag", "k"}},
+		"delay must be 0s to 87672h0m0s (ten years), is -1s":  {args: []string{"start", "hello", "--delay", "-1s"}},
+		"delay must be 0s to 87672h0m0s (ten years)":          {args: []string{"start", "hello", "--delay", "87673h"}},
+		`invalid argument "soon" for "--delay"`:               {args: []string{"start", "hello", "--delay", "soon"}},
+		"idempotencyKey must be 1 to":                         {args: []string{"start", "hello", "--idempotency-key", ""}},
+		"version must be 0 to":                                {args: []string{"start", "hello", "--version", strings.Repeat("1", 65)}},
+		"tags has a key that must be 1 to":                    {args: []string{"start", "hello", "--tag", "=v"}},
+		`--tag "k" is given more than once`:                   {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
 	} {
 		t.Run(tells, func(t *testing.T) {
 			t.Parallel()

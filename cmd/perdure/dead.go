@@ -41,7 +41,7 @@ type deadResult struct {
 type deadVerbs struct{ *command }
 
 func deadVerb(c *command) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := choice(&cobra.Command{
 		Use: "dead", Short: "Show, redrive and drop dead letters",
 		Long: `Show, redrive and drop dead letters: records that could not be read or handled, or that were
 delivered too often. Each queue of a hub has its own.
@@ -56,7 +56,7 @@ delivered too often. Each queue of a hub has its own.
   perdure dead show 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead redrive --reason corrupt: --instance order-7
   perdure dead drop --reason poison: --dry-run`,
-	}
+	})
 	d := &deadVerbs{c}
 	cmd.AddCommand(d.listVerb(), d.showVerb(), d.redriveVerb(), d.dropVerb())
 	return cmd

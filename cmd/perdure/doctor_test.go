@@ -68,8 +68,48 @@ func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	h.adminHub.Now = time.Now
 	h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Now(), nil }
 	f := &deployedFunctions{where: &h.adminHub.Where}
+	h.adminHub.Where.PayloadBucket = "payloads"
+	forgets(h, dynamo.ExpiryRule{Prefix: mailed(h), Days: 60})
 	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Instances = f, f, f, hub.Provider
 	return d, m
+}
+
+// forgets gives the hub's bucket rules by which objects expire.
+func forgets(h *tool, rules ...dynamo.ExpiryRule) {
+	h.adminHub.ExpiryRules = func(context.Context, string) ([]dynamo.ExpiryRule, error) { return rules, nil }
+}
+
+// mailed is below what the hub's bucket has what messages bring.
+func mailed(h *tool) string { return h.adminHub.Where.Name + "/m/" }
+
+// What a bucket forgets that it must keep, and keeps that it should forget, is found.
+func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
+	t.Parallel()
+	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
+		"/m/ expires": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
+		"/m/ expires\n  leads to: a copy": func(h *tool) []dynamo.ExpiryRule {
+			return []dynamo.ExpiryRule{{Prefix: mailed(h), Some: true, Days: 60}}
+		},
+		"below test/m/, before it is 60 days old": func(h *tool) []dynamo.ExpiryRule {
+			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 59}}
+		},
+		`deletes what begins with ""`: func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Days: 60}} },
+		`deletes what begins with "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
+			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Some: true}}
+		},
+	} {
+		t.Run(tells, func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+				healthy(h, hub)
+				forgets(h, rules(h)...)
+				code := h.run(ctx, "doctor")
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! bucket for large payloads: ") != 1 || !strings.Contains(got, tells) {
+					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
+				}
+			})
+		})
+	}
 }
 
 // Each thing that may be wrong is found, and nothing else with it.

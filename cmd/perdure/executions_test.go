@@ -88,7 +88,7 @@ func TestHistoryDocumentHoldsAllExecutions(t *testing.T) {
 // in whichever execution it shows.
 func TestHistoryDocumentIsReplayed(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, rounds(sleep, 3))
+	env := perduretest.New(t, rounds(pause, 3))
 	if _, err := env.Client().Start(t.Context(), "rounds", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -100,15 +100,15 @@ func TestHistoryDocumentIsReplayed(t *testing.T) {
 	if n := strings.Count(string(doc), `"kind":"OrchestrationContinuedAsNew"`); n != 2 {
 		t.Fatalf("%d of 2 executions continued: %s", n, doc)
 	}
-	perduretest.Replay(t, rounds(sleep, 3), doc)
-	for name, changed := range map[string]*perdure.Registry{"another end": rounds(sleep, 2), "another wait": rounds(listen, 3)} {
+	perduretest.Replay(t, rounds(pause, 3), doc)
+	for name, changed := range map[string]*perdure.Registry{"another end": rounds(pause, 2), "another wait": rounds(listen, 3)} {
 		if r := (&report{TB: t}); !r.fails(func() { perduretest.Replay(r, changed, doc) }) {
 			t.Errorf("%s: the replay found nothing", name)
 		}
 	}
 }
 
-func sleep(ctx *perdure.OrchestrationContext) error { return perdure.Sleep(ctx, time.Minute) }
+func pause(ctx *perdure.OrchestrationContext) error { return perdure.Sleep(ctx, time.Minute) }
 
 func listen(ctx *perdure.OrchestrationContext) error {
 	_, err := perdure.WaitForExternalEvent[int](ctx, "go on").Await(ctx)

@@ -129,3 +129,25 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// A timer that has a name is shown by it, when it is made, when it fires, and while it is waited for.
+func TestATimerIsShownByItsName(t *testing.T) {
+	t.Parallel()
+	h := order(t)
+	due := began.Add(time.Hour)
+	h.Append("order-7",
+		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &due, Message: "payment window\x1b[2J"}), // #11
+		at(66*time.Second, history.Event{Kind: history.TimerCreated, FireAt: &due, Message: "pause"}),
+		at(67*time.Second, history.Event{Kind: history.TimerFired, SourceEventID: 12}))
+	shown := h.mustRun("history", "order-7")
+	for _, want := range [][]string{{"11 ", "TimerCreated", "payment window", "due "}, {"12 ", "TimerCreated", "pause"}, {"13 ", "TimerFired", "pause", "1.00s"}} {
+		if !slices.ContainsFunc(strings.Split(shown, "\n"), func(line string) bool {
+			return !slices.ContainsFunc(want, func(word string) bool { return !strings.Contains(line, word) }) && strings.Count(line, want[2]) == 1
+		}) {
+			t.Errorf("no line has %q once: %s", want, shown)
+		}
+	}
+	if waits := h.mustRun("status", "order-7"); !strings.Contains(waits, "timer") || strings.Count(waits, "payment window") != 1 || strings.Contains(waits+shown, "\x1b") {
+		t.Errorf("it waits for %s", waits)
+	}
+}

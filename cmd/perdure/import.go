@@ -105,7 +105,7 @@ func replayDocument(ctx context.Context, doc *history.Document, binary string) (
 	r := &imported{InstanceID: doc.InstanceID, Orchestration: doc.Name}
 	for i := range doc.Executions {
 		x := &doc.Executions[i]
-		verdict, err := p.replay(ctx, &rehearsal.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}, doc.Find)
+		verdict, err := p.replay(ctx, &rehearsal.History{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events}, source{document: doc.Find})
 		if err != nil {
 			return nil, err
 		}

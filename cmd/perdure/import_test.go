@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// exported is the file that export prints of an instance.
-func (h *tool) exported(id string, more ...string) (file, text string) {
+// exported is the file that export prints of instance a.
+func (h *tool) exported() (file, text string) {
 	h.t.Helper()
-	text = h.mustRun(append([]string{"export", id}, more...)...)
+	text = h.mustRun("export", "a")
 	file = filepath.Join(h.t.TempDir(), "history.json")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		h.t.Fatal(err)
@@ -27,7 +27,7 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a", at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
-	file, text := h.exported("a")
+	file, text := h.exported()
 	if text != h.mustRun("history", "a", "--json") {
 		t.Errorf("exported %s", text)
 	}
@@ -65,7 +65,7 @@ func TestImportNeedsAHistoryAndABinary(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	fulfilling(h, "a")
-	file, _ := h.exported("a")
+	file, _ := h.exported()
 	other := filepath.Join(t.TempDir(), "other.json")
 	if err := os.WriteFile(other, []byte(`{"format":"perdure.history/2"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -73,6 +73,9 @@ func (f initFlags) run(ctx context.Context, c *command, dir string) error {
 	if err != nil {
 		return err
 	}
+	if there := firstThere(dir, files); there != "" {
+		return fmt.Errorf("%s is there already, and nothing was written: name another folder, or move it away meanwhile", there)
+	}
 	for _, file := range files {
 		if err := writeNew(filepath.Join(dir, file.name), file.content); err != nil {
 			return err
@@ -89,10 +92,21 @@ func (f initFlags) run(ctx context.Context, c *command, dir string) error {
 	return app.report(c, dir, files)
 }
 
+// firstThere returns the first of the files that a folder has already; empty where it has none.
+func firstThere(dir string, files []newFile) string {
+	for _, file := range files {
+		name := filepath.Join(dir, file.name)
+		if _, err := os.Lstat(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // report prints what there is now and what to do with it.
 func (a application) report(c *command, dir string, files []newFile) error {
 	if !c.json {
-		return c.print(fmt.Sprintf("module %s is in %s. Try it:\n\n  cd %s\n  go test ./...\n  go tool perdure dev\n", a.Module, dir, dir))
+		return c.print(fmt.Sprintf("module %s is in %s. Try it:\n\n  cd %s\n  go test ./...\n  go tool perdure dev\n", a.Module, dir, shellQuoted(dir)))
 	}
 	names := make([]string, len(files))
 	for i, file := range files {

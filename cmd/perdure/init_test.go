@@ -47,6 +47,20 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 	h.wantError(exitError, "has a go.mod already", "init", dir, "--replace", "../..")
 }
 
+// What is in the folder stays, and nothing is written beside it: another try would find a go.mod.
+func TestInitWritesAllOrNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setup(t).wantError(exitError, "README.md is there already, and nothing was written", "init", dir, "--replace", "../..")
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("%v are there, %v", left, err)
+	}
+}
+
 func TestInitRefusesWhatItCannotRequire(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

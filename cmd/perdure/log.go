@@ -51,9 +51,9 @@ func (l *eventLog) took(e *history.Event) string {
 // name returns the event's own name, or that of the event it concerns.
 func (l *eventLog) name(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
-		return from.Name
+		return from.Label()
 	}
-	return cmp.Or(e.Name, e.Change)
+	return cmp.Or(e.Label(), e.Change)
 }
 
 // detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
@@ -72,6 +72,9 @@ func (l *eventLog) detail(e *history.Event) string {
 	by := ""
 	for f := e.Error; f != nil; f, by = f.Cause, "caused by " {
 		parts = append(parts, by+failureText(f))
+		if details := detailsText(f); details != "" {
+			parts = append(parts, "details "+details)
+		}
 	}
 	if p := payloadOf(e); p != nil {
 		parts = append(parts, string(p))
@@ -97,6 +100,9 @@ func originOf(e *history.Event) (parts []string) {
 	if e.Inline {
 		add("inline")
 	}
+	if e.AtMostOnce {
+		add("at most once")
+	}
 	if e.Attempt > 1 {
 		add("attempt %d", e.Attempt)
 	}
@@ -110,9 +116,9 @@ func causeOf(e *history.Event) (parts []string) {
 		add("due %s", moment(*e.FireAt))
 	}
 	switch { // only of what is to another instance, or from one
-	case e.Kind == history.ExternalEventSent:
+	case e.Kind == history.ExternalEventSent, e.Kind == history.UpdateSent:
 		add("to instance %s", e.InstanceID)
-	case e.Kind == history.ExternalEventRaised && e.Parent != nil:
+	case (e.Kind == history.ExternalEventRaised || e.Kind == history.UpdateAwaited) && e.Parent != nil:
 		add("from instance %s", e.Parent.InstanceID)
 	case e.Kind == history.ExecutionRestarted && e.Parent != nil:
 		add("from event %d of instance %s, execution %s", e.Parent.EventID, e.Parent.InstanceID, e.Parent.ExecutionID)
@@ -120,7 +126,7 @@ func causeOf(e *history.Event) (parts []string) {
 	if e.Reason != "" {
 		add("%s", e.Reason)
 	}
-	if e.Message != "" {
+	if e.Message != "" && e.Kind != history.TimerCreated { // there it is the name
 		add("%q", e.Message)
 	}
 	if by := requester(e.RequestedBy); by != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/analysis"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
@@ -29,7 +30,10 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &command{open: openHub, admin: hubadmin.Open, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, now: time.Now, attended: isTerminal(os.Stderr)}
+	c := &command{
+		open: openHub, admin: hubadmin.Open, getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		now: time.Now, sleep: sleep.For, ticker: newTicker, attended: isTerminal(os.Stderr),
+	}
 	return c.run(ctx, os.Args[1:])
 }
 

@@ -100,7 +100,7 @@ func resumeVerb(c *command) *cobra.Command {
 		return nil
 	})
 	cmd := orInstance(c, hub, "resume [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
-		return resumeInstance(ctx, c, cl, id, message)
+		return resumed(c, id, cl.Resume(ctx, id, message))
 	})
 	cmd.Short = "Let a paused instance, or a paused hub's functions, go on"
 	cmd.Long = cmd.Short + `.
@@ -148,9 +148,8 @@ func onlyOfHub(cmd *cobra.Command, flag string) error {
 	return nil
 }
 
-// resumeInstance lets an instance go on. That it is not paused is no failure: it goes on, as it was asked to.
-func resumeInstance(ctx context.Context, c *command, cl *client.Client, id, message string) error {
-	err := cl.Resume(ctx, id, message)
+// resumed says what the resume of an instance has come to. That it is not paused is no failure: it goes on, as it was asked to.
+func resumed(c *command, id string, err error) error {
 	notPaused := errors.Is(err, client.ErrNotPaused)
 	switch {
 	case err != nil && !notPaused:

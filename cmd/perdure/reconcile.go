@@ -224,6 +224,9 @@ func reconciled(c *command, f *reconcileFlags, so client.Reconciled, err error) 
 	} else if printed := c.print(reconciledText(so, func(where string) string { return f.next(c, where) })); printed != nil {
 		return printed
 	}
+	if len(f.how.Instances) > 0 && so.Gone > 0 {
+		fmt.Fprintf(c.err, "%d of the instances that --instance names are not there: perdure list shows those there are\n", so.Gone)
+	}
 	return f.goOn(c, so, err)
 }
 

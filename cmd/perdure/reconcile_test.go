@@ -31,6 +31,9 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 live and were sent for and woken") {
 			t.Errorf("printed %s", got)
 		}
+		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8", "--yes"); !strings.Contains(h.err.String(), "1 of the instances that --instance names are not there") {
+			t.Errorf("an id that there is not: %s", h.err.String())
+		}
 		hub.ServeFor(ctx, 6*time.Minute)
 		for _, id := range []string{"order-7", "order-8"} {
 			if got := h.mustRun("status", id); !strings.Contains(got, "Running") {

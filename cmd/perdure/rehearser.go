@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/rehearsal"
 )
 
@@ -33,7 +32,7 @@ type rehearser struct {
 }
 
 // replay returns what the code makes of a history. A process that ends over it is a verdict, too: it would end in the function.
-func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, fetch fetcher) (*rehearsal.Verdict, error) {
+func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, from source) (*rehearsal.Verdict, error) {
 	if p.running == nil {
 		started, err := startRehearsal(ctx, p.binary)
 		if err != nil {
@@ -42,7 +41,7 @@ func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, fetch fetc
 		p.running = started
 	}
 
-	verdict, err := p.running.replay(h, fetch)
+	verdict, err := p.running.replay(ctx, h, from)
 	if err == nil {
 		return verdict, nil
 	}
@@ -51,6 +50,9 @@ func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, fetch fetc
 	}
 	ended := p.running.stop()
 	p.running = nil
+	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
+		return &rehearsal.Verdict{Unread: asksOn.Error()}, nil
+	}
 	return &rehearsal.Verdict{Problem: fmt.Sprintf("the binary did not replay it: %v; it printed: %s", errors.Join(err, ended.err), ended.printed)}, nil
 }
 
@@ -102,21 +104,22 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 	p.in, p.lines = in, rehearsal.AskingSide(out, in, p.printed)
 	p.silence = time.AfterFunc(readyPatience, kill)
 	var ready rehearsal.Reply
-	if err := p.lines.Receive(&ready); err != nil || ready.Ready == nil {
+	if err := p.lines.Receive(&ready); err != nil {
 		e := p.stop()
 		return nil, fmt.Errorf("--binary %s does not say that it replays histories (%w); is it an orchestrator, with this release of perdure? It printed: %s", binary, errors.Join(err, e.err), e.printed)
+	}
+	if len(ready.Ready) == 0 {
+		p.stop()
+		return nil, fmt.Errorf("--binary %s has no orchestrations: they are added to the registry that lambdahandler.StartOrchestrator is given", binary)
 	}
 	return p, nil
 }
 
-// fetcher finds what a history refers to.
-type fetcher func(history.Reference) (json.RawMessage, error)
-
 // replay asks for a verdict, and answers what is asked back.
-func (p *rehearsing) replay(h *rehearsal.History, fetch fetcher) (*rehearsal.Verdict, error) {
+func (p *rehearsing) replay(ctx context.Context, h *rehearsal.History, from source) (*rehearsal.Verdict, error) {
 	p.silence.Reset(replyPatience)
 	defer p.silence.Stop()
-	if err := p.lines.Send(rehearsal.Request{Replay: h}); err != nil {
+	if err := p.lines.Send(rehearsal.Request{Replay: h, Bucket: from.object != nil}); err != nil {
 		return nil, err
 	}
 	for {
@@ -124,24 +127,43 @@ func (p *rehearsing) replay(h *rehearsal.History, fetch fetcher) (*rehearsal.Ver
 		if err := p.lines.Receive(&reply); err != nil {
 			return nil, err
 		}
-		switch {
-		case reply.Verdict != nil:
+		if reply.Verdict != nil {
 			return reply.Verdict, nil
-		case reply.Wanted == nil:
-			return nil, errors.New("it answered something else")
 		}
-
-		p.silence.Stop() // the store's time is not the binary's
-		var answer rehearsal.Request
-		if doc, err := fetch(*reply.Wanted); err != nil {
-			answer.Problem = err.Error()
-		} else {
-			answer.Document = doc
-		}
-		p.silence.Reset(replyPatience)
-		if err := p.lines.Send(answer); err != nil {
+		if err := p.answer(ctx, &reply, from); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// answer reads what is asked for, and sends it, or why it cannot be had. Where the time is over, or the binary asks on and on, it is an error.
+func (p *rehearsing) answer(ctx context.Context, reply *rehearsal.Reply, from source) (err error) {
+	var doc json.RawMessage
+	var object []byte
+	p.silence.Stop() // the store's time is not the binary's
+	switch {
+	case reply.Wanted != nil:
+		doc, err = from.document(*reply.Wanted)
+	case reply.Object != "" && from.object != nil:
+		object, err = from.object(reply.Object)
+	default:
+		return errors.New("it answered something else")
+	}
+	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
+		return asksOn
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+
+	p.silence.Reset(replyPatience)
+	switch {
+	case err != nil:
+		return p.lines.Send(rehearsal.Request{Problem: err.Error()})
+	case object != nil:
+		return p.lines.SendObject(object)
+	default:
+		return p.lines.Send(rehearsal.Request{Document: doc})
 	}
 }
 

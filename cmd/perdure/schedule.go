@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/schedule"
 )
@@ -19,7 +20,7 @@ import (
 const argSchedule = "SCHEDULE"
 
 func scheduleVerb(c *command) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := choice(&cobra.Command{
 		Use: "schedule", Short: "Start orchestrations by the clock",
 		Long: `Start orchestrations by the clock.
 
@@ -29,16 +30,16 @@ waits for. Its runs are the instances ID@TIME.`,
   perdure schedule list
   perdure schedule pause nightly --message "for the migration"
   perdure list --parent schedule:nightly`,
-	}
-	cmd.AddCommand(putScheduleVerb(c), listSchedulesVerb(c), showScheduleVerb(c), runScheduleVerb(c), deleteScheduleVerb(c),
-		tellScheduleVerb(c, "pause SCHEDULE", "Have a schedule start no runs; the one that is under way goes on", func(ctx context.Context, cl *client.Client, id, message string) error {
+	})
+	cmd.AddCommand(putScheduleVerb(c), listSchedulesVerb(c), showScheduleVerb(c), runScheduleVerb(c), backfillVerb(c), deleteScheduleVerb(c),
+		tellScheduleVerb(c, "pause SCHEDULE", "Have a schedule start no runs by its times; the one that is under way goes on, and perdure schedule run starts one", func(ctx context.Context, cl *client.Client, id, message string) error {
 			if err := cl.PauseSchedule(ctx, id, message); err != nil {
 				return ofSchedule(c, err)
 			}
 			return c.accepted(schedule.InstanceID(id))
 		}),
 		tellScheduleVerb(c, "resume SCHEDULE", "Let a paused schedule go on: what it missed is made up for as it was put", func(ctx context.Context, cl *client.Client, id, message string) error {
-			return ofSchedule(c, resumeInstance(ctx, c, cl, schedule.InstanceID(id), message))
+			return ofSchedule(c, resumed(c, schedule.InstanceID(id), cl.ResumeSchedule(ctx, id, message)))
 		}))
 	return cmd
 }
@@ -52,6 +53,12 @@ type scheduleFlags struct {
 
 // read returns the schedule that the flags say.
 func (f *scheduleFlags) read(c *command, id string) (s schedule.Schedule, err error) {
+	switch {
+	case f.Orchestration == "":
+		return s, errors.New("--orchestration is missing: it says what is started")
+	case f.When == "":
+		return s, errors.New("--when is missing: see perdure schedule put --help")
+	}
 	s = f.Schedule
 	s.ID, s.Overlap, s.CatchUp = id, schedule.Overlap(f.overlap), schedule.CatchUp(f.catchUp)
 	if err := parseTimes(timeFlag{"--from", f.from, &s.From}, timeFlag{"--until", f.until, &s.Until}); err != nil {
@@ -182,6 +189,9 @@ func scheduleText(s *client.ScheduleStatus) string {
 	if s.Ending && !s.RuntimeStatus.Terminal() {
 		status += ": it was deleted, and ends when its run is over"
 	}
+	if p := s.Paused; p != nil {
+		status += " " + pausedText(&history.Pause{At: p.At, Message: p.Message})
+	}
 	b.line("Status", status)
 	b.line("Orchestration", strings.TrimSpace(s.Schedule.Orchestration+" "+s.Schedule.Version))
 	b.line("When", whenText(s))
@@ -194,6 +204,13 @@ func scheduleText(s *client.ScheduleStatus) string {
 	if s.Queued > 0 {
 		b.line("Queued", strconv.Itoa(s.Queued))
 	}
+	for i, w := range s.Backfills {
+		label := ""
+		if i == 0 {
+			label = "Backfills"
+		}
+		b.line(label, fmt.Sprintf("%s to %s", moment(w.From), moment(w.To)))
+	}
 	if r := s.Last; r != nil {
 		b.line("Last", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
 	}
@@ -202,7 +219,7 @@ func scheduleText(s *client.ScheduleStatus) string {
 }
 
 func runScheduleVerb(c *command) *cobra.Command {
-	return c.verb("run SCHEDULE", "Start a run now, as if it had come due, and print its id", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
+	cmd := c.verb("run SCHEDULE", "Start a run now, as if it had come due, and print its id", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
 		run, err := cl.RunSchedule(ctx, id)
 		if err != nil {
 			return ofSchedule(c, err)
@@ -212,6 +229,38 @@ func runScheduleVerb(c *command) *cobra.Command {
 		}
 		return c.print(clean(run) + "\n")
 	})
+	cmd.Long = cmd.Short + `.
+
+It begins behind the run that is under way, or as the schedule's overlap policy has it, also while the schedule
+is paused. Where the instance of the schedule is paused, by perdure pause schedule:ID, it begins when that is
+resumed.`
+	return cmd
+}
+
+func backfillVerb(c *command) *cobra.Command {
+	var from, to string
+	cmd := c.verb("backfill SCHEDULE", "Start the runs that a schedule would have had in a part of the past", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
+		var w schedule.Window
+		if err := parseTimes(timeFlag{"--from", from, &w.From}, timeFlag{"--to", to, &w.To}); err != nil {
+			return err
+		}
+		if err := cl.BackfillSchedule(ctx, id, w.From, w.To); err != nil {
+			return ofSchedule(c, err)
+		}
+		return c.accepted(schedule.InstanceID(id))
+	})
+	cmd.Long = cmd.Short + `.
+
+Each time that has a run already is left alone, so it may be asked for again. The runs go one after the other,
+or beside each other where the schedule allows that; what comes due meanwhile goes before them. perdure schedule
+show says what is left.`
+	cmd.Example = `  perdure schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z`
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "the first time, as in RFC 3339")
+	flags.StringVar(&to, "to", "", "the last time, which may be now at most")
+	completeWith[string](cmd, "from")
+	completeWith[string](cmd, "to")
+	return cmd
 }
 
 func deleteScheduleVerb(c *command) *cobra.Command {

@@ -37,12 +37,33 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 		t.Errorf("printed %s", got)
 	}
 
+	h.mustRun("schedule", "backfill", "hourly", "--from", "1999-12-31T22:00:00Z", "--to", "2000-01-01T01:00:00Z")
+	env.RunUntilIdle()
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "Backfills      1999-12-31T22:00:00Z to 2000-01-01T01:00:00Z\n") {
+		t.Errorf("printed %s", got)
+	}
+	env.Advance(time.Hour)
+	if got := h.mustRun("schedule", "show", "hourly"); strings.Contains(got, "Backfills") || !strings.Contains(got, "7 started, 0 failed") {
+		t.Errorf("printed %s", got)
+	}
+	h.wantError(exitError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "2000-01-01T00:00:00Z")
+	h.wantError(exitError, "--to must be a time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
+
 	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
 	env.RunUntilIdle()
 	if got := h.mustRun("schedule", "list"); !strings.Contains(got, "nightly   Paused ") {
 		t.Errorf("printed %s", got)
 	}
+	h.mustRun("schedule", "run", "nightly")
+	env.RunUntilIdle()
+	if got := h.mustRun("schedule", "show", "nightly"); !strings.Contains(got, "Paused since ") || !strings.Contains(got, `: "for the migration"`) || !strings.Contains(got, "1 started") {
+		t.Errorf("printed %s", got)
+	}
 	h.mustRun("schedule", "resume", "nightly")
+	env.RunUntilIdle()
+	if got := h.mustRun("schedule", "list"); !strings.Contains(got, "nightly   Running ") {
+		t.Errorf("printed %s", got)
+	}
 	h.mustRun("schedule", "delete", "hourly")
 	env.RunUntilIdle()
 	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "it was deleted, and ends when its run is over\n") {
@@ -54,7 +75,7 @@ func TestAScheduleThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(exitError, "SCHEDULE is missing", "schedule", "put")
-	h.wantError(exitError, "orchestration must be 1 to 256 bytes", "schedule", "put", "s", "--when", "@daily")
+	h.wantError(exitError, "--orchestration is missing", "schedule", "put", "s", "--when", "@daily")
 	h.wantError(exitError, `when "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--when", "often")
 	h.wantError(exitError, "--from must be a time as in RFC 3339", "schedule", "put", "s", "--orchestration", "hello", "--when", "@daily", "--from", "soon")
 	h.wantError(exitError, `no such schedule in hub "default"`, "schedule", "show", "nobody")

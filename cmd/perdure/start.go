@@ -27,7 +27,9 @@ type startFlags struct {
 
 	ifExists string
 	event    string
+	update   string
 	data     string
+	timeout  time.Duration
 }
 
 func startVerb(c *command) *cobra.Command {
@@ -42,13 +44,16 @@ func startVerb(c *command) *cobra.Command {
   perdure start remind --delay 72h --tag team=billing --tag order=7
   perdure start fulfil --id order-7 --if-exists replace
   perdure start cart --id cart-ann --raise added --data '"tea"' --idempotency-key add-99
+  perdure start cart --id cart-ann --update add --data '"tea"' --idempotency-key add-99 --timeout 30s
   perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
 	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
 	cmd.Flags().StringVar(&f.ifExists, "if-exists", "", "where --id is in use: ignore leaves alone what has it, replace ends and deletes it before (default: an error)")
-	cmd.Flags().StringVar(&f.event, "raise", "", "raise this event in the instance with --id, which is started only if there is none; --idempotency-key is the event's id, too")
-	cmd.Flags().StringVar(&f.data, "data", "null", "the event's data: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&f.event, flagRaise, "", "raise this event in the instance with --id, which is started only if there is none; --idempotency-key is the event's id, too")
+	cmd.Flags().StringVar(&f.update, flagUpdate, "", "send this update to the instance with --id, which is started only if there is none, and print its answer; --idempotency-key is the update's id, too")
+	cmd.Flags().StringVar(&f.data, "data", "null", "the data of the event or the update: JSON, @FILE, or - for stdin")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --update, give up after this long, such as 30s (default: never)")
 	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "starts of this orchestration with the same key are one start")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "wait this long before the first turn, such as 90s or 24h")
 	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
@@ -57,6 +62,9 @@ func startVerb(c *command) *cobra.Command {
 }
 
 func (c *command) start(ctx context.Context, cl *client.Client, name string, f startFlags, given func(flag string) bool) error {
+	if err := checkTold(f, given); err != nil {
+		return err
+	}
 	input, err := readInput(c, f.input)
 	if err != nil {
 		return err
@@ -77,11 +85,11 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 		opts = append(opts, client.IfExists(client.ExistsPolicy(f.ifExists)))
 	}
 
-	if given("raise") {
+	switch {
+	case given(flagRaise):
 		return startOrRaise(ctx, c, cl, name, input, f, opts)
-	}
-	if given("data") {
-		return &provider.FieldError{Field: "--data", Problem: "is that of an event: name it with --raise"}
+	case given(flagUpdate):
+		return startOrUpdate(ctx, c, cl, name, input, f, opts)
 	}
 	id, err := cl.Start(ctx, name, input, opts...)
 	if err != nil {
@@ -90,10 +98,48 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	return started(ctx, c, cl, httpapi.NewStarted(id), f.wait)
 }
 
-func startOrRaise(ctx context.Context, c *command, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
-	if f.data == "-" && f.input == "-" {
+const (
+	flagRaise  = "raise"
+	flagUpdate = "update"
+)
+
+// checkTold returns what is wrong with the flags of what the instance is told once it is there.
+func checkTold(f startFlags, given func(flag string) bool) error {
+	told := given(flagRaise) || given(flagUpdate)
+	switch {
+	case given(flagRaise) && given(flagUpdate):
+		return &provider.FieldError{Field: "--update", Problem: "is given beside --raise: a start has one of them"}
+	case given("data") && !told:
+		return &provider.FieldError{Field: "--data", Problem: "is that of an event or an update: name it with --raise or --update"}
+	case f.data == "-" && f.input == "-":
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin: --input is"}
+	case f.wait && given(flagUpdate):
+		return &provider.FieldError{Field: "--wait", Problem: "is for the end of the instance, and --update waits for its answer: perdure wait follows it"}
+	case given("timeout") && !given(flagUpdate):
+		return &provider.FieldError{Field: "--timeout", Problem: "is that of an update: name it with --update"}
+	default:
+		return nil
 	}
+}
+
+// startOrUpdate prints the answer of the update, as perdure update does.
+func startOrUpdate(ctx context.Context, c *command, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
+	data, err := readInput(c, f.data)
+	if err != nil {
+		return err
+	}
+	limited, cancel := withTimeout(ctx, f.timeout)
+	defer cancel()
+	result, began, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
+	u := httpapi.NewPutUpdate(f.id, f.update, f.key, began)
+	u.Result = result
+	if err == nil && !began && !c.json {
+		fmt.Fprintln(c.err, "it was there: the update is sent to it, and the input is not used")
+	}
+	return printUpdated(c, u, err)
+}
+
+func startOrRaise(ctx context.Context, c *command, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
 	data, err := readInput(c, f.data)
 	if err != nil {
 		return err
@@ -140,7 +186,7 @@ func readInput(c *command, from string) (json.RawMessage, error) {
 	case isFile:
 		f, err := os.Open(name) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, fmt.Errorf("--input: %w", err)
+			return nil, fmt.Errorf("read JSON: %w", err)
 		}
 		defer f.Close() //nolint:errcheck // nothing was written
 		source = f
@@ -149,7 +195,7 @@ func readInput(c *command, from string) (json.RawMessage, error) {
 	}
 	doc, err := io.ReadAll(io.LimitReader(source, client.MaxInputBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("--input: %w", err)
+		return nil, fmt.Errorf("read JSON: %w", err)
 	}
 	return doc, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/errdetails"
 )
 
 func statusVerb(c *command) *cobra.Command {
@@ -90,6 +91,7 @@ func describe(s client.Status) string {
 			b.line(label, strings.ReplaceAll(text, "\t", "    "))
 			label = ""
 		}
+		b.line("  details", detailsText(f))
 		label = "  caused by"
 	}
 	return b.String()
@@ -129,6 +131,21 @@ func failureText(f *history.Failure) string {
 		text += ": " + f.Message
 	}
 	return text
+}
+
+// detailsText returns the details of a failure, or why they are not shown; empty where there are none.
+func detailsText(f *history.Failure) string {
+	if s, sealed := client.SealedOf(f.Details); sealed {
+		return sealedText(&s)
+	}
+	switch d := errdetails.Own(f); {
+	case d == nil:
+		return ""
+	case d.Omitted != "":
+		return "left out: " + d.Omitted
+	default:
+		return string(d.Doc)
+	}
 }
 
 func tagList(tags map[string]string) string {

@@ -59,6 +59,7 @@ func completeVerb(c *command) *cobra.Command {
 
 func failVerb(c *command) *cobra.Command {
 	var why httpapi.ReportedError
+	details := ""
 	cmd := c.verb("fail TOKEN", "Fail an attempt of an activity, by the token that it has handed over", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			if why.Message == "" {
@@ -67,6 +68,14 @@ func failVerb(c *command) *cobra.Command {
 			token, err := readToken(c, from)
 			if err != nil {
 				return err
+			}
+			if details != "" {
+				if from == "-" && details == "-" {
+					return &provider.FieldError{Field: "--details", Problem: "and TOKEN cannot both be of stdin"}
+				}
+				if why.Details, err = readInput(c, details); err != nil {
+					return err
+				}
 			}
 			if err := cl.Fail(ctx, token, &why); err != nil {
 				return err
@@ -77,12 +86,13 @@ func failVerb(c *command) *cobra.Command {
 	flags.StringVar(&why.Message, "message", "", "why it has failed")
 	flags.StringVar(&why.Type, "type", "", "what orchestrations and retry policies know the error by")
 	flags.BoolVar(&why.Final, "non-retryable", false, "no policy tries it again")
+	flags.StringVar(&details, "details", "", "what travels with the error: JSON of 4 KiB at most, @FILE, or - for stdin")
 	completeWith[string](cmd, "message")
 	completeWith[string](cmd, "type")
 	cmd.Long = cmd.Short + `.
 
 The activity's retry policy decides whether another attempt follows, which hands over another token.` + aboutHolders
-	cmd.Example = `  perdure fail - --type Declined --message 'no funds' --non-retryable < token`
+	cmd.Example = `  perdure fail - --type Declined --message 'no funds' --details '{"code": 51}' --non-retryable < token`
 	return cmd
 }
 

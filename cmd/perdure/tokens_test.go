@@ -50,11 +50,11 @@ func TestAHolderCompletesByTheCommand(t *testing.T) {
 func TestAHolderFailsByTheCommand(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
-	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable"); got != "failed\n" {
+	if got := h.mustRun("fail", "c1.t", "--type", "Declined", "--message", "no funds", "--non-retryable", "--details", `{"code":51}`); got != "failed\n" {
 		t.Errorf("prints %q", got)
 	}
 	sent := h.Sent()
-	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable {
+	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", f)
 	}
 	h.wantError(exitError, "--message is missing", "fail", "c1.t")
@@ -85,4 +85,5 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	}
 	h.in = strings.Repeat("x", 100)
 	h.wantError(exitError, "cannot both be of stdin", "complete", "-", "--result", "-")
+	h.wantError(exitError, "cannot both be of stdin", "fail", "-", "--message", "m", "--details", "-")
 }

@@ -29,14 +29,7 @@ func updateVerb(c *command) *cobra.Command {
 			limited, cancel := withTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.Update(limited, id, update, payload, opts...)
-			switch {
-			case err != nil:
-				return notUpdated(c, err)
-			case c.json:
-				return c.printJSON(httpapi.Updated{InstanceID: id, Update: update, UpdateID: updateID, Result: result})
-			default:
-				return c.print(string(result) + "\n")
-			}
+			return printUpdated(c, httpapi.Updated{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
@@ -63,20 +56,27 @@ same, for 30 days. Exits 4 when --timeout was over first: the update goes on.`
 	return cmd
 }
 
-// notUpdated is how the command ends where there is no result. An update that has none yet goes on: the id leads back to it.
-func notUpdated(c *command, err error) error {
+// printUpdated prints what an update came to: its result, or as far as there is one. One that has none yet goes on: the id leads back to it.
+func printUpdated(c *command, u httpapi.Updated, err error) error {
+	text := string(u.Result)
 	e, told := errors.AsType[*client.UpdateError](err)
-	if told && e.Code == client.UpdateSealed {
-		if c.json {
-			return c.printJSON(httpapi.Updated{InstanceID: e.InstanceID, Update: e.Update, UpdateID: e.UpdateID, ResultSealed: e.Sealed})
-		}
-		return c.print(sealedText(e.Sealed) + "\n")
-	}
-	if !told || e.Code != client.UpdatePending {
+	switch {
+	case told && e.Code == client.UpdatePending:
+		return stillUpdating(c, u, e, err)
+	case told && e.Code == client.UpdateSealed:
+		u.UpdateID, u.ResultSealed, text = e.UpdateID, e.Sealed, sealedText(e.Sealed)
+	case err != nil:
 		return err
 	}
 	if c.json {
-		if err := c.printJSON(httpapi.Updated{InstanceID: e.InstanceID, Update: e.Update, UpdateID: e.UpdateID, Status: e.Status}); err != nil {
+		return c.printJSON(u)
+	}
+	return c.print(text + "\n")
+}
+
+func stillUpdating(c *command, u httpapi.Updated, e *client.UpdateError, err error) error {
+	if u.UpdateID, u.Status = e.UpdateID, e.Status; c.json {
+		if err := c.printJSON(u); err != nil {
 			return err
 		}
 	}

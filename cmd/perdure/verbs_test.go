@@ -127,6 +127,49 @@ func TestStartOrRaise(t *testing.T) {
 	h.wantError(exitError, "is over", "start", "hello", "--id", "one", "--raise", "paid")
 }
 
+func TestStartOrUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			switch m.Name {
+			case "slow":
+				return nil
+			case "lost":
+				return &provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: history.UpdateUnknown, Error: &history.Failure{Message: `it has ["address"]`}}
+			default:
+				return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			}
+		})
+		h.in = `{"from":"stdin"}`
+		args := []string{"start", "hello", "--id", "one", "--update", "address", "--data", "-", "--idempotency-key", "k"}
+		if got := h.mustRun(args...); got != `{"with":{"from":"stdin"}}`+"\n" || h.err.Len() > 0 {
+			t.Errorf("printed %q, %q", got, h.err.String())
+		}
+		if got := h.mustRun("start", "hello", "--id", "one", "--update", "address"); got != `{"with":null}`+"\n" || !strings.Contains(h.err.String(), "it was there: the update") {
+			t.Errorf("printed %q, %q", got, h.err.String())
+		}
+		h.err.Reset()
+		const links = `"links":{"status":"/v1/instances/one","result":"/v1/instances/one/result","history":"/v1/instances/one/history","executions":"/v1/instances/one/executions"}}` + "\n"
+		if got := h.mustRun(append(args, "--json")...); got != `{"instanceId":"one","update":"address","updateId":"k","result":{"with":{"from":"stdin"}},"started":true,`+links || h.err.Len() > 0 {
+			t.Errorf("printed %q, %q", got, h.err.String())
+		}
+		h.wantError(exitTimeout, "wait on with perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
+		h.wantError(exitError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
+		sent := len(h.Sent())
+		h.wantError(exitError, "instanceId is missing", "start", "hello", "--update", "address")
+		h.wantError(exitError, "beside --raise", "start", "hello", "--id", "two", "--raise", "paid", "--update", "address")
+		h.wantError(exitError, "--wait is for the end", "start", "hello", "--id", "two", "--update", "address", "--wait")
+		h.wantError(exitError, "--timeout is that of an update", "start", "hello", "--id", "two", "--timeout", "1s")
+		h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")
+		h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
+		h.wantError(exitError, "is over", "start", "hello", "--id", "one", "--update", "address")
+		if len(h.Sent()) > sent {
+			t.Errorf("sent %+v", h.Sent()[sent:])
+		}
+	})
+}
+
 func TestRaiseAndTerminate(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -337,6 +380,29 @@ func TestWaitTimeout(t *testing.T) {
 		h.wantError(exitTimeout, "not over after 3s; the instance goes on: see perdure history one", "wait", "one", "--timeout", "3s")
 		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
+		}
+	})
+}
+
+// With --started a wait ends with the first turn, or an end that came before one.
+func TestWaitForTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.mustRun("start", "hello", "--id", "one")
+		h.wantError(exitTimeout, "not begun after 3s", "wait", "one", "--started", "--timeout", "3s")
+		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
+			t.Errorf("exit %d: %s", code, h.out.String())
+		}
+		time.AfterFunc(time.Minute, func() {
+			h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b"}))
+		})
+		if got := h.mustRun("wait", "one", "--started", "--json"); got != `{"instanceId":"one","executionId":"x1","status":"Running"}`+"\n" {
+			t.Errorf("prints %s", got)
+		}
+		h.Append("one", at(time.Second, history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "OrderError", Message: "no stock"}}))
+		if got := h.mustRun("wait", "one", "--started"); !strings.Contains(got, "OrderError") {
+			t.Errorf("prints %s", got)
 		}
 	})
 }

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/provider"
 )
@@ -19,7 +16,7 @@ import (
 const (
 	// verifyAtOnce is how many processes of the binary replay side by side: most of the time is reading.
 	verifyAtOnce = 4
-	// mostFindings bounds what is kept of a hub in which everything would be blocked.
+	// mostFindings bounds what is told of a hub in which everything would be blocked.
 	mostFindings = 1000
 )
 
@@ -32,14 +29,14 @@ type verification struct {
 	mu       sync.Mutex
 	sample   *sample
 	counts   map[versionOf]*verifiedCount
-	findings []finding
+	findings map[outcome][]finding // mostFindings of each
 	chosen   int
 	replayed int
-	told     time.Time
+	pace     *pace
 }
 
 func newVerification(c *command, cl *client.Client, binary string) *verification {
-	return &verification{c: c, cl: cl, binary: binary, sample: newSample(), counts: map[versionOf]*verifiedCount{}, told: time.Now()}
+	return &verification{c: c, cl: cl, binary: binary, sample: newSample(), counts: map[versionOf]*verifiedCount{}, findings: map[outcome][]finding{}, pace: &pace{}}
 }
 
 // run replays a sample of the instances that are not over. What it has found is there when it returns an error, too.
@@ -49,12 +46,22 @@ func (v *verification) run(ctx context.Context, name string, most int) error {
 		return err // before a hub of millions is read
 	}
 	defer first.stop()
+	v.pace = startPace(v.c)
+	defer v.pace.end()
 
-	if err := eachInstance(ctx, v.c, v.cl, client.Query{Name: name}, v.open(most)); err != nil {
+	list := func(p client.Paging) (page client.Page[client.Status], err error) {
+		err = v.patiently(ctx, func() error {
+			page, err = v.cl.ListPage(ctx, client.Query{Name: name}, p)
+			return err
+		})
+		return page, err
+	}
+	if err := eachInstance(list, v.pace, v.open(most)); err != nil {
 		return err
 	}
 	chosen := v.sample.choose(most)
 	v.chosen = len(chosen)
+	v.pace.at(v.reached())
 	return v.replayAll(ctx, chosen, first)
 }
 
@@ -116,10 +123,15 @@ func (v *verification) replayAll(ctx context.Context, chosen []drawn, first *reh
 
 // replay has a process replay an instance, unless that is over by now.
 func (v *verification) replay(ctx context.Context, p *rehearser, d drawn) error {
-	h, s, err := v.read(ctx, d.id)
+	var h *rehearsal.History
+	var s client.Status
+	err := v.patiently(ctx, func() (err error) {
+		h, s, err = v.read(ctx, d.id)
+		return err
+	})
 	switch {
 	case errors.Is(err, provider.ErrCorrupt):
-		v.found(d.of, &s, &rehearsal.Verdict{Unread: err.Error()})
+		v.found(d, &s, &rehearsal.Verdict{Unread: err.Error()})
 		return nil
 	case err != nil:
 		return err
@@ -127,11 +139,11 @@ func (v *verification) replay(ctx context.Context, p *rehearser, d drawn) error 
 		return nil
 	}
 
-	verdict, err := p.replay(ctx, h, v.fetch(ctx, d.id))
+	verdict, err := p.replay(ctx, h, v.source(ctx, h))
 	if err != nil {
 		return err
 	}
-	v.found(d.of, &s, verdict)
+	v.found(d, &s, verdict)
 	return nil
 }
 
@@ -158,45 +170,23 @@ func (v *verification) read(ctx context.Context, id string) (*rehearsal.History,
 	return &h, s, nil
 }
 
-// fetch reads what the history of an instance refers to: an event of this or a past execution.
-func (v *verification) fetch(ctx context.Context, id string) fetcher {
-	return func(ref history.Reference) (json.RawMessage, error) {
-		at, err := history.ParsePlace(ref.Ref)
-		if err != nil {
-			return nil, err
-		}
-		for e, err := range v.cl.History(ctx, id, client.WithExecution(at.ExecutionID), client.After(at.EventID-1)) {
-			if err != nil {
-				return nil, err
-			}
-			data, _ := at.Find([]history.Event{e})
-			doc, ok := data.Document()
-			if !ok || len(data) == 0 {
-				break
-			}
-			return doc, ref.Check(doc)
-		}
-		return nil, fmt.Errorf("the history of instance %q lacks it", id)
-	}
-}
-
 // found takes down what became of an instance, under the version that it was listed with.
-func (v *verification) found(of versionOf, s *client.Status, verdict *rehearsal.Verdict) {
+func (v *verification) found(d drawn, s *client.Status, verdict *rehearsal.Verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	n := v.count(of)
+	n := v.count(d.of)
 	v.replayed++
 	n.Replayed++
 
-	f := finding{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Orchestration: s.Orchestration, Version: s.Version, EventID: verdict.EventID, Problem: verdict.Problem}
+	f := finding{InstanceID: d.id, ExecutionID: s.ExecutionID, Orchestration: d.of.orchestration, Version: cmp.Or(s.Version, d.of.version), EventID: verdict.EventID, Problem: cmp.Or(verdict.Problem, verdict.Unread)}
 	switch {
-	case verdict.Unread != "":
+	case verdict.Unread != "" && !verdict.Blocks:
 		n.Unread++
-		f.Outcome, f.Problem = outcomeUnread, verdict.Unread
-	case verdict.Problem != "" && s.Status == client.StatusBlocked:
+		f.Outcome = outcomeUnread
+	case f.Problem != "" && s.Status == client.StatusBlocked:
 		n.StayBlocked++
 		f.Outcome = outcomeStaysBlock
-	case verdict.Problem != "":
+	case f.Problem != "":
 		n.WouldBlock++
 		f.Outcome = outcomeWouldBlock
 	case verdict.OtherInputs > 0:
@@ -205,19 +195,33 @@ func (v *verification) found(of versionOf, s *client.Status, verdict *rehearsal.
 	default:
 		f.Outcome = outcomeGoesOn
 	}
-	if f.Outcome != outcomeGoesOn && len(v.findings) < mostFindings {
-		v.findings = append(v.findings, f)
-	}
+	v.keep(&f)
+	v.pace.at(v.reached())
+}
 
-	if v.c.attended && time.Since(v.told) >= progressEvery {
-		v.told = time.Now()
-		fmt.Fprintf(v.c.err, "perdure: %d of %d instances replayed\n", v.replayed, v.chosen)
+// reached says how far it has come.
+func (v *verification) reached() string {
+	blocks, unread := 0, 0
+	for _, n := range v.counts {
+		blocks += n.WouldBlock
+		unread += n.Unread
+	}
+	return fmt.Sprintf("%d of %d instances replayed, of which %d would be blocked and %d cannot be read", v.replayed, v.chosen, blocks, unread)
+}
+
+// keep keeps a finding, unless there are enough of its outcome: what is worst must not be hidden by what is told first.
+func (v *verification) keep(f *finding) {
+	if kept := v.findings[f.Outcome]; f.Outcome != outcomeGoesOn && len(kept) < mostFindings {
+		v.findings[f.Outcome] = append(kept, *f)
 	}
 }
 
+// worstFirst are the outcomes that are told of, in their order.
+var worstFirst = []outcome{outcomeWouldBlock, outcomeStaysBlock, outcomeUnread, outcomeOtherInputs}
+
 // result is what was found, what is worst first.
 func (v *verification) result() verified {
-	r := verified{Orchestrations: []verifiedCount{}, Findings: v.findings, Chosen: v.chosen, Replayed: v.replayed}
+	r := verified{Orchestrations: []verifiedCount{}, Findings: []finding{}, Chosen: v.chosen, Replayed: v.replayed, waits: v.pace.waiting()}
 	for _, n := range v.counts {
 		r.Orchestrations = append(r.Orchestrations, *n)
 		r.Open += n.Open
@@ -225,13 +229,12 @@ func (v *verification) result() verified {
 	slices.SortFunc(r.Orchestrations, func(a, b verifiedCount) int {
 		return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.Version, b.Version))
 	})
-	if r.Findings == nil {
-		r.Findings = []finding{}
+	for _, o := range worstFirst {
+		found := v.findings[o]
+		slices.SortFunc(found, func(a, b finding) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
+		r.Findings = append(r.Findings, found...)
 	}
-	severity := []outcome{outcomeWouldBlock, outcomeStaysBlock, outcomeUnread, outcomeOtherInputs}
-	slices.SortFunc(r.Findings, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(severity, a.Outcome), slices.Index(severity, b.Outcome)), cmp.Compare(a.InstanceID, b.InstanceID))
-	})
+	r.Findings = r.Findings[:min(len(r.Findings), mostFindings)]
 	return r
 }
 

@@ -16,6 +16,8 @@ type verifyFlags struct {
 	binary, name string
 	most         int
 	timeout      time.Duration
+	allowUnread  string
+	allowed      allowance // what allowUnread says
 }
 
 func verifyVerb(c *command) *cobra.Command {
@@ -27,20 +29,24 @@ func verifyVerb(c *command) *cobra.Command {
 It starts an orchestrator's binary, which is built for this machine, and has it replay the histories of
 instances that are not over. Where its code would not take the decisions that are recorded, deploying it
 would block the instance: such are named, with the event and what the code asked for. Nothing is written,
-no turn is run, and no activity: the binary gets neither the hub's settings nor your AWS credentials.
+no turn is run, and no activity: the binary gets neither the hub's settings nor your AWS credentials. What
+its code takes from the bucket for large payloads is read for it.
 
 Of many instances it replays --most, chosen by their ids, so that a repetition takes the same: as many of
 each orchestration and version as there are, up to an equal share. The table says how many are open.
 
 Exit codes: 0 when all that was replayed goes on, 2 when an instance would block, 4 when --timeout was
-over first, 1 on any other error. What is blocked today and would stay so is shown, and is no failure;
-neither are inputs that differ from those recorded, which stand.`
+over first, 1 on any other error, also when an instance could not be replayed, since its history, or what
+that refers to, cannot be read: more of them than --allow-unread says, or all. What is blocked today and
+would stay so is shown, and is no failure; neither are inputs that differ from those recorded, which stand.`
 	cmd.Example = `  go build -o dist/orchestrator ./functions/orchestrator
   perdure verify --binary dist/orchestrator --hub production
-  perdure verify --binary dist/orchestrator --name fulfil --most 10000 --json`
+  perdure verify --binary dist/orchestrator --name fulfil --most 10000 --json
+  perdure verify --binary dist/orchestrator --allow-unread 1%`
 	cmd.Flags().StringVar(&f.binary, "binary", "", "the orchestrator's binary, for this machine (required)")
 	cmd.Flags().StringVar(&f.name, "name", "", "only instances of this orchestration")
 	cmd.Flags().IntVar(&f.most, "most", 1000, "replay at most this many instances")
+	cmd.Flags().StringVar(&f.allowUnread, "allow-unread", "0", "go on as if this many instances, or this share of them (such as 1%), that cannot be replayed were not there")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
 	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
 	return cmd
@@ -55,11 +61,15 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 	case f.timeout <= 0:
 		return fmt.Errorf("--timeout must be more than 0, is %v", f.timeout)
 	}
+	var err error
+	if f.allowed, err = parseAllowance(f.allowUnread); err != nil {
+		return fmt.Errorf("--allow-unread %w", err)
+	}
 
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	v := newVerification(c, cl, f.binary)
-	err := v.run(limited, f.name, f.most)
+	err = v.run(limited, f.name, f.most)
 	overdue := ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded)
 	if err != nil && !overdue {
 		return err
@@ -75,12 +85,14 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 // verified is what verify prints with --json.
 type verified struct {
 	Orchestrations []verifiedCount `json:"orchestrations"`
-	// Findings are the instances that do not go on as they are, 1,000 at the most.
+	// Findings are the instances that do not go on as they are, the 1,000 worst at the most.
 	Findings []finding `json:"findings"`
 	// Open are the instances that are not over, Chosen those of them that were to be replayed. Replayed are fewer where some were over by then.
 	Open     int `json:"open"`
 	Chosen   int `json:"chosen"`
 	Replayed int `json:"replayed"`
+
+	waits string // for what it was waiting at the end
 }
 
 // verifiedCount counts instances of one version.
@@ -127,16 +139,9 @@ func (v *verified) exit(f *verifyFlags, overdue bool) error {
 	case blocked > 0:
 		return &exit{exitFailed, fmt.Sprintf("%d of %d replayed instances would be blocked by this code: do not deploy it, or keep the old code beside it under another version", blocked, v.Replayed)}
 	case overdue:
-		return &exit{exitTimeout, fmt.Sprintf("%d of %d instances were replayed after %s: --timeout gives more time, a lower --most asks for less", v.Replayed, v.Chosen, f.timeout)}
-	case v.unread() > 0 && v.unread() == v.Replayed:
-		return &exit{exitError, fmt.Sprintf("none of %d histories can be read, such as that of %s: %s", v.Replayed, v.Findings[0].InstanceID, v.Findings[0].Problem)}
+		return &exit{exitTimeout, fmt.Sprintf("%d of %d instances were replayed after %s%s: --timeout gives more time, a lower --most asks for less", v.Replayed, v.Chosen, f.timeout, v.waits)}
+	case !f.allowed.allows(v.unread(), v.Replayed):
+		return &exit{exitError, v.unreadText()}
 	}
 	return nil
-}
-
-func (v *verified) unread() (n int) {
-	for i := range v.Orchestrations {
-		n += v.Orchestrations[i].Unread
-	}
-	return n
 }

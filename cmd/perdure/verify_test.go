@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/lambdahandler"
 	"github.com/perdure/perdure/provider"
 )
@@ -20,11 +21,18 @@ import (
 const codeVariable = "TEST_ORCHESTRATOR_CODE"
 
 func TestMain(m *testing.M) {
-	if code := os.Getenv(codeVariable); code != "" {
+	switch code := os.Getenv(codeVariable); code {
+	case "":
+		os.Exit(m.Run())
+	case "asks on":
+		asksOn()
+	case "has none":
+		_ = rehearsal.BinarySide(os.Stdin, os.Stdout).Send(rehearsal.Reply{Ready: map[string][]string{}})
+	case "takes, encoded":
+		lambdahandler.StartOrchestrator(codeToVerify(code), lambdahandler.WithCodec(turned{}))
+	default:
 		lambdahandler.StartOrchestrator(codeToVerify(code))
-		return
 	}
-	os.Exit(m.Run())
 }
 
 // codeToVerify is fulfil as histories have it, or as somebody has changed it.
@@ -48,6 +56,10 @@ func codeToVerify(code string) *perdure.Registry {
 		case "dies":
 			fmt.Fprintln(os.Stderr, "no rates are there")
 			os.Exit(7)
+		case "takes", "takes, encoded":
+			return takes(ctx, "measure", order)
+		case "takes, and weighs":
+			return takes(ctx, "weigh", order)
 		case "sees the hub":
 			fmt.Fprintln(os.Stderr, os.Environ())
 			os.Exit(8)
@@ -57,7 +69,25 @@ func codeToVerify(code string) *perdure.Registry {
 	perdure.AddOrchestration(r, "hello", func(ctx *perdure.OrchestrationContext, _ any) (string, error) {
 		return perdure.WaitForExternalEvent[string](ctx, "name").Await(ctx)
 	})
+	perdure.AddOrchestration(r, "relay", relay)
 	return r
+}
+
+// takes has as many texts scanned as it is told, takes them, and has something done with their length.
+func takes(ctx *perdure.OrchestrationContext, then string, texts int) (int, error) {
+	var futures []*perdure.Future[string]
+	for range texts {
+		futures = append(futures, perdure.CallActivityByName[string](ctx, "scan", nil))
+	}
+	length := 0
+	for _, f := range futures {
+		text, err := f.Await(ctx)
+		if err != nil {
+			return 0, err
+		}
+		length += len(text)
+	}
+	return perdure.CallActivityByName[int](ctx, then, length).Await(ctx)
 }
 
 // orchestratorOf is an orchestrator's binary of some code.
@@ -169,27 +199,36 @@ func TestVerifyPrintsForPeople(t *testing.T) {
 	h.wantGolden("verify.golden")
 }
 
-// What a history refers to is read from the hub, in a past execution as well; where it is missing, that is not held against the code.
+// What a history refers to is read from the hub, in a past execution as well, also what is too large to be shown, and what a codec has encoded; where it is missing, that
+// is not held against the code.
 func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	t.Parallel()
-	for lies, unread := range map[string]bool{"x1": false, "x9": true} {
-		h := setup(t)
-		h.mustRun("start", "hello", "--id", "c")
-		doc := json.RawMessage(`"Ada"`)
-		raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.Inline(doc), Time: began}
-		h.Append("c",
-			at(time.Second, history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}}),
-			at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", Parked: 1}),
-			at(time.Second, history.Event{Kind: history.ExternalEventSubscribed, Name: "name"}),
-			at(time.Second, history.Event{
-				Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
-				Data: history.Place{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.PlaceInputs, Index: 0}.Refer(doc),
-			}),
-		)
-		h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))
-		exit, v := h.verified("same")
-		if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == outcomeUnread) != unread {
-			t.Errorf("lies in %s: exit %d, %+v; %s", lies, exit, v, h.err.String())
+	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
+	for name, data := range map[string]history.Payload{
+		"small": history.Inline([]byte(`"Ada"`)), "large": history.Inline(large),
+		"encoded": history.Sealed{Codec: turned{}.ID(), Data: around(large), Bytes: int64(len(large))}.Payload(),
+	} {
+		for lies, unread := range map[string]bool{"x1": false, "x9": true} {
+			if unread && name != "small" {
+				continue
+			}
+			h := setup(t)
+			h.mustRun("start", "hello", "--id", "c")
+			raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: data, Time: began}
+			h.Append("c",
+				at(time.Second, history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}}),
+				at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", Parked: 1}),
+				at(time.Second, history.Event{Kind: history.ExternalEventSubscribed, Name: "name"}),
+				at(time.Second, history.Event{
+					Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
+					Data: history.Place{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.PlaceInputs, Index: 0}.ReferTo(data),
+				}),
+			)
+			h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))
+			exit, v := h.verified("takes, encoded")
+			if v.Replayed != 1 || len(v.Findings) != 1 || (v.Findings[0].Outcome == outcomeUnread) != unread || (exit == exitError) != unread {
+				t.Errorf("%s, lies in %s: exit %d, %+v; %s", name, lies, exit, v, h.err.String())
+			}
 		}
 	}
 }
@@ -205,6 +244,7 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	}
 	for tells, binary := range map[string]string{
 		"--binary is missing": "", "it must be built for this machine": text, "no such file": "/no/such/binary", "does not say that it replays histories": "true",
+		"has no orchestrations: they are added to the registry that lambdahandler.StartOrchestrator is given": orchestratorOf(t, "has none"),
 	} {
 		h.wantError(exitError, tells, "verify", "--binary", binary)
 	}

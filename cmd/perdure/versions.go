@@ -36,9 +36,13 @@ version has none before its first turn, which takes the highest that is deployed
 It reads each instance of the hub, those that are over too, from an index that may be a second
 behind: 1000 with a query.
 
-With --changes it counts the versions of changes (perdure.Version) that instances go by instead. These are
-in their histories, each of which is read: of --most instances. One that has none of a change has
-not come to it, or had passed it before it was there.`
+With --changes it counts the versions of changes (perdure.Version) that instances go by instead, of each version
+of an orchestration. These are in their histories, each of which is read: of --most instances. One that has none
+of a change that others of its version go by has not come to it, or had passed it before it was there. Of
+a version of which no instance goes by any change there is one row.
+
+Exit codes: 0 when all that was to be counted is, 1 on any error, also when --changes has left out instances:
+there are more than --most, or their histories cannot be read. What is counted is printed before.`
 	cmd.Example = `  perdure versions
   perdure versions --changes --name fulfil --most 10000
   perdure versions --name fulfil`
@@ -84,29 +88,30 @@ func versions(ctx context.Context, c *command, cl *client.Client, name string) e
 
 // countVersions counts instances by version.
 func countVersions(ctx context.Context, c *command, cl *client.Client, name string) ([]versionCount, error) {
+	p := startPace(c)
+	defer p.end()
 	counts := map[[2]string]*versionCount{}
-	err := eachInstance(ctx, c, cl, client.Query{Name: name}, func(s *client.Status) { count(counts, s) })
+	list := func(at client.Paging) (client.Page[client.Status], error) {
+		return cl.ListPage(ctx, client.Query{Name: name}, at)
+	}
+	err := eachInstance(list, p, func(s *client.Status) { count(counts, s) })
 	return sorted(counts), err
 }
 
-// eachInstance reads all instances that a query selects in one pass, so that one which goes from status to status is not missed.
-func eachInstance(ctx context.Context, c *command, cl *client.Client, q client.Query, do func(s *client.Status)) error {
-	read, told := 0, time.Now()
-	for p := (client.Paging{Limit: client.MaxPage}); ; {
-		page, err := cl.ListPage(ctx, q, p)
+// eachInstance reads all instances that are listed, in one pass, so that one which goes from status to status is not missed.
+func eachInstance(list func(client.Paging) (client.Page[client.Status], error), p *pace, do func(s *client.Status)) error {
+	read := 0
+	for at := (client.Paging{Limit: client.MaxPage}); ; {
+		p.at(fmt.Sprintf("%d instances read", read))
+		page, err := list(at)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			do(&page.Items[i])
 		}
-
 		read += len(page.Items)
-		if c.attended && time.Since(told) >= progressEvery {
-			told = time.Now()
-			fmt.Fprintf(c.err, "perdure: %d instances read\n", read)
-		}
-		if p.Cursor = page.NextCursor; p.Cursor == "" {
+		if at.Cursor = page.NextCursor; at.Cursor == "" {
 			return nil
 		}
 	}

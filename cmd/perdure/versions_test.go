@@ -50,38 +50,64 @@ func TestVersionsCountsMoreThanAPage(t *testing.T) {
 	}
 }
 
-// Code of before a change may go once no instance that is under way goes by it: what history says of each is counted, and what has none.
+// Code of before a change may go once no instance that is under way goes by it: what history says of each is counted, of each version, and what has none.
 func TestVersionsCountsChanges(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	begin := func(id, name string, more ...history.Event) {
+	begin := func(id, name, version string, more ...history.Event) {
 		h.mustRun("start", name, "--id", id)
-		h.Append(id, append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"})}, more...)...)
+		h.Append(id, append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})}, more...)...)
 	}
 	mark := func(change, version string) history.Event {
 		return at(time.Second, history.Event{Kind: history.VersionMarked, Change: change, Version: version})
 	}
-	begin("a", "fulfil", mark("carrier", "1"), mark("tax", "2"))
-	begin("b", "fulfil", mark("carrier", "2"))
-	begin("c", "fulfil", mark("carrier", "10"))
-	begin("d", "fulfil")
-	begin("over", "fulfil", mark("carrier", "1"), completed(`1`))
-	begin("other", "hello")
-	begin("anew", "hello", mark("old", "1"), at(time.Second, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("1")}))
+	begin("a", "fulfil", "1.0.0", mark("carrier", "1"), mark("tax", "2"))
+	begin("b", "fulfil", "1.0.0", mark("carrier", "2"))
+	begin("c", "fulfil", "1.0.0", mark("carrier", "10"))
+	begin("d", "fulfil", "1.0.0")
+	begin("e", "fulfil", "2.0.0", mark("tax", "2"))
+	begin("f", "fulfil", "3.0.0")
+	begin("g", "fulfil", "3.0.0")
+	begin("over", "fulfil", "1.0.0", mark("carrier", "1"), completed(`1`))
+	begin("other", "hello", "1.0.0")
+	begin("anew", "hello", "1.0.0", mark("old", "1"), at(time.Second, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload("1")}))
 
 	h.mustRun("versions", "--changes")
 	h.wantGolden("versions-changes.golden")
-	if got := h.mustRun("versions", "--changes", "--name", "hello", "--json"); got != `{"changes":[],"read":2,"complete":true}`+"\n" {
-		t.Errorf("of one orchestration: %s", got)
+	want := `{"changes":[{"orchestration":"fulfil","orchestrationVersion":"1.0.0","change":"carrier","version":"","instances":1,"oldestCreatedAt":"2026-07-01T03:00:00Z"},`
+	if got := h.mustRun("versions", "--changes", "--json"); !strings.HasPrefix(got, want) || !strings.Contains(got, `{"orchestration":"fulfil","orchestrationVersion":"2.0.0","change":"tax","version":"2","instances":1,`) ||
+		!strings.Contains(got, `"withoutChanges":[{"orchestration":"fulfil","orchestrationVersion":"3.0.0","instances":2,`) {
+		t.Errorf("as JSON: %s", got)
 	}
-	if code := h.run(t.Context(), "versions", "--changes", "--most", "2"); code == 0 || !strings.Contains(h.err.String(), "2 histories were read, and there are more") {
-		t.Errorf("exit %d, %s", code, h.err.String())
+	if got := h.mustRun("versions", "--changes", "--name", "nothing", "--json"); got != `{"changes":[],"withoutChanges":[],"read":0,"complete":true}`+"\n" {
+		t.Errorf("of nothing: %s", got)
 	}
 	if code := h.run(t.Context(), "versions", "--changes", "--most", "0"); code == 0 || !strings.Contains(h.err.String(), "--most") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
-	h.Damage("x1", fmt.Errorf("h#2: %w", provider.ErrCorrupt))
-	if got := h.mustRun("versions", "--changes", "--json"); !strings.Contains(got, `"read":5,"unread":["a"],"complete":true`) {
-		t.Errorf("with one that is damaged: %s", got)
+}
+
+// What was not read may go by old code: whoever asks is told by the exit code, in whatever form the rest is printed.
+func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"--json=false", "--json"} {
+		h := unreadable(t, 0)
+		exits := func(tells, prints string, more ...string) {
+			t.Helper()
+			code := h.run(t.Context(), append([]string{"versions", "--changes", form}, more...)...)
+			if says := h.err.String(); code != exitError || !strings.Contains(says, tells) || strings.Count(says, "\n") != 1 {
+				t.Errorf("%s %v: exit %d, says %s", form, more, code, says)
+			}
+			if form == "--json" && !strings.Contains(h.out.String(), prints) || h.out.Len() == 0 {
+				t.Errorf("%s %v: printed %s", form, more, h.out.String())
+			}
+		}
+		exits("2 histories were read, and there are more instances that are not over: --most reads more", `"read":2,"complete":false`, "--most", "2")
+		h.Damage("x1", fmt.Errorf("h#2: %w", provider.ErrCorrupt))
+		exits("1 of 10 histories cannot be read, and are not counted: i0", `"read":9,"unread":["i0"],"complete":true`)
+		exits("--most reads more; 1 of 4 histories cannot be read", `"complete":false`, "--most", "4")
+		if code := h.run(t.Context(), "versions", form); code != 0 {
+			t.Errorf("%s: exit %d without --changes", form, code)
+		}
 	}
 }

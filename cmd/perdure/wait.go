@@ -14,12 +14,23 @@ import (
 
 func waitVerb(c *command) *cobra.Command {
 	var timeout time.Duration
+	started := false
 	cmd := c.verb("wait ID", "Wait until an instance is over and show how it ended", argID,
-		func(ctx context.Context, cl *client.Client, id string) error { return c.wait(ctx, cl, id, timeout) })
-	cmd.Long = cmd.Short + ".\n\nExits 0 when it completed, 2 when it failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise."
+		func(ctx context.Context, cl *client.Client, id string) error {
+			if started {
+				return waitForStart(ctx, c, cl, id, timeout)
+			}
+			return c.wait(ctx, cl, id, timeout)
+		})
+	cmd.Long = cmd.Short + `.
+
+Exits 0 when it completed, 2 when it failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise.
+With --started it waits until the first turn has run, or cannot for now since the instance is paused or blocked, shows how it stands, and exits 0.`
 	cmd.Example = `  perdure wait order-7
+  perdure wait order-7 --started --timeout 10s
   perdure wait order-7 --timeout 30s --json | jq .output`
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
+	cmd.Flags().BoolVar(&started, "started", false, "wait until it has begun, and no longer")
 	return cmd
 }
 
@@ -47,6 +58,25 @@ func (c *command) wait(ctx context.Context, cl *client.Client, id string, timeou
 		return &exit{code: code}
 	}
 	return nil
+}
+
+func waitForStart(ctx context.Context, c *command, cl *client.Client, id string, timeout time.Duration) error {
+	limited, cancel := withTimeout(ctx, timeout)
+	defer cancel()
+	s, err := cl.WaitForStart(limited, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return interrupted("wait", id)
+	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
+		if err := c.printStanding(s); err != nil {
+			return err
+		}
+		return &exit{exitTimeout, fmt.Sprintf("not begun after %s; it begins when it is due and its orchestrator is there: see perdure status %s", timeout, id)}
+	case err != nil:
+		return err
+	default:
+		return c.printResult(s)
+	}
 }
 
 // withTimeout returns ctx, with a timeout if there is one.

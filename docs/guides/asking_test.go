@@ -117,6 +117,15 @@ func move(ctx context.Context, hub *client.Client, parcel, to string) (label str
 	return label, json.Unmarshal(answer, &label)
 }
 
+// moveTo is move for a parcel that may not have left the shop: who is the first to speak of it has it delivered.
+func moveTo(ctx context.Context, hub *client.Client, parcel, to string) (label string, first bool, err error) {
+	answer, first, err := hub.StartOrUpdate(ctx, "deliver", to, "address", to, client.WithInstanceID(parcel), client.WithIdempotencyKey("to "+to))
+	if err != nil {
+		return "", first, err
+	}
+	return label, first, json.Unmarshal(answer, &label)
+}
+
 // underWay reports whether an update without an answer may have one later.
 func underWay(err error) bool {
 	ended, ok := errors.AsType[*client.UpdateError](err)
@@ -151,5 +160,13 @@ func TestAParcelIsUpdated(t *testing.T) {
 	}
 	if _, err := move(t.Context(), env.Client(), parcel, "High St 9"); !errors.Is(err, client.ErrTerminal) {
 		t.Errorf("once it is over: %v", err)
+	}
+	for range 2 {
+		if label, first, err := moveTo(t.Context(), env.Client(), "unheard of", "Main St 5"); err != nil || !first || label != "label for Main St 5" {
+			t.Errorf("%q, %v, %v", label, first, err)
+		}
+	}
+	if _, first, err := moveTo(t.Context(), env.Client(), "unheard of", "High St 7"); err != nil || first {
+		t.Errorf("%v, %v", first, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -56,54 +55,27 @@ func TakeOrder(ctx context.Context, hub *client.Client, table Transactor, orders
 	return nil
 }
 
-// shop is a program whose table takes orders. In memory there is one table: an order is an item of its own there.
-type shop struct {
-	Transactor
-
-	saved []string
-}
-
-// TransactWriteItems gives an order the keys of the table.
-func (s *shop) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	order := *in.TransactItems[len(in.TransactItems)-1].Put
-	order.Item["pk"] = order.Item["id"]
-	order.Item["sk"] = order.Item["id"]
-	order.ConditionExpression = aws.String("attribute_not_exists(pk)")
-	in.TransactItems[len(in.TransactItems)-1].Put = &order
-	out, err := s.Transactor.TransactWriteItems(ctx, in, opts...)
-	if err == nil {
-		s.saved = append(s.saved, order.Item["id"].(*types.AttributeValueMemberS).Value)
-	}
-	return out, err
-}
-
 func TestAnOrderIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, err := simhub.New(simhub.Options{Registry: Registry()})
-		if err != nil {
+	env := perduretest.New(t, Registry(), perduretest.WithTable("orders", "id", ""))
+	tables := perduretest.Tables(env)
+	for range 2 {
+		if err := TakeOrder(t.Context(), env.Client(), tables, "orders", "o-1", Order{Cents: 900}); err != nil {
 			t.Fatal(err)
 		}
-		defer h.Close()
-		hub, table := client.New(h.Provider), &shop{Transactor: h.Cloud.Table}
+	}
+	env.Advance(time.Minute)
 
-		for range 2 {
-			if err := TakeOrder(t.Context(), hub, table, "perdure", "o-1", Order{Cents: 900}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		h.ServeFor(t.Context(), time.Minute)
-		running := 0
-		for s, err := range hub.List(t.Context(), client.Query{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if running++; string(s.CustomStatus) != `"paid"` {
-				t.Errorf("the order's orchestration is %+v", s)
-			}
-		}
-		if len(table.saved) != 1 || running != 1 {
-			t.Errorf("saved %v, with %d instances", table.saved, running)
-		}
+	order, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "o-1"}},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := order.Item["instance"].(*types.AttributeValueMemberS).Value
+	if s, err := env.Client().Status(t.Context(), id); err != nil || string(s.CustomStatus) != `"paid"` {
+		t.Errorf("the order's orchestration is %s, %v", s.CustomStatus, err)
+	}
+	if calls := env.Calls("charge"); len(calls) != 1 {
+		t.Errorf("charged %d times", len(calls))
+	}
 }

@@ -63,20 +63,27 @@ func countLine(name string, counts map[string]int) string {
 	return line + fmt.Sprintf(" | %d |", sum)
 }
 
-var qualified = regexp.MustCompile(`\b(perdure|client|perduretest|lambdahandler)\.([A-Z]\w*)`)
+var qualified = regexp.MustCompile(`\b(perdure|client|codec|httpapi|lambdahandler|perduretest|schedule)\.([A-Z]\w*)`)
 
-// What docs/peers.md says to call is there: functions, types and errors of the packages, and methods of a Client.
-func TestWhatPeersNamesIsThere(t *testing.T) {
+// What pages say to call is there: functions, types and errors of the packages, and methods of a Client. The change log speaks of what was.
+func TestWhatPagesNameIsThere(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}
-	for name, folder := range map[string]string{
-		"perdure": "../..", "client": "../../client", "perduretest": "../../perduretest", "lambdahandler": "../../lambdahandler",
-	} {
+	for _, name := range []string{"perdure", "client", "codec", "httpapi", "lambdahandler", "perduretest", "schedule"} {
+		folder := filepath.Join("../..", name)
+		if name == "perdure" {
+			folder = "../.."
+		}
 		declared(t, folder, func(ident string) { there[name+"."+ident] = true })
 	}
-	for _, name := range qualified.FindAllString(peers(t), -1) {
-		if !there[name] {
-			t.Errorf("docs/peers.md names %s, which is not there", name)
+	for path, page := range everyPage(t) {
+		if filepath.Base(path) == "CHANGELOG.md" {
+			continue
+		}
+		for _, name := range qualified.FindAllString(page, -1) {
+			if !there[name] {
+				t.Errorf("%s names %s, which is not there", path, name)
+			}
 		}
 	}
 }

@@ -34,6 +34,37 @@ func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
 	return perdure.CallActivityByName[string](ctx, "sum-up", sumUp{Of: in.Of, Day: day.Format(time.DateOnly)}).Await(ctx)
 }
 
+// sinceNewYear has the reports of the days before, which nobody has had.
+func sinceNewYear(ctx context.Context, hub *client.Client, now time.Time) error {
+	return hub.BackfillSchedule(ctx, "nightly", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), now)
+}
+
+func TestAGuidedBackfill(t *testing.T) {
+	t.Parallel()
+	var days []string
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", report)
+	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumUp) (string, error) {
+		days = append(days, s.Day)
+		return "sums", nil
+	})
+	env := perduretest.New(t, r)
+	env.Advance(3 * 24 * time.Hour)
+	if err := everyNight(t.Context(), env.Client()); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(24 * time.Hour)
+	for range 2 {
+		if err := sinceNewYear(t.Context(), env.Client(), env.Now()); err != nil {
+			t.Fatal(err)
+		}
+		env.Advance(10 * time.Minute)
+	}
+	if got := strings.Join(days, ", "); got != "2000-01-04, 2000-01-01, 2000-01-02, 2000-01-03" {
+		t.Errorf("reported %s", got)
+	}
+}
+
 func TestTheGuideToSchedules(t *testing.T) {
 	t.Parallel()
 	var days []string

@@ -1,6 +1,7 @@
 package guides_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
 	ctx.SetCustomStatus("paid")
 	packed, late := perdure.WaitForExternalEvent[string](ctx, "packed"), perdure.CreateTimer(ctx, 24*time.Hour)
 	if first, err := perdure.Select(ctx, packed, late); err != nil || first == 1 {
-		return "", errors.Join(err, errors.New("not packed"))
+		return "", cmp.Or(err, errors.New("not packed"))
 	}
 	parcel, err := packed.Await(ctx)
 	return parcel + " for " + paid.Number, err

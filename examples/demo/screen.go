@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (s *screen) event(instanceID string, e *history.Event) {
 	case history.ActivityCompleted, history.SubOrchestrationCompleted:
 		s.line(instanceID, s.name(key(e.SourceEventID)), "ok, "+s.took(key(e.SourceEventID), e)+attempts(e.Attempt)+ended(e))
 	case history.ActivityFailed, history.SubOrchestrationFailed:
-		s.line(instanceID, s.name(key(e.SourceEventID)), "failed: "+e.Error.Message)
+		s.line(instanceID, s.name(key(e.SourceEventID)), failedText(e.Error))
 	case history.OrchestrationCompleted:
 		s.line(instanceID, "completed", describe(e.Output))
 	case history.OrchestrationCancelled:
@@ -54,6 +55,14 @@ func (s *screen) event(instanceID string, e *history.Event) {
 		s.line(instanceID, "FAILED", e.Error.Message)
 	default:
 	}
+}
+
+// failedText is what a call failed with. A cancel needs no message.
+func failedText(f *history.Failure) string {
+	if f.Type == history.TypeCancelled {
+		return "cancelled: " + cmp.Or(f.Message, f.Reason)
+	}
+	return "failed: " + f.Message
 }
 
 // why is what perdure why shows of activities, in a line each.

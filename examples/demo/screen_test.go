@@ -6,7 +6,23 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 )
+
+// A call that was cancelled says so, with its reason where it has no message.
+func TestACancelledCallIsShownAsSuch(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]history.Failure{
+		"cancelled: select_loser": {Type: history.TypeCancelled, Reason: "select_loser"},
+		"failed: declined":        {Type: "CardDeclined", Message: "declined"},
+	} {
+		var out strings.Builder
+		newScreen(&out).event("order-7", &history.Event{Kind: history.ActivityFailed, Error: &f})
+		if got := out.String(); !strings.Contains(got, want) {
+			t.Errorf("it lacks %q: %s", want, got)
+		}
+	}
+}
 
 // What is not known of a cancelled activity is said so, and never reckoned from a time that is not set.
 func TestWhyShowsWhatIsKnown(t *testing.T) {

@@ -204,6 +204,7 @@ func TestPropsThatCannotBeDeployedPanic(t *testing.T) {
 		"short visibility": {
 			HubName: "orders", FunctionsDir: placeholders, InboxTimeout: seconds(30), InboxVisibility: seconds(29),
 		},
+		"long inline activities": {HubName: "orders", FunctionsDir: placeholders, InlineTimeout: seconds(301)},
 	} {
 		if !refused(props) {
 			t.Errorf("%s: NewTaskHub accepted it", name)

@@ -73,7 +73,7 @@ func (h environments) timerEnvironment() environment {
 }
 
 func (h environments) orchestratorEnvironment() environment {
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment())
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment(), h.inlineEnvironment())
 }
 
 // askingEnvironment is for those who ask instances.
@@ -97,6 +97,14 @@ func (h environments) retentionEnvironment() environment {
 		return nil
 	}
 	return environment{"PERDURE_RETENTION": goDuration(h.props.Retention)}
+}
+
+// inlineEnvironment is for the function that runs inline activities.
+func (h environments) inlineEnvironment() environment {
+	if h.props.InlineTimeout == nil {
+		return nil
+	}
+	return environment{"PERDURE_INLINE_TIMEOUT": goDuration(h.props.InlineTimeout)}
 }
 
 // poisonEnvironment is for those who run code of the user's.

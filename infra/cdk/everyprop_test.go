@@ -56,7 +56,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 				FunctionProps: cdk.FunctionProps{MemorySize: 2048, Code: zip}, Timeout: minutes(5), Concurrency: 3, BatchSize: 1, AgeAlarm: minutes(5), Exclusive: true, Client: true,
 			}},
 			OrchestratorProps: cdk.FunctionProps{MemorySize: 1024}, RenewerProps: cdk.FunctionProps{MemorySize: 512}, APIProps: cdk.FunctionProps{MemorySize: 512},
-			InboxTimeout: seconds(60), InboxVisibility: seconds(180), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),
+			InboxTimeout: seconds(60), InboxVisibility: seconds(180), InlineTimeout: seconds(5), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),
 			CancellationGracePeriod: seconds(5), MaxAttempts: jsii.Number(5), OmitErrorTexts: true, Retention: awscdk.Duration_Days(jsii.Number(90)), WatchRate: "rate(1 minute)",
 			InboxConcurrency: 50, WorkConcurrency: 20, APIConcurrency: 10, UI: true, DeadLetters: true, LogRetention: awslogs.RetentionDays_ONE_YEAR, LogLevel: "debug", Metrics: cdk.MetricsByHub, AlarmTopic: pager,
 			Schedules: []cdk.Schedule{{

@@ -45,7 +45,7 @@ func TestFunctionsRunOnProvidedRuntimeAndLogJSON(t *testing.T) {
 func TestEnvironmentOfEachFunction(t *testing.T) {
 	t.Parallel()
 	all := []string{
-		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_TABLE",
+		"PERDURE_BUILD_ID", "PERDURE_HUB", "PERDURE_INBOX_URL", "PERDURE_PAYLOAD_BUCKET", "PERDURE_TABLE",
 	}
 	queues := []string{"PERDURE_DEAD_LETTERS", "PERDURE_WORK_QUEUES"}
 	timers := []string{
@@ -56,11 +56,11 @@ func TestEnvironmentOfEachFunction(t *testing.T) {
 		"PERDURE_CANCELLATION_GRACE_PERIOD", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_LOCK_RENEWAL_BUFFER",
 		"PERDURE_LOCK_TIMEOUT", "PERDURE_QUEUE",
 	}
-	poison := []string{"PERDURE_MAX_ATTEMPTS"}
+	poison, client := []string{"PERDURE_MAX_ATTEMPTS"}, []string{"PERDURE_ORCHESTRATOR", "PERDURE_TIMERS_URL"}
 	parsed := parse(t)
 	for prefix, want := range map[string][]string{
 		"TaskHubOrchestrator": slices.Concat(all, queues, timers, poison),
-		"TaskHubWorker":       slices.Concat(all, queues, locks, poison),
+		"TaskHubWorker":       slices.Concat(all, queues, locks, poison, client),
 		"TaskHubRenewer":      slices.Concat(all, queues, timers),
 		"TaskHubApi":          slices.Concat(all, timers, []string{"PERDURE_ORCHESTRATOR", "PERDURE_WORK_QUEUES"}),
 	} {

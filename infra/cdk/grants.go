@@ -28,16 +28,16 @@ func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 }
 
 // GrantPut lets grantee put instances over the API: start, as GrantStart does, replace what has the id, which is
-// terminated and deleted, and raise events in it; and read.
+// terminated and deleted, and raise events in it, or update it; and read.
 func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
 }
 
 // GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
-// one activity, terminate, update; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
+// one activity, terminate, update; call entities, which makes those that are not there; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
 // tell apart from the others; and read.
 func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
-	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*")
+	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
 
 // GrantCancel is GrantTell.
@@ -55,7 +55,7 @@ func (g hubGrants) GrantPurge(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPurge", "*/DELETE/v1/instances/*", "*/POST/v1/jobs", "*/POST/v1/jobs/*")
 }
 
-// GrantSchedule lets grantee make, change, run, pause and delete schedules over the API, and read.
+// GrantSchedule lets grantee make, change, run, backfill, pause and delete schedules over the API, and read.
 func (g hubGrants) GrantSchedule(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantSchedule", "*/PUT/v1/schedules/*", "*/DELETE/v1/schedules/*", "*/POST/v1/schedules/*")
 }
@@ -143,6 +143,9 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))
 	statements = append(statements, permissions{g.hub}.askPermission())
 	statements = append(statements, payloadPermissions(g.hub, putPayload, deletePayloads)...)
+	if g.hub.Payloads != nil {
+		statements = append(statements, allow([]string{*g.hub.Payloads.BucketArn()}, "s3:GetLifecycleConfiguration"))
+	}
 	if len(roles) > 0 {
 		statements = append(statements, allow(roles, "iam:SimulatePrincipalPolicy"))
 	}

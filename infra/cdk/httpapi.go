@@ -176,7 +176,7 @@ func (h doors) corsConfiguration() any {
 	}
 	headers := append([]string{"authorization", "content-type", "idempotency-key", "x-amz-date", "x-amz-security-token", "x-amz-content-sha256"}, own.AllowHeaders...)
 	cors := &awsapigatewayv2.CfnApi_CorsProperty{
-		AllowOrigins: jsii.Strings(own.AllowOrigins...), AllowHeaders: jsii.Strings(headers...), AllowMethods: jsii.Strings("GET", "POST", "DELETE"),
+		AllowOrigins: jsii.Strings(own.AllowOrigins...), AllowHeaders: jsii.Strings(headers...), AllowMethods: jsii.Strings("GET", "POST", "PUT", "DELETE"),
 		ExposeHeaders: jsii.Strings("location", "retry-after"),
 	}
 	if own.MaxAge != nil {

@@ -15,7 +15,7 @@ const bucketType = "AWS::S3::Bucket"
 // Without LargePayloads there is no bucket, and nobody is told of one, or has a right to one.
 func TestThereIsNoBucketUnlessItIsAskedFor(t *testing.T) {
 	t.Parallel()
-	parsed := parse(t)
+	parsed := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders}, func(awscdk.Stack, *cdk.TaskHub) {})
 	if n := len(parsed.ofType(bucketType)); n != 0 {
 		t.Errorf("%d buckets", n)
 	}

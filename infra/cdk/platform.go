@@ -43,8 +43,9 @@ type PlatformProps struct {
 	// Default: a table is made.
 	Table awsdynamodb.ITable
 	// PayloadBucket is a bucket for large payloads that exists, in the hub's region. The hub's
-	// lie below its name; what is below <hub>/m/ should expire after 60 days, and versions
-	// of what is deleted soon after. Default: one is made where the hub has LargePayloads.
+	// lie below its name. No rule is added to its lifecycle: what is below <hub>/m/ should expire after
+	// 60 days, versions of what is deleted soon after, and nothing below <hub>/x/ ever; perdure doctor
+	// looks. Default: one is made where the hub has LargePayloads.
 	PayloadBucket awss3.IBucket
 	// MaxReadRequestUnits and MaxWriteRequestUnits cap what the table, and each of its
 	// indexes, takes a second on demand; beyond that requests are throttled, and the work goes

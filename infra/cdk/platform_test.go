@@ -300,19 +300,3 @@ func TestLooksOfTheWatchAreNotRetried(t *testing.T) {
 		t.Errorf("%s: %v retries of what is no older than %v s", refOf(r.get("FunctionName")), r.get("MaximumRetryAttempts"), r.get("MaximumEventAgeInSeconds"))
 	}
 }
-
-// Nothing keeps payloads outside of the table: there is no bucket, and no right to one.
-func TestNothingIsThereThatNothingUses(t *testing.T) {
-	t.Parallel()
-	parsed := parse(t)
-	if n := len(parsed.ofType("AWS::S3::Bucket")); n > 0 {
-		t.Errorf("%d buckets", n)
-	}
-	for _, role := range roles(t, parsed) {
-		for action := range actionsOf(statementsOf(role)) {
-			if strings.HasPrefix(action, "s3:") {
-				t.Errorf("%s has %s", role.id, action)
-			}
-		}
-	}
-}

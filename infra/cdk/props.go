@@ -56,6 +56,10 @@ type TaskHubProps struct {
 	// InboxVisibility must not be below InboxTimeout, or Lambda refuses the
 	// mapping. Default: 90 s, so that a throttled delivery is not lost (R19).
 	InboxVisibility awscdk.Duration
+	// InlineTimeout is how long an inline activity (perdure.Inline) may take in the
+	// orchestrator's function before it goes to its work queue; a third of InboxTimeout
+	// where that is less. 0: none runs inline. At most 5 minutes. Default: 2 s.
+	InlineTimeout awscdk.Duration
 	// WorkTimeout bounds an activity in a worker function and is the visibility
 	// of its queue. Default: 900 s, Lambda's limit.
 	WorkTimeout awscdk.Duration
@@ -210,6 +214,9 @@ func (p TaskHubProps) validate() error {
 	}
 	if shorter(p.InboxVisibility, p.InboxTimeout) {
 		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)
+	}
+	if p.InlineTimeout != nil && shorter(awscdk.Duration_Minutes(jsii.Number(5)), p.InlineTimeout) {
+		return fmt.Errorf("task hub %s: InlineTimeout is longer than 5 minutes", p.HubName)
 	}
 	if p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))) {
 		return fmt.Errorf("task hub %s: Retention is shorter than an hour", p.HubName)

@@ -15,6 +15,10 @@ type ReferenceStackProps struct {
 	WorkQueues []string
 	// Exclusive is as in WorkQueueProps, for all work queues.
 	Exclusive bool
+	// Client is as in WorkQueueProps, for all work queues.
+	Client bool
+	// LargePayloads is as in TaskHubProps.
+	LargePayloads bool
 }
 
 // NewApp is the CDK app of the reference stack. outdir is where the cloud
@@ -49,13 +53,14 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 	p := parameters{stack}
 	own := map[string]WorkQueueProps{}
 	for _, queue := range props.WorkQueues {
-		own[queue] = WorkQueueProps{Exclusive: props.Exclusive}
+		own[queue] = WorkQueueProps{Exclusive: props.Exclusive, Client: props.Client}
 	}
 	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
 		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "The name the hub is found by"),
 		FunctionsDir:            props.FunctionsDir,
 		WorkQueues:              props.WorkQueues,
 		WorkQueueProps:          own,
+		LargePayloads:           props.LargePayloads,
 		Architecture:            awslambda.Architecture_Custom(jsii.String(p.choice("Architecture", "arm64", "x86_64")), nil),
 		InboxTimeout:            p.seconds("InboxTimeout", 30, 1, 900),
 		InboxVisibility:         p.seconds("InboxVisibility", 90, 1, 43200),

@@ -26,6 +26,16 @@ type Heartbeats interface {
 	LastDetails() json.RawMessage
 }
 
+// Activity is what a worker knows of an activity that it runs.
+type Activity interface {
+	Heartbeats
+	Info() Info
+	// Token makes the token by which the activity may be completed from outside: few activities ask for it.
+	Token() string
+	// TakesLargePayloads reports whether the worker has a store of large payloads.
+	TakesLargePayloads() bool
+}
+
 type (
 	infoKey       struct{}
 	tokenKey      struct{}
@@ -38,24 +48,54 @@ func WithInfo(ctx context.Context, info *Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }
 
-// InfoFrom returns what runs under a context; zero when no worker has made it. It has not the token of WithToken.
-func InfoFrom(ctx context.Context) Info {
-	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
-		return *info
-	}
-	return Info{}
+// For makes a context of what a worker does for an activity: with all but its heartbeats and its token, which are for the code alone.
+func For(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, false} }
+
+// ForCode makes a context of the code of an activity.
+func ForCode(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, true} }
+
+// activityContext has all that an activity's context carries in one value: each of its own would cost as much.
+type activityContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	activity Activity
+	ofCode   bool
 }
 
-// WithToken makes a context in which InfoWithToken has the token that sign makes, whenever it is asked for: few activities ask.
-func WithToken(ctx context.Context, sign func() string) context.Context {
-	return context.WithValue(ctx, tokenKey{}, sign)
+// Value implements context.Context.
+func (c *activityContext) Value(key any) any {
+	switch key.(type) {
+	case infoKey:
+		return c.activity
+	case largeKey:
+		if c.activity.TakesLargePayloads() {
+			return true
+		}
+	case tokenKey, heartbeatsKey:
+		if c.ofCode {
+			return c.activity
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// InfoFrom returns what runs under a context; zero when no worker has made it. It has not the token.
+func InfoFrom(ctx context.Context) Info {
+	switch a := ctx.Value(infoKey{}).(type) {
+	case *Info:
+		return *a
+	case Activity:
+		return a.Info()
+	default:
+		return Info{}
+	}
 }
 
 // InfoWithToken is InfoFrom, with the token.
 func InfoWithToken(ctx context.Context) Info {
 	info := InfoFrom(ctx)
-	if token, ok := ctx.Value(tokenKey{}).(func() string); ok {
-		info.Token = token()
+	if a, ok := ctx.Value(tokenKey{}).(Activity); ok {
+		info.Token = a.Token()
 	}
 	return info
 }

@@ -1,4 +1,4 @@
-// Package docpage holds sections of a page of docs against the code that they are made of, for tests.
+// Package docpage reads pages of docs, for tests, and holds sections of them against the code that they are made of.
 package docpage
 
 import (

@@ -203,7 +203,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 		if old.StartID == s.StartID {
 			return old, nil
 		}
-		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrAlreadyExists)
+		return old, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrAlreadyExists)
 	}
 	now := p.now().UTC()
 	in := provider.Instance{

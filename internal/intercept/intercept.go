@@ -54,10 +54,16 @@ const inWork = -1
 
 // reportLate names the interceptor in whose code a run is that is out of time: it may take its process along, which then tells nothing any more.
 func (c *Chain[I, R]) reportLate(ctx context.Context, at int) {
-	if at == inWork || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return
+	if at != inWork {
+		report(ctx, c.log, c.what, c.calls[at])
 	}
-	c.log.ErrorContext(ctx, "an interceptor has not returned, and the time of what it was called for is over", "around", c.what, "interceptor", nameOf(c.calls[at]))
+}
+
+// report names an interceptor that has not returned, where the time is over.
+func report(ctx context.Context, log *slog.Logger, what string, f any) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		log.ErrorContext(ctx, "an interceptor has not returned, and the time of what it was called for is over", "around", what, "interceptor", nameOf(f))
+	}
 }
 
 // Names are those of the functions, the outermost first. A nil Chain has none.

@@ -3,6 +3,7 @@ package meter
 import (
 	"maps"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/perdure/perdure/internal/pricing"
@@ -31,6 +32,8 @@ type Count struct {
 	Failed float64
 	// Usage is what AWS bills.
 	Usage pricing.Usage
+	// Unpriced is how many of the calls the meter does not know: what AWS bills for them is not in Usage.
+	Unpriced float64
 }
 
 func (c *Count) add(o *Count, share float64) {
@@ -38,6 +41,7 @@ func (c *Count) add(o *Count, share float64) {
 	c.Entries += o.Entries * share
 	c.Bytes += o.Bytes * share
 	c.Failed += o.Failed * share
+	c.Unpriced += o.Unpriced * share
 	if c.Usage == nil {
 		c.Usage = pricing.Usage{}
 	}
@@ -84,6 +88,17 @@ func whole(x float64) float64 {
 	return math.Round(x*fine) / fine
 }
 
+// Unpriced are the names of the calls of which nobody knows what AWS bills, in order.
+func (c Counts) Unpriced() []string {
+	names := map[string]bool{}
+	for k, n := range c {
+		if n.Unpriced > 0 {
+			names[k.Call] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // Usage is what AWS bills for all of them.
 func (c Counts) Usage() pricing.Usage {
 	sum := pricing.Usage{}
@@ -128,14 +143,16 @@ func (m *Meter) Reset() {
 // Observe counts a call by its SDK input and output, for who sees calls that no SDK client makes. sent and received are the bytes of its bodies; 0
 // where they are not known.
 func (m *Meter) Observe(input, output any, err error, sent, received int64) {
-	o, ok := observe(input, output, err)
-	if !ok {
-		return
-	}
+	o := observe(input, output, err)
 	o.count.Calls, o.count.Bytes = 1, float64(sent+received)
 	if err != nil {
 		o.count.Failed = 1
 	}
+	m.note(&o)
+}
+
+// note adds a call to what was counted.
+func (m *Meter) note(o *observed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	instances := m.instances(o.whose)

@@ -3,12 +3,16 @@ package meter_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simsdk"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -158,5 +163,51 @@ func TestARequestIsBilledByItsSizeAndSharedByItsMessages(t *testing.T) {
 	m.Reset()
 	if got := m.Counts(); len(got) != 0 {
 		t.Errorf("after a reset: %v", got)
+	}
+}
+
+// A call that the meter does not know is counted by its name, and said to have no price.
+func TestACallThatNobodyKnowsIsCounted(t *testing.T) {
+	t.Parallel()
+	m := meter.New()
+	m.Observe(&dynamodb.ScanInput{}, nil, nil, 10, 20)
+	m.Observe(&sqs.SendMessageInput{}, nil, errors.New("no"), 0, 0)
+	c := m.Counts()
+	if got := c[meter.Kind{Call: "DynamoDB.Scan"}]; got.Calls != 1 || got.Bytes != 30 || got.Unpriced != 1 {
+		t.Errorf("the scan: %+v", got)
+	}
+	if got := c.Unpriced(); !slices.Equal(got, []string{"DynamoDB.Scan", "SQS.SendMessage"}) {
+		t.Errorf("without a price are %v", got)
+	}
+}
+
+// What calls other than those of items and messages say of whose they are is heard.
+func TestWhoseOtherCallsAre(t *testing.T) {
+	t.Parallel()
+	clients, _, m := metered(t, nil)
+	message := `{"instanceId":"order-1","executionId":"X1"}`
+	m.Observe(&scheduler.CreateScheduleInput{Target: &schedulertypes.Target{Input: &message}}, nil, nil, 0, 0)
+	m.Observe(&scheduler.UpdateScheduleInput{Target: &schedulertypes.Target{Input: &message}}, nil, nil, 0, 0)
+	m.Observe(&scheduler.DeleteScheduleInput{}, nil, nil, 0, 0)
+	m.Observe(&lambda.InvokeInput{Payload: []byte(message)}, nil, nil, 0, 0)
+	m.Observe(&dynamodb.GetItemInput{Key: item{"pk": str("n#order-1")}}, nil, nil, 0, 0)
+	bucket, key := m.Bucket(clients.Bucket), provider.PayloadKey("X1", "hash")
+	if err := bucket.PutObject(t.Context(), "b", key, []byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := bucket.GetObject(t.Context(), "b", key, 10); err != nil || string(data) != "abc" {
+		t.Fatal(string(data), err)
+	}
+	c := m.Counts()
+	for call, instance := range map[string]string{
+		"Scheduler.CreateSchedule": "order-1", "Scheduler.UpdateSchedule": "order-1", "Scheduler.DeleteSchedule": "", "Lambda.Invoke": "order-1",
+		"DynamoDB.GetItem": "order-1", "S3.PutObject": "order-1", "S3.GetObject": "order-1",
+	} {
+		if got := c[meter.Kind{Call: call, Instance: instance}]; got.Calls != 1 {
+			t.Errorf("%s of %q: %+v", call, instance, got)
+		}
+	}
+	if u := c.Usage(); u[pricing.ObjectWrites] != 1 || u[pricing.ObjectReads] != 1 || u[pricing.Invocations] != 1 || len(c.Unpriced()) > 0 {
+		t.Errorf("%v, %v", u, c.Unpriced())
 	}
 }

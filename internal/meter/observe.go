@@ -1,6 +1,9 @@
 package meter
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -17,28 +20,44 @@ type observed struct {
 	whose []owner
 }
 
-// observe reads a call. ok is false for one that nothing is known of.
-func observe(input, output any, err error) (o observed, ok bool) {
+// observe reads a call. Of one that it does not know, the name is counted, and that nobody knows what is billed.
+func observe(input, output any, err error) observed {
 	for _, read := range []func(input, output any, err error) (observed, bool){ofTable, ofQueues, ofOthers} {
 		if o, ok := read(input, output, err); ok {
-			return o, true
+			return o
 		}
 	}
-	return observed{}, false
+	return observed{kind: Kind{Call: nameOf(input)}, count: Count{Unpriced: 1}}
 }
 
-// ofOthers: calls to Scheduler are free, what fires is billed; a query's invocation is one.
-func ofOthers(input, _ any, _ error) (observed, bool) {
-	switch input.(type) {
-	case *scheduler.CreateScheduleInput:
-		return observed{kind: Kind{Call: "Scheduler.CreateSchedule"}}, true
-	case *scheduler.DeleteScheduleInput:
-		return observed{kind: Kind{Call: "Scheduler.DeleteSchedule"}}, true
-	case *lambda.InvokeInput:
-		return observed{kind: Kind{Call: "Lambda.Invoke"}, count: Count{Usage: pricing.Usage{pricing.Invocations: 1}}}, true
-	default:
-		return observed{}, false
+// services are the names of services by those of their packages in the SDK.
+var services = map[string]string{"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler", "lambda": "Lambda", "s3": "S3", "ssm": "SSM"}
+
+// nameOf is the service and the operation of an input of the SDK: of a *dynamodb.ScanInput it is "DynamoDB.Scan".
+func nameOf(input any) string {
+	service, operation, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", input), "*"), "Input"), ".")
+	if known := services[service]; known != "" {
+		service = known
 	}
+	return service + "." + operation
+}
+
+// ofOthers: calls to Scheduler are free, what fires is billed; a query's invocation is one. A schedule's message, and a question, say whose they are.
+func ofOthers(input, _ any, _ error) (observed, bool) {
+	o := observed{kind: Kind{Call: nameOf(input)}}
+	switch in := input.(type) {
+	case *scheduler.CreateScheduleInput:
+		o.whose = targetOwner(in.Target)
+	case *scheduler.UpdateScheduleInput:
+		o.whose = targetOwner(in.Target)
+	case *scheduler.DeleteScheduleInput: // its name is a digest
+	case *lambda.InvokeInput:
+		question := string(in.Payload)
+		o.count.Usage, o.whose = pricing.Usage{pricing.Invocations: 1}, []owner{{message: &question}}
+	default:
+		return o, false
+	}
+	return o, true
 }
 
 // asking returns an input that asks what the call consumes, where the service can say that.

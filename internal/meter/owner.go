@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
 // Prefixes of partition keys (docs/formats.md).
 const (
-	ofInstance  = "i#"
-	ofExecution = "x#"
+	ofInstance     = "i#"
+	ofExecution    = "x#"
+	ofInterruption = "n#"
 )
 
 // owner is what a call says of whose it is: a partition key, which of an execution needs what was seen before, or a message.
@@ -19,6 +21,14 @@ type owner struct {
 	// execution is one that the same item or message names with its instance.
 	execution string
 	message   *string
+}
+
+// targetOwner is whose timer a schedule sends.
+func targetOwner(t *schedulertypes.Target) []owner {
+	if t == nil || t.Input == nil {
+		return nil
+	}
+	return []owner{{message: t.Input}}
 }
 
 func keyOwner(key map[string]types.AttributeValue) []owner { return []owner{{pk: text(key["pk"])}} }
@@ -87,6 +97,9 @@ func (m *Meter) instance(o owner) string {
 		}
 		m.learn(body.ExecutionID, body.InstanceID)
 		return body.InstanceID
+	}
+	if id, ok := strings.CutPrefix(o.pk, ofInterruption); ok {
+		return id
 	}
 	if id, ok := strings.CutPrefix(o.pk, ofInstance); ok {
 		m.learn(o.execution, id)

@@ -64,7 +64,7 @@ func ofMessage(e *history.Event) (writes, reads float64) {
 	switch {
 	case e.Kind == history.OrchestrationStarted: // carried over
 		return 0, 0
-	case e.Kind == history.ExternalEventSent:
+	case e.Kind == history.ExternalEventSent, e.Kind == history.UpdateSent:
 		return 2, 0 //nolint:mnd // its own, and the message's
 	case e.Parent != nil: // its sender has paid for the message's
 		return 1, 1

@@ -3,6 +3,7 @@
 package reckon
 
 import (
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -13,12 +14,14 @@ import (
 
 // What each of these takes beside what it stores, by the table of docs/cost.md.
 const (
-	// The instance, the entries of its indexes, and the statuses Running and the end's.
-	startWrites, startReads = 10, 1.5
+	// The instance and its first segment, the status of its end, and the entries of its index.
+	startWrites, startReads = 5, 1.5
 	// Continue-as-new writes the instance in the transaction of both segments.
 	nextWrites = 4
-	// The items of a cancel are written in a transaction, and a custom status with an entry of the index.
+	// The items of a cancel are written in a transaction, and a status with an entry of the index.
 	cancelWrites, statusWrites = 2, 2
+	// The run of an activity that is waited for when it is cancelled, or runs at most once: that it is taken, and what comes of it.
+	runWrites, runReads = 2, 1
 	// What is stored of an attempt that has failed.
 	retryWrites = 2
 
@@ -35,6 +38,8 @@ const (
 	requestBytes = 64 << 10
 	// longTimer is from when on a schedule holds a timer, which fires in a queue's longest delay before it is due.
 	longTimer = 15 * time.Minute
+	// shownWithin is for how long an invocation leaves a status to a later turn that it makes.
+	shownWithin = time.Second
 )
 
 // Reckoning is what the events that it was told cost. The zero value has been told none.
@@ -43,6 +48,9 @@ type Reckoning struct {
 
 	usage   pricing.Usage
 	segment segment
+	held    *segment                 // the one before, which ends with outcomes of inline activities: it may be one with segment
+	shown   bool                     // the status Running is written
+	invoked time.Time                // when the invocation began that the last turn was made in
 	inline  map[int64]*history.Event // activities that were to run in their turn, until they have
 	long    map[int64]bool           // timers that wait for their schedule
 	before  map[string]bool          // keys of large payloads that history has again once a turn takes them
@@ -61,6 +69,21 @@ type segment struct {
 	cancels bool
 	step    bool // the process that committed the one before has gone on with it
 	arrives bool // outcomes of inline activities end it
+	apart   bool // it begins what may begin only once the one before is committed
+	at      time.Time
+	ends    bool
+}
+
+// with is a segment and the next, committed as one.
+func (s *segment) with(next *segment) segment {
+	both := *next
+	both.number, both.step = s.number, s.step
+	both.doc = slices.Concat(s.doc, next.doc)
+	both.inputs += s.inputs
+	both.queued += s.queued
+	both.bytes += s.bytes
+	both.cancels = s.cancels || next.cancels
+	return both
 }
 
 // Add tells it the next event of an execution, of the first execution first. What belongs together ends with the next execution, or with Usage.
@@ -71,7 +94,7 @@ func (r *Reckoning) Add(e *history.Event) {
 	}
 	switch e.Kind {
 	case history.OrchestrationStarted:
-		r.commit()
+		r.flush()
 		r.segment = segment{}
 		r.child = r.child || e.Parent != nil
 		r.begin(e)
@@ -82,7 +105,9 @@ func (r *Reckoning) Add(e *history.Event) {
 	if doc, err := history.Encode([]history.Event{*e}); err == nil {
 		r.segment.doc = append(r.segment.doc, doc[1:]...) // a comma or a bracket behind it
 	}
-	r.segment.arrives = e.Arrives()
+	r.segment.arrives, r.segment.ends = e.Arrives(), e.Kind.Terminal()
+	r.segment.at = e.Time
+	r.segment.apart = r.segment.apart || e.Kind == history.ActivityScheduled && e.Inline || e.Kind == history.OrchestrationContinuedAsNew
 	if e.IsInput() && !e.Arrives() {
 		r.segment.inputs++
 	}
@@ -93,6 +118,7 @@ func (r *Reckoning) Add(e *history.Event) {
 // begin is the start of an instance, or of its next execution.
 func (r *Reckoning) begin(e *history.Event) {
 	if e.Number > 1 {
+		r.shown = true
 		r.usage[pricing.WriteUnits] += nextWrites
 		return
 	}
@@ -129,13 +155,17 @@ func (r *Reckoning) count(e *history.Event) {
 	case history.TimerFired:
 		r.fire(e)
 	case history.ExternalEventRaised, history.SubOrchestrationScheduled, history.DetachedOrchestrationScheduled, history.ExternalEventSent, history.CancelRequested,
-		history.SubOrchestrationCancelRequested, history.UpdateAccepted:
-		r.usage[pricing.FIFORequests] += requests(len(e.Data) + len(e.Input))
+		history.SubOrchestrationCancelRequested, history.UpdateAccepted, history.UpdateSent, history.UpdateAnswered:
+		r.usage[pricing.FIFORequests] += requests(len(e.Data) + len(e.Input) + len(e.Result))
 	default:
 	}
 }
 
 func (r *Reckoning) send(e *history.Event) {
+	if e.Waits() || e.AtMostOnce {
+		r.usage[pricing.WriteUnits] += runWrites
+		r.usage[pricing.ReadUnits] += runReads
+	}
 	r.segment.queued++
 	r.segment.bytes += len(e.Input)
 }
@@ -170,24 +200,52 @@ func (r *Reckoning) hops(n float64) {
 	r.usage[pricing.GBSeconds] += timerSeconds * n
 }
 
-// commit ends a segment.
+// commit ends a segment. The code goes on with the outcomes of inline activities before they are committed, and what it decides is in the same commit
+// unless it begins more of them.
 func (r *Reckoning) commit() {
 	s := r.segment
+	if r.held != nil {
+		if s.apart {
+			r.bill(r.held)
+		} else {
+			s = r.held.with(&s)
+		}
+		r.held = nil
+	}
 	r.segment = segment{number: s.number + 1, step: s.arrives}
+	if s.arrives {
+		r.held = &s
+		return
+	}
+	r.bill(&s)
+}
+
+// flush ends the last segment.
+func (r *Reckoning) flush() {
+	r.commit()
+	if r.held != nil {
+		r.bill(r.held)
+		r.held = nil
+	}
+}
+
+// bill is what a segment costs.
+func (r *Reckoning) bill(s *segment) {
 	if len(s.doc) == 0 {
 		return
 	}
 	units := r.writeUnits(s.doc)
 	switch {
-	case s.number == 0: // in the transaction of the start
-		r.usage[pricing.WriteUnits] += 2 * (units - 1)
+	case s.number == 0: // its first unit is in the start's
+		r.usage[pricing.WriteUnits] += units - 1
 		return
 	case s.cancels:
 		r.usage[pricing.WriteUnits] += units + cancelWrites
 	}
 	r.Turns++
 	r.usage[pricing.WriteUnits] += units
-	r.invocation(&s)
+	r.show(s)
+	r.invocation(s)
 	if s.queued == 0 {
 		return
 	}
@@ -197,6 +255,18 @@ func (r *Reckoning) commit() {
 	r.usage[pricing.ReadUnits] += batches
 	r.usage[pricing.Invocations] += batches
 	r.usage[pricing.GBSeconds] += workerSeconds * batches
+}
+
+// show is the status Running, which an invocation leaves to the last of its turns, unless it takes long; one that ends the instance writes the end's.
+func (r *Reckoning) show(s *segment) {
+	if !s.step {
+		r.invoked = s.at
+	}
+	if r.shown || s.ends || s.arrives && s.at.Sub(r.invoked) < shownWithin {
+		return
+	}
+	r.shown = true
+	r.usage[pricing.WriteUnits] += statusWrites
 }
 
 // invocation is that of a turn: one that goes on with what ran in the turn before is in the same.
@@ -213,7 +283,7 @@ func (r *Reckoning) invocation(s *segment) {
 
 // Usage returns what all events took. It ends the last segment: no more may be added.
 func (r *Reckoning) Usage() pricing.Usage {
-	r.commit()
+	r.flush()
 	return r.usage
 }
 

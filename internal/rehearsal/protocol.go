@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
 )
 
 // Variable is the environment variable that has an orchestrator's binary replay histories instead of serving its hub. Its value is Protocol.
@@ -23,9 +24,13 @@ func Asked(getenv func(string) string) bool { return getenv(Variable) == Protoco
 // Request is a message to the binary: an execution to replay, or the answer to what it wanted.
 type Request struct {
 	Replay *History `json:"replay,omitempty"`
+	// Bucket is, with Replay, that the binary may ask for objects of the hub's bucket. Who asks of an earlier release does not know how to answer that.
+	Bucket bool `json:"bucket,omitempty"`
 	// Document is what was wanted; Problem is why it cannot be had.
 	Document json.RawMessage `json:"document,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
+	// Bytes is how many bytes of an object follow the line, as they are: 40 MiB as JSON would be several times in memory.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // History is an execution to replay.
@@ -41,6 +46,8 @@ type Reply struct {
 	Ready map[string][]string `json:"ready,omitempty"`
 	// Wanted is a document that the history refers to: a Request with it is due.
 	Wanted *history.Reference `json:"wanted,omitempty"`
+	// Object is the key of an object of the bucket that is wanted: a Request with its Bytes is due, and these.
+	Object string `json:"object,omitempty"`
 	// Verdict ends a replay.
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
@@ -53,6 +60,8 @@ type Verdict struct {
 	EventID int64 `json:"eventId,omitempty"`
 	// Unread is why the replay could not be made, which says nothing of the code.
 	Unread string `json:"unread,omitempty"`
+	// Blocks is, with Unread, that the binary lacks the codec of a payload: deployed it would block the instance.
+	Blocks bool `json:"blocks,omitempty"`
 	// OtherInputs is how many decisions have another input than the one recorded, which blocks nothing. FirstInput describes the first.
 	OtherInputs int    `json:"otherInputs,omitempty"`
 	FirstInput  string `json:"firstInput,omitempty"`
@@ -88,6 +97,29 @@ func (l *Lines) Send(message any) error {
 		return fmt.Errorf("rehearsal: send: %w", err)
 	}
 	return nil
+}
+
+// SendObject sends an object that was wanted.
+func (l *Lines) SendObject(data []byte) error {
+	if err := l.Send(Request{Bytes: int64(len(data))}); err != nil {
+		return err
+	}
+	if _, err := l.out.Write(data); err != nil {
+		return fmt.Errorf("rehearsal: send: %w", err)
+	}
+	return nil
+}
+
+// ReceiveObject receives the bytes of an object, behind the message that says how many they are.
+func (l *Lines) ReceiveObject(n int64) ([]byte, error) {
+	if n < 0 || n > provider.MaxStoredPayload {
+		return nil, fmt.Errorf("rehearsal: receive: an object of %d bytes, of %d at the most", n, provider.MaxStoredPayload)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(l.in, data); err != nil {
+		return nil, fmt.Errorf("rehearsal: receive: %w", err)
+	}
+	return data, nil
 }
 
 // Receive receives the next message, however long it is. At the end it returns io.EOF.

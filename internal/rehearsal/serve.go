@@ -3,32 +3,45 @@ package rehearsal
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/vault"
 )
 
-// Serve replays what it is asked to, one execution after the other, until there is no more to read.
-func Serve(r *registry.Registry, v *vault.Vault, l *Lines) error {
+// Serve replays what it is asked to, one execution after the other, until there is no more to read. Sealed payloads are opened with the codecs.
+func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
+	alone, err := vault.New(codecs, nil)
+	if err != nil {
+		return fmt.Errorf("rehearsal: codec: %w", err)
+	}
+	withBucket, err := vault.New(codecs, &asked{lines: l})
+	if err != nil {
+		return fmt.Errorf("rehearsal: codec: %w", err)
+	}
 	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
 		return err
 	}
 	for {
-		var asked Request
-		switch err := l.Receive(&asked); {
+		var request Request
+		switch err := l.Receive(&request); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
-		case asked.Replay == nil:
+		case request.Replay == nil:
 			return errors.New("rehearsal: a request without a history to replay")
 		}
 
-		h := asked.Replay
-		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Vault: v})
+		h, seals := request.Replay, alone
+		if request.Bucket {
+			seals = withBucket
+		}
+		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Vault: seals})
 		v := verdict(differences, err)
 		if err := l.Send(Reply{Verdict: &v}); err != nil {
 			return err
@@ -57,7 +70,7 @@ func verdict(differences replay.Differences, err error) Verdict {
 		return v
 	}
 	if unread, ok := errors.AsType[*replay.FetchError](err); ok {
-		v.Unread = unread.Error()
+		v.Unread, v.Blocks = unread.Error(), errors.Is(err, perdure.ErrCodecUnknown)
 		return v
 	}
 	v.Problem = err.Error()

@@ -54,7 +54,7 @@ func (c *scopes) cancelTasks(tasks []*Task, how cancel) error {
 		switch t.kind {
 		case "":
 			continue // a coroutine
-		case history.ExternalEventSent: // it is on its way, and only the answer is given up
+		case history.ExternalEventSent, history.UpdateSent: // it is on its way, and only the answer is given up
 			continue
 		default:
 		}

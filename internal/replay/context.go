@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -32,6 +34,8 @@ type ActivityCall struct {
 	ExclusiveKey string
 	// WaitCancel: when it is cancelled its task settles once it has really ended.
 	WaitCancel bool
+	// AtMostOnce: no attempt of it is begun twice.
+	AtMostOnce bool
 	// Inline: it is to run in the function that decides it.
 	Inline bool
 }
@@ -57,6 +61,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		ev.HeartbeatMs = milliseconds(a.Heartbeat)
 		ev.ScheduleToCloseMs = milliseconds(a.ScheduleToClose)
 		recordWait(ev, a.WaitCancel)
+		ev.AtMostOnce = a.AtMostOnce
 		ev.Inline = a.Inline
 	}
 	return c.newTask(ev)
@@ -76,16 +81,20 @@ func inline(doc json.RawMessage) history.Payload {
 }
 
 // CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so, whatever d is now.
-func (c *Context) CreateTimer(d time.Duration) *Task {
+func (c *Context) CreateTimer(d time.Duration) *Task { return CreateNamedTimer(c, d, "") }
+
+// CreateNamedTimer is Context.CreateTimer with a name, which is for people: on replay that of history stays, whatever it is now.
+func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
-		return c.tooLate("")
+		return c.tooLate(name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.TimerCreated})
+	ev, added := c.x.decide(decision{kind: history.TimerCreated, label: name})
 	if added {
 		fireAt := c.Now().Add(d)
 		ev.FireAt = &fireAt
+		ev.Message = name
 	}
 	return c.newTask(ev)
 }
@@ -123,6 +132,37 @@ func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task
 	return t
 }
 
+// UpdateCall is an update that is sent to another instance.
+type UpdateCall struct {
+	InstanceID, Name string
+	// ID is the id of the update; empty: one that derives from the execution and the event.
+	ID   string
+	Data json.RawMessage
+	// Orchestration is what is started where there is no instance, of Version, with Input; empty: nothing.
+	Orchestration, Version string
+	Input                  json.RawMessage
+}
+
+// CallUpdate decides to send an update to another instance, or to this one. The task settles with its answer, or with why there is none. Its cancel gives up
+// the answer, and does not call the update back.
+func CallUpdate(c *Context, call UpdateCall) *Task {
+	c.x.scheduler.enter()
+	if c.scope.cancelled != nil {
+		return c.tooLate(call.Name)
+	}
+
+	ev, added := c.x.decide(decision{kind: history.UpdateSent, name: call.Name, instanceID: call.InstanceID, input: call.Data})
+	if added {
+		ev.EventID = call.ID
+		ev.Data = inline(call.Data)
+		ev.Orchestration, ev.Version, ev.Input = call.Orchestration, call.Version, inline(call.Input)
+	}
+	t := c.newTask(ev)
+	t.receiver = ev.InstanceID
+	t.updateID = cmp.Or(ev.EventID, fmt.Sprintf("%s:%d", c.ExecutionID(), ev.ID))
+	return t
+}
+
 // Settled returns a task that is over before it began: nothing is scheduled. f is nil for success.
 func (c *Context) Settled(name string, f *history.Failure) *Task {
 	c.x.scheduler.enter()
@@ -148,7 +188,7 @@ func (c *Context) Go(code func()) *Task {
 
 // newTask returns the task that an event schedules.
 func (c *Context) newTask(ev *history.Event) *Task {
-	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Name, fireAt: ev.FireAt}
+	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Label(), fireAt: ev.FireAt}
 	c.scope.adopt(t)
 	if ev.Waits() { // as recorded: the code may have changed
 		c.x.tasks.waitFor(t)

@@ -56,6 +56,8 @@ func inputKind(k history.Kind) history.PayloadKind {
 		return history.PayloadActivityInput
 	case history.ExternalEventSent:
 		return history.PayloadEventData
+	case history.UpdateSent:
+		return history.PayloadUpdateInput
 	default:
 		return history.PayloadOrchestrationInput
 	}

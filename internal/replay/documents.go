@@ -17,7 +17,7 @@ const (
 	carriedInline = 64 << 10
 	// referenceBytes is about what a reference takes. Nothing shorter is worth one.
 	referenceBytes = 256
-	// mailInline bounds the documents of events that wait in memory for a subscription.
+	// mailInline bounds the documents of events that wait in memory for a subscription, and those of updates that wait for their turn.
 	mailInline = 4 << 20
 	// parkedBytes bounds the documents of the parked inputs that one turn takes.
 	parkedBytes = 32 << 20
@@ -91,6 +91,31 @@ func (d *documents) open(of history.EventPayload, eventID int64, ahead ...histor
 		return nil, d.unopened(eventID, err)
 	}
 	return doc, nil
+}
+
+// openDetails returns a failure with the details of its causes and its own opened: a copy, where any are sealed.
+func (d *documents) openDetails(f *history.Failure, name string, eventID int64) (*history.Failure, error) {
+	if f == nil {
+		return nil, nil //nolint:nilnil // of no failure there is none
+	}
+	cause, err := d.openDetails(f.Cause, name, eventID)
+	if err != nil {
+		return nil, err
+	}
+	sealed := f.Details.IsSealed()
+	if !sealed && cause == f.Cause {
+		return f, nil
+	}
+	opened := *f
+	opened.Cause = cause
+	if sealed {
+		doc, err := d.open(history.EventPayload{Payload: &opened.Details, Kind: history.PayloadErrorDetails, Name: name}, eventID)
+		if err != nil {
+			return nil, err
+		}
+		opened.Details = history.Inline(doc)
+	}
+	return &opened, nil
 }
 
 // same reports whether a document is that of a sealed payload.

@@ -35,21 +35,35 @@ func (x *execution) conclude(e Ending) error {
 	if added {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
+		if e.Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waits
+			ev.Callers = unheard(x)
+		}
 		if e.Kind == history.OrchestrationCancelled {
 			ev.Message = x.scopes.root.cancelled.Message
 		}
 	}
 
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.journal.draft.setContinuation(&Continuation{
-			Input:    inline(e.Input),
-			Events:   x.tasks.mail.carry(),
-			EventIDs: x.tasks.mail.lastIDs(),
-			Inputs:   append(x.updates.notTaken(), x.parking.inherited()...),
-		})
+		x.journal.draft.setContinuation(continuation(x, e))
 	}
 	x.life.end()
 	return nil
+}
+
+// continuation is what an execution hands on that continues as new.
+func continuation(x *execution, e Ending) *Continuation {
+	queued := x.updates.queuedIDs()
+	c := &Continuation{
+		Input:    inline(e.Input),
+		Events:   x.tasks.mail.carry(),
+		EventIDs: x.tasks.mail.lastIDs(queued),
+		Inputs:   x.updates.notTaken(&x.documents),
+		taken:    func(id string) bool { return x.tasks.mail.knows(id) && !slices.Contains(queued, id) },
+	}
+	for _, in := range x.parking.inherited() {
+		c.HandOn(in)
+	}
+	return c
 }
 
 // endsHere reports whether the next event is the end of an execution, or a cancel that is decided before it.

@@ -115,6 +115,7 @@ func (x *execution) finish() result {
 	}
 	if !x.scheduler.stuck() && !x.life.hasEnded() {
 		x.tasks.mail.shed()
+		x.updates.shed(&x.documents)
 	}
 	if !replayed {
 		x.documents.forgetNear()
@@ -122,7 +123,8 @@ func (x *execution) finish() result {
 
 	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
 	r.events, r.consumed, r.continued = x.journal.draft.handOver()
-	r.repeated = x.updates.endTurn()
+	r.repeated, r.callers, r.turnedAway = x.updates.endTurn()
+	r.waits = x.tasks.mail.endTurn(x.journal.draft.now)
 	x.journal.cursor.finish()
 	x.parking.endTurn()
 	x.tasks.arrivals.endTurn()

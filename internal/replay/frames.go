@@ -18,7 +18,7 @@ func Where(stack string) string {
 		if len(shown) == framesShown {
 			break
 		}
-		if !isOwn(f.function) {
+		if !f.isOwn() {
 			continue
 		}
 		if s := f.String(); !slices.Contains(shown, s) {
@@ -61,22 +61,35 @@ func framesOf(stack string) []frame {
 	return all
 }
 
-// module is the import path of this module, and engine are its packages that run user code.
+// module is the import path of this module. All of it is the engine, which runs user code, but for tests and for what is written as a user writes.
 const module = "github.com/perdure/perdure"
 
-var engine = []string{
-	module + ".", module + "/internal/replay.", module + "/perduretest.", module + "/dispatch/internal/", module + "/internal/simhub.", module + "/internal/simaws.",
-}
+var written = []string{"analysis/testdata/", "bench", "docs/", "examples/", "functions/", "tests/"}
+
+// beneath are the modules that the engine calls. Where a user's code calls them, its own frames tell more.
+var beneath = []string{"github.com/aws/", "github.com/klauspost/compress/"}
 
 // standard are the first parts of the import paths of Go's own packages.
 var standard = strings.Fields("archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image " +
 	"index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode " +
 	"unique unsafe vendor weak")
 
-func isOwn(function string) bool {
-	first := function
-	if i := strings.IndexAny(function, "/."); i >= 0 {
-		first = function[:i]
+// isOwn reports whether a frame is of user code.
+func (f frame) isOwn() bool {
+	first := f.function
+	if i := strings.IndexAny(first, "/."); i >= 0 {
+		first = first[:i]
 	}
-	return !slices.Contains(standard, first) && !slices.ContainsFunc(engine, func(p string) bool { return strings.HasPrefix(function, p) })
+	if slices.Contains(standard, first) || startsWithAny(f.function, beneath) {
+		return false
+	}
+	inside, ours := strings.CutPrefix(f.function, module)
+	if !ours || !strings.HasPrefix(inside, ".") && !strings.HasPrefix(inside, "/") {
+		return true // of another module, whose name may begin with ours
+	}
+	return strings.Contains(f.place, "_test.go:") || startsWithAny(inside[1:], written) && inside[0] == '/'
+}
+
+func startsWithAny(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }

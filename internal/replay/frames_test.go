@@ -46,3 +46,29 @@ func TestWhereTheCodeIs(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the engine's, nor of what that calls.
+func TestWhoseAFrameIs(t *testing.T) {
+	t.Parallel()
+	stack := func(function, file string) string {
+		return "goroutine 7 [running]:\n" + function + "(0xc000, 0x1)\n\t" + file + ":120 +0x1d\n"
+	}
+	for function, c := range map[string]struct{ file, want string }{
+		"github.com/perdure/perdure/provider/dynamo.(*Provider).transact.func1": {"/src/provider/dynamo/commit.go", ""},
+		"github.com/perdure/perdure/internal/simaws.(*Table).PutItem":           {"/src/internal/simaws/write.go", ""},
+		"github.com/perdure/perdure/client.(*Client).Start":                     {"/src/client/start.go", ""},
+		"github.com/perdure/perdure.CallActivity[...]":                          {"/src/call.go", ""},
+		"github.com/perdure/perdure/codec.(*zstd).Encode":                       {"/src/codec/zstd.go", ""},
+		"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll":               {"/mod/zstd/encoder.go", ""},
+		"github.com/aws/aws-sdk-go-v2/service/sqs.(*Client).SendMessage":        {"/mod/sqs/api_op.go", ""},
+		"sync.(*Mutex).Lock": {"/go/src/sync/mutex.go", ""},
+		"github.com/perdure/perdure/examples/orders.Fulfil":       {"/src/examples/orders/fulfil.go", "orders.Fulfil (orders/fulfil.go:120)"},
+		"github.com/perdure/perdure/perduretest_test.TestX.func1": {"/src/perduretest/hangs_test.go", "perduretest_test.TestX.func1 (perduretest/hangs_test.go:120)"},
+		"github.com/perdure/perdure-shop.Fulfil":                  {"/src/fulfil.go", "perdure-shop.Fulfil (src/fulfil.go:120)"},
+		"main.fulfil":                                             {"/src/app/main.go", "main.fulfil (app/main.go:120)"},
+	} {
+		if got := replay.Where(stack(function, c.file)); got != c.want {
+			t.Errorf("of %s: %q, want %q", function, got, c.want)
+		}
+	}
+}

@@ -15,6 +15,8 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 		return nil, !x.tasks.mail.knows(ev.EventID)
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
 		return nil, isNewUpdate(x, ev)
+	case history.UpdateAwaited:
+		return nil, isAwaitedAnew(x, ev)
 	case history.OrchestrationTerminated:
 		return nil, true
 	case history.CancelRequested:
@@ -43,6 +45,9 @@ func (x *execution) accept(t *Task, ev *history.Event) error {
 		return x.tasks.events().raise(history.Place{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
 		return acceptUpdate(x, ev)
+	case history.UpdateAwaited:
+		await(x, ev)
+		return nil
 	case history.OrchestrationTerminated:
 		x.life.end()
 		return nil
@@ -117,6 +122,8 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 // failure returns what an outcome failed with; nil when it did not.
 func failure(ev *history.Event) *history.Failure {
 	switch ev.Kind {
+	case history.UpdateAnswered:
+		return ev.Error
 	case history.ActivityFailed, history.OutputFailed, history.SubOrchestrationFailed, history.ExternalEventUndelivered:
 		if ev.Error == nil {
 			return &history.Failure{Type: history.TypeError, Message: "no error was told"}

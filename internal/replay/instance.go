@@ -53,6 +53,8 @@ type Options struct {
 	Fetch func(r history.Reference) (json.RawMessage, error)
 	// Seals opens sealed payloads; nil: there are none. Its calls are like those of Fetch.
 	Seals Seals
+	// WaitEnds: turns say which waits for external events have ended.
+	WaitEnds bool
 	// LargePayloads: there is a store of large payloads. Turns record it, and a replay goes by what they have recorded.
 	LargePayloads bool
 }

@@ -31,11 +31,17 @@ type mailbox struct {
 	waiting map[string][]*Task   // by name, in the order of subscription
 	held    map[*Task]*raised    // by tasks that have settled and that the code has not observed
 	seen    map[string]struct{}
-	ids     []string // seen, oldest first
+	ids     []string  // seen, oldest first
+	ends    *waitEnds // nil where nobody asks
 }
 
 func newMailbox(t *tasks) *mailbox {
+	var ends *waitEnds
+	if t.documents.options.WaitEnds {
+		ends = &waitEnds{place: map[int64]int{}}
+	}
 	return &mailbox{
+		ends:    ends,
 		tasks:   t,
 		free:    map[string][]*raised{},
 		waiting: map[string][]*Task{},
@@ -112,6 +118,7 @@ func (m *mailbox) give(r *raised, t *Task) error {
 	}
 
 	m.held[t] = r
+	m.ends.came(t)
 	t.setSealed(r.sealed)
 	m.tasks.settle(t, r.doc, nil)
 	return nil
@@ -144,10 +151,12 @@ func (m *mailbox) cancel(waits []*Task, f *history.Failure) error {
 		if !t.outstanding() {
 			continue
 		}
-		if r := m.held[t]; r != nil {
+		r := m.held[t]
+		if r != nil {
 			delete(m.held, t)
 			back = append(back, r)
 		}
+		m.ends.gaveUp(t, f.Reason, r != nil)
 		names[t.name] = struct{}{}
 		t.cancelled = true
 		m.tasks.settle(t, nil, f)
@@ -221,12 +230,20 @@ func (m *mailbox) carry() []history.CarriedEvent {
 	return events
 }
 
-// lastIDs returns the ids that the next execution must know.
-func (m *mailbox) lastIDs() []string {
+// lastIDs returns the ids that the next execution must know, but for some that are to come to it.
+func (m *mailbox) lastIDs(without []string) []string {
 	if m == nil {
 		return nil
 	}
-	return slices.Clone(m.ids[max(0, len(m.ids)-carriedEventIDs):])
+	ids := slices.Clone(m.ids)
+	if len(without) > 0 {
+		skip := make(map[string]bool, len(without))
+		for _, id := range without {
+			skip[id] = true
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return skip[id] })
+	}
+	return slices.Clip(ids[max(0, len(ids)-carriedEventIDs):])
 }
 
 // shed replaces documents that wait in memory by references, beyond a bound.

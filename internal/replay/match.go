@@ -14,6 +14,7 @@ import (
 type decision struct {
 	kind    history.Kind
 	name    string          // of the activity, the external event or the other orchestration; shown, of the change
+	label   string          // of a timer: shown, and not compared
 	reason  string          // of a cancellation
 	source  int64           // the task it is about, if that is one
 	sources []history.Range // the tasks, if they are several
@@ -47,7 +48,7 @@ func (c *cursor) match(d *decision) (*history.Event, error) {
 
 // inputOf is what a decision gives to whatever it is about.
 func inputOf(ev *history.Event) history.Payload {
-	if ev.Kind == history.ExternalEventSent {
+	if ev.Kind == history.ExternalEventSent || ev.Kind == history.UpdateSent {
 		return ev.Data
 	}
 	return ev.Input
@@ -124,7 +125,7 @@ func describe(ev *history.Event) string {
 }
 
 func decisionOf(ev *history.Event) decision {
-	return decision{kind: ev.Kind, name: cmp.Or(ev.Name, ev.Change), reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
+	return decision{kind: ev.Kind, name: cmp.Or(ev.Name, ev.Change), label: ev.Label(), reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
 }
 
 // maxRanges is how many runs of ids a diagnosis shows: it must fit into a failure.
@@ -138,8 +139,8 @@ func (d *decision) String() string { return d.describe(0) }
 func (d *decision) describe(same int) string {
 	var b strings.Builder
 	b.WriteString(string(d.kind))
-	if d.name != "" {
-		fmt.Fprintf(&b, " %q", d.name)
+	if name := cmp.Or(d.name, d.label); name != "" {
+		fmt.Fprintf(&b, " %q", name)
 	}
 	if d.instanceID != "" {
 		fmt.Fprintf(&b, " as instance %q", d.instanceID)

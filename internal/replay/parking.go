@@ -56,6 +56,15 @@ func (p *parking) dropAll() {
 // isBlocked reports whether no turn has begun since the code could not take its inputs, or was paused.
 func (p *parking) isBlocked() bool { return p != nil && p.blocked }
 
+// ParkedBehind is how many parked inputs the turn under way has left to the turns behind it. It is the same in each replay.
+func ParkedBehind(c *Context) int {
+	c.x.scheduler.enter()
+	if c.x.parking == nil {
+		return 0
+	}
+	return len(c.x.parking.inputs)
+}
+
 // isEmpty reports whether no input waits for a turn.
 func (p *parking) isEmpty() bool { return p == nil || len(p.inputs) == 0 }
 
@@ -103,6 +112,17 @@ func (p *parking) endTurn() {
 	if p != nil {
 		p.left = nil
 	}
+}
+
+// notTaken returns the inputs that no turn has come to.
+func (p *parking) notTaken() []history.Event {
+	if p == nil {
+		return nil
+	}
+	if len(p.left) > 0 { // a turn is under way, and all that wait are among these
+		return p.left
+	}
+	return p.inputs
 }
 
 // inherited returns the inputs that the turn has not come to and that concern the next execution as well. Outcomes of this one's own tasks do

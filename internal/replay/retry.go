@@ -69,6 +69,12 @@ func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// PollDelay is how long after a check another is made. The same arguments give the same delay: jitter derives from the execution's id.
+func PollDelay(c *Context, p *history.RetryPolicy, attempt int) time.Duration {
+	delay, _ := NextRetry(c.x.options.recorded(p), c.x.options.ExecutionID, 0, attempt, &history.Failure{})
+	return max(delay, time.Millisecond)
+}
+
 // recorded is a policy as history records it. Attempts follow what is recorded, even where the code has changed.
 func (o *Options) recorded(p *history.RetryPolicy) *history.RetryPolicy {
 	if p == nil || !o.ExactRetries {

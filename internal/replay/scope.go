@@ -160,14 +160,17 @@ func (c *Context) WithCancel() *Context {
 
 // WithTimeout is WithCancel, and a timer cancels the scope d from now. The timer belongs to the scope. Without time left the scope is cancelled
 // from the start, and there is no timer.
-func (c *Context) WithTimeout(d time.Duration) *Context {
+func (c *Context) WithTimeout(d time.Duration) *Context { return WithNamedTimeout(c, d, "") }
+
+// WithNamedTimeout is Context.WithTimeout with a name for the timer.
+func WithNamedTimeout(c *Context, d time.Duration, name string) *Context {
 	c = c.WithCancel()
 	switch {
 	case c.scope.cancelled != nil: // with the one above
 	case d <= 0:
 		c.scope.end(newCancellation(reasonTimeout, ""))
 	default:
-		c.CreateTimer(d).expires = true
+		CreateNamedTimer(c, d, name).expires = true
 	}
 	return c
 }

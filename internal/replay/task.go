@@ -18,7 +18,8 @@ type Task struct {
 	name      string
 	fireAt    *time.Time // of a timer
 	child     *child     // of a sub-orchestration
-	receiver  string     // the instance that an event was sent to
+	receiver  string     // the instance that an event or an update was sent to
+	updateID  string     // of an update that was sent
 	attempt   int32      // of an activity: the last that is known, 0 while that is the first; of a child, from 1
 	done      bool
 	cancelled bool // by the code, with its scope, or by a client: outcomes are dropped
@@ -32,17 +33,20 @@ type Task struct {
 	one       [1]*coroutine // the backing array of waiters while that is one, as it mostly is
 }
 
-// ReceiverID is the instance that an external event was sent to; empty for another task.
+// UpdateID is the id of an update that was sent to another instance.
+func UpdateID(t *Task) string { return t.updateID }
+
+// ReceiverID is the instance that an external event or an update was sent to; empty for another task.
 func (t *Task) ReceiverID() string { return t.receiver }
 
 // ID is the id of the event that scheduled the task; 0 when it never was.
 func (t *Task) ID() int64 { return t.id }
 
 // Kind is the kind of the decision that made the task: ActivityScheduled, TimerCreated, SubOrchestrationScheduled,
-// ExternalEventSubscribed or ExternalEventSent. It is empty when there was none.
+// ExternalEventSubscribed, ExternalEventSent or UpdateSent. It is empty when there was none.
 func (t *Task) Kind() history.Kind { return t.kind }
 
-// Name is the name of the activity, the external event or the child orchestration.
+// Name is the name of the activity, the external event or the child orchestration, or that of a timer, if it has one.
 func (t *Task) Name() string { return t.name }
 
 // InstanceID is the child's instance id: that of its last attempt.
@@ -88,6 +92,15 @@ func (t *Task) Failure() *history.Failure {
 	return t.failure
 }
 
+// OpenedFailure is the failure of a task with its details opened, where they are sealed; where that fails, it does not return.
+func OpenedFailure(t *Task) *history.Failure {
+	f, err := t.x.documents.openDetails(t.Failure(), t.name, t.id)
+	if err != nil {
+		t.x.scheduler.fail(err)
+	}
+	return f
+}
+
 // TakeResult hands out the result and forgets it: a warm instance does not keep what its code has decoded. A sealed one is opened, now that it is
 // wanted; where that fails, it does not return.
 func (t *Task) TakeResult() json.RawMessage {
@@ -110,6 +123,8 @@ func resultKind(t *Task) history.PayloadKind {
 		return history.PayloadEventData
 	case history.SubOrchestrationScheduled, history.TimerCreated:
 		return history.PayloadOrchestrationOutput
+	case history.UpdateSent:
+		return history.PayloadUpdateResult
 	default:
 		return history.PayloadActivityResult
 	}
@@ -141,6 +156,8 @@ func (t *Task) settledBy(k history.Kind) bool {
 		return t.kind == history.TimerCreated
 	case history.ExternalEventDelivered, history.ExternalEventUndelivered:
 		return t.kind == history.ExternalEventSent
+	case history.UpdateAnswered:
+		return t.kind == history.UpdateSent
 	case history.SubOrchestrationCompleted, history.SubOrchestrationFailed:
 		return t.kind == history.SubOrchestrationScheduled
 	case history.SubOrchestrationCancelFailed:

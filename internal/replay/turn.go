@@ -42,6 +42,12 @@ type Outcome struct {
 	Continued *Continuation
 	// Repeated are updates that came again and are over, unless this turn has answered them: their names, by their ids.
 	Repeated map[string]string
+	// Callers are the orchestrations that have sent updates which came again and are over, by their ids.
+	Callers map[string][]history.Parent
+	// TurnedAway are the orchestrations that would wait for an update which is under way, where too many do.
+	TurnedAway []history.Parent
+	// Waits are the waits for external events that have ended, in the order in which they did, where Options.WaitEnds asks for them.
+	Waits []WaitEnd
 }
 
 // Continuation is what an execution hands on to the next of its instance (R3).
@@ -49,11 +55,25 @@ type Continuation struct {
 	Input history.Payload
 	// Events are the external events that the code has not observed, in the order of arrival.
 	Events []history.CarriedEvent
-	// EventIDs are the last 256 ids of external events that were seen, oldest first.
+	// EventIDs are the last 256 ids of external events that were seen, oldest first, behind those older ones that Inputs bring again.
 	EventIDs []string
 	// Inputs were parked behind the one that the code continued as new on, or are updates that came before it began. No message will bring them
 	// again.
 	Inputs []history.Event
+	// taken reports whether an id was seen of what is not itself among Inputs.
+	taken func(id string) bool
+}
+
+// HandOn adds an input. One that repeats what this execution has taken must not be new to the next.
+func (c *Continuation) HandOn(in history.Event) {
+	c.Inputs = append(c.Inputs, in)
+	id := in.EventID
+	if in.Kind == history.UpdateAccepted || in.Kind == history.UpdateAwaited {
+		id = history.UpdateIDPrefix + id
+	}
+	if c.taken(id) && !slices.Contains(c.EventIDs, id) {
+		c.EventIDs = slices.Insert(c.EventIDs, 0, id)
+	}
 }
 
 // errNoStart is the error of a caller that takes a turn before it has replayed the start.
@@ -132,6 +152,9 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	*added = *ev
 	added.ID = id
 	added.Time = now
+	if ev.Kind == history.OrchestrationTerminated {
+		added.Callers = unheard(x)
+	}
 
 	x.scheduler.voidWith(x.accept(task, added))
 	x.scheduler.run(&x.life)

@@ -23,6 +23,9 @@ type UpdateHandler struct {
 	Judge func(input json.RawMessage) *UpdateRefusal
 	// Run does what the update asks for, as code of the orchestration: on a coroutine of its own, which may decide and wait.
 	Run func(input json.RawMessage) (json.RawMessage, *history.Failure)
+	// OneAtATime: it runs once every update of such a handler that was accepted before is over. What waits for that when the execution continues as
+	// new, the next one has.
+	OneAtATime bool
 }
 
 // UpdateRefusal is why an update is rejected: Reason is one of history.UpdateXxx.
@@ -35,11 +38,18 @@ type UpdateRefusal struct {
 // nil updates is empty.
 type updates struct {
 	handlers map[string]UpdateHandler
-	running  map[int64]*update // by the id of UpdateAccepted
-	received []*update         // before the code began, in their order
-	none     *Task             // settles when nothing runs; nil while no coroutine waits for that
-	settled  map[string]bool   // by the turn under way, by the ids of updates
-	repeated map[string]string // names, by the ids of updates that are over and have come again in the turn under way
+	running  map[int64]*update           // by the id of UpdateAccepted
+	received []*update                   // before the code began, in their order
+	queue    []*update                   // accepted, for handlers that run one at a time, in their order
+	busy     bool                        // such a handler runs, or is about to
+	awaiting map[string][]history.Parent // the orchestrations that wait for answers, by the ids of updates that are not over
+	waiting  int                         // callerBytes of these
+	none     *Task                       // settles when nothing runs; nil while no coroutine waits for that
+	settled  map[string]bool             // by the turn under way, by the ids of updates
+	repeated map[string]string           // names, by the ids of updates that are over and have come again in the turn under way
+	again    map[string][]history.Parent // the orchestrations that have sent these
+	// turnedAway are the orchestrations that would wait for an update, in the turn under way, where too many do.
+	turnedAway []history.Parent
 }
 
 // update is one that is not over.
@@ -47,8 +57,17 @@ type update struct {
 	id             int64 // of the event that has it
 	name, updateID string
 	requestedBy    string
-	data           history.Payload // of one that waits for the code to begin
+	data           history.Payload // of one that waits for the code to begin, or for its turn
+	lies           int64           // the event in which data does
 	on             *coroutine      // that its handler runs on
+}
+
+// refer replaces the data of an update that waits by a reference to where it lies, unless a copy takes no more. The event may be of the turn under way: nothing
+// can be fetched from there before that is committed, so this is for the end of a turn, and for what the next execution gets.
+func (u *update) refer(d *documents) {
+	if len(u.data) > inlineLimit {
+		u.data = d.refer(history.Place{EventID: u.lies}, u.data)
+	}
 }
 
 // changing returns the updates of an execution, to be changed.
@@ -85,7 +104,7 @@ func AwaitUpdates(c *Context) (cancelled *Cancellation, own bool) {
 }
 
 // isIdle reports whether no handler runs.
-func (u *updates) isIdle() bool { return u == nil || len(u.running) == 0 }
+func (u *updates) isIdle() bool { return u == nil || len(u.running) == 0 && len(u.queue) == 0 }
 
 // runsOn reports whether a coroutine is that of a handler.
 func (u *updates) runsOn(c *coroutine) bool {
@@ -124,7 +143,7 @@ func (u *updates) isOpen(updateID string) bool {
 			return true
 		}
 	}
-	return u.hasReceived(updateID)
+	return u.hasReceived(updateID) || slices.ContainsFunc(u.queue, func(q *update) bool { return q.updateID == updateID })
 }
 
 // isNewUpdate reports whether an event about an update applies: none of its id has come before, or it is about one that was received.
@@ -132,12 +151,21 @@ func isNewUpdate(x *execution, ev *history.Event) bool {
 	if ev.SourceEventID != 0 {
 		return x.updates.receivedAs(ev.SourceEventID) != nil
 	}
-	return !x.tasks.mail.knows(history.UpdateIDPrefix+ev.EventID) && !x.updates.hasReceived(ev.EventID)
+	return isNewID(x, ev.EventID)
+}
+
+// isNewID reports whether no update of an id has come before.
+func isNewID(x *execution, updateID string) bool {
+	return !x.tasks.mail.knows(history.UpdateIDPrefix+updateID) && !x.updates.hasReceived(updateID)
 }
 
 // noteRepeated notes an input that does not apply, if it is an update that is over: who sends it again may be without an answer.
 func noteRepeated(x *execution, ev *history.Event) {
-	if ev.Kind != history.UpdateAccepted || x.updates.isOpen(ev.EventID) {
+	switch {
+	case ev.Kind != history.UpdateAccepted && ev.Kind != history.UpdateAwaited:
+		return
+	case x.updates.isOpen(ev.EventID):
+		noteTurnedAway(x, ev)
 		return
 	}
 	u := changing(x)
@@ -148,6 +176,12 @@ func noteRepeated(x *execution, ev *history.Event) {
 		u.repeated = map[string]string{}
 	}
 	u.repeated[ev.EventID] = ev.Name
+	if ev.Kind == history.UpdateAwaited {
+		if u.again == nil {
+			u.again = map[string][]history.Parent{}
+		}
+		u.again[ev.EventID] = append(u.again[ev.EventID], *ev.Parent)
+	}
 }
 
 // noteSettled notes that the turn under way answers an update.
@@ -162,15 +196,15 @@ func noteSettled(x *execution, updateID string) {
 	u.settled[updateID] = true
 }
 
-// endTurn forgets what is about one turn, and returns which updates came again.
-func (u *updates) endTurn() (repeated map[string]string) {
+// endTurn forgets what is about one turn, and returns which updates came again, and who may not wait.
+func (u *updates) endTurn() (repeated map[string]string, again map[string][]history.Parent, turnedAway []history.Parent) {
 	if u == nil {
-		return nil
+		return nil, nil, nil
 	}
-	repeated = u.repeated
-	u.repeated = nil
+	repeated, again, turnedAway = u.repeated, u.again, u.turnedAway
+	u.repeated, u.again, u.turnedAway = nil, nil, nil
 	u.settled = nil
-	return repeated
+	return repeated, again, turnedAway
 }
 
 // judge is what history records of an update that has come: that it is received, accepted or rejected. It is nil where the turn was given up meanwhile.
@@ -178,13 +212,14 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 	e := *ev
 	if !x.life.hasBegun() {
 		if u := x.updates; u != nil && len(u.received) >= mostReceived {
-			return rejected(ev, tooMany("%d updates wait for the code to begin, and no more do: send it again when it has", len(u.received))), nil
+			return rejected(x, ev, tooMany("%d updates wait for the code to begin, and no more do: send it again when it has", len(u.received))), nil
 		}
 		e.Kind = history.UpdateReceived
 		return &e, nil
 	}
 
-	doc, err := openUpdate(x, ev, dataOfUpdate(x, ev))
+	data, _ := dataOfUpdate(x, ev)
+	doc, err := openUpdate(x, ev, data)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +230,13 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 	if refusal == nil {
 		return &e, nil
 	}
-	return rejected(ev, refusal), nil
+	return rejected(x, ev, refusal), nil
 }
 
-func rejected(ev *history.Event, refusal *UpdateRefusal) *history.Event {
+func rejected(x *execution, ev *history.Event, refusal *UpdateRefusal) *history.Event {
 	return &history.Event{
 		Kind: history.UpdateRejected, Name: ev.Name, EventID: ev.EventID, SourceEventID: ev.SourceEventID, Reason: refusal.Reason, Error: refusal.Failure,
+		Callers: slices.Clone(x.updates.callersOf(ev.EventID)),
 	}
 }
 
@@ -208,12 +244,12 @@ func tooMany(format string, n int) *UpdateRefusal {
 	return &UpdateRefusal{history.UpdateTooMany, &history.Failure{Type: history.TypeError, Message: fmt.Sprintf(format, n)}}
 }
 
-// dataOfUpdate is the input of an update: its event's, or that of the event by which it was received.
-func dataOfUpdate(x *execution, ev *history.Event) history.Payload {
+// dataOfUpdate is the input of an update, and the event in which it lies: its own, or that by which it was received.
+func dataOfUpdate(x *execution, ev *history.Event) (data history.Payload, lies int64) {
 	if r := x.updates.receivedAs(ev.SourceEventID); r != nil {
-		return r.data
+		return r.data, r.lies
 	}
-	return ev.Data
+	return ev.Data, ev.ID
 }
 
 // openUpdate returns the document of an update's input, wherever that lies and however it is sealed. The validator gets it, and the handler.
@@ -235,7 +271,7 @@ func refusalOf(x *execution, name string, input json.RawMessage) *UpdateRefusal 
 	set, running := false, 0
 	if x.updates != nil {
 		handler, set = x.updates.handlers[name]
-		running = len(x.updates.running)
+		running = len(x.updates.running) + len(x.updates.queue)
 	}
 	switch {
 	case !set:
@@ -297,30 +333,36 @@ func acceptUpdate(x *execution, ev *history.Event) error {
 	if ev.Kind != history.UpdateReceived { // the execution behind this one may have to take what is received
 		x.tasks.events().remember(history.UpdateIDPrefix + ev.EventID)
 	}
-	data := dataOfUpdate(x, ev)
+	data, lies := dataOfUpdate(x, ev)
 	u := changing(x)
 	u.received = slices.DeleteFunc(u.received, func(r *update) bool { return r.id == ev.SourceEventID })
 
 	switch ev.Kind {
 	case history.UpdateReceived:
-		if len(data) > inlineLimit {
-			data = x.documents.refer(history.Place{EventID: ev.ID}, data)
-		}
-		u.received = append(u.received, &update{id: ev.ID, name: ev.Name, updateID: ev.EventID, requestedBy: ev.RequestedBy, data: data})
+		u.received = append(u.received, waitingUpdate(ev, data, lies))
 		return nil
 	case history.UpdateRejected:
-		noteSettled(x, ev.EventID)
+		settleUpdate(x, ev.EventID)
 		return nil
 	default:
-		return startUpdate(x, ev, data)
+		return startUpdate(x, ev, data, lies)
 	}
 }
 
+// waitingUpdate is an update that waits, of the event that has it.
+func waitingUpdate(ev *history.Event, data history.Payload, lies int64) *update {
+	return &update{id: ev.ID, name: ev.Name, updateID: ev.EventID, requestedBy: ev.RequestedBy, data: data, lies: lies}
+}
+
 // startUpdate has the handler of an accepted update run, when the scheduler comes to it.
-func startUpdate(x *execution, ev *history.Event, data history.Payload) error {
+func startUpdate(x *execution, ev *history.Event, data history.Payload, lies int64) error {
 	handler, set := x.updates.handlers[ev.Name]
 	if !set {
 		return x.options.nondeterminism(ev.ID, describe(ev), unknownUpdate(x, ev.Name))
+	}
+	if handler.OneAtATime {
+		enqueue(x, waitingUpdate(ev, data, lies))
+		return nil
 	}
 	doc, err := openUpdate(x, ev, data)
 	if err != nil {
@@ -346,9 +388,13 @@ func completeUpdate(x *execution, u *update, handler UpdateHandler, input json.R
 		ev.EventID = u.updateID
 		ev.Result = inline(result)
 		ev.Error = failed
+		ev.Callers = x.updates.callersOf(u.updateID)
 	}
 	delete(x.updates.running, u.id)
-	noteSettled(x, u.updateID)
+	settleUpdate(x, u.updateID)
+	if handler.OneAtATime {
+		takeNext(x)
+	}
 	tellIdle(x)
 }
 
@@ -370,32 +416,56 @@ func takeReceived(x *execution, t *Turn) {
 	}
 }
 
-// notTaken returns what was received before the code began, and what it continues as new without having waited for: no message will bring it again.
-func (u *updates) notTaken() (inputs []history.Event) {
+// notTaken returns what waits for its turn, and what was received before the code began, and what it continues as new without having waited for: no
+// message will bring it again.
+func (u *updates) notTaken(d *documents) (inputs []history.Event) {
 	if u == nil {
 		return nil
 	}
-	for _, r := range u.received {
+	awaited := func(name, updateID string) {
+		for _, c := range u.awaiting[updateID] {
+			inputs = append(inputs, history.Event{Kind: history.UpdateAwaited, Name: name, EventID: updateID, Parent: &c})
+		}
+	}
+	with := map[string]bool{}
+	for _, r := range append(slices.Clone(u.queue), u.received...) {
+		with[r.updateID] = true
+		awaited(r.name, r.updateID)
+		r.refer(d)
 		inputs = append(inputs, history.Event{Kind: history.UpdateAccepted, Name: r.name, EventID: r.updateID, Data: r.data, RequestedBy: r.requestedBy})
+	}
+	for _, id := range slices.Sorted(maps.Keys(u.awaiting)) {
+		if !with[id] { // the update is parked behind that, and comes next
+			awaited("", id)
+		}
 	}
 	return inputs
 }
 
 // releaseAll decides, before the end of an execution, what it leaves: it cancels all that is outstanding, and gives up the handlers that have not returned.
 func releaseAll(x *execution, end history.Kind) error {
+	x.tasks.mail.release(end)
 	if err := x.scopes.release(end); err != nil || x.updates.isIdle() {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(x.updates.running)) {
-		u := x.updates.running[id]
+	left := maps.Clone(x.updates.running)
+	if end != history.OrchestrationContinuedAsNew { // else the next execution has what waits for its turn
+		for _, q := range x.updates.queue {
+			left[q.id] = q
+		}
+		x.updates.queue = nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		u := left[id]
 		ev, added, err := x.journal.decide(&decision{kind: history.UpdateCompleted, name: u.name, source: id, reason: history.TerminalReason(end)})
 		if err != nil {
 			return err
 		}
 		if added {
 			ev.EventID = u.updateID
+			ev.Callers = x.updates.callersOf(u.updateID)
 		}
-		noteSettled(x, u.updateID)
+		settleUpdate(x, u.updateID)
 	}
 	clear(x.updates.running)
 	return nil
@@ -409,6 +479,9 @@ func (u *updates) bytes() (n int) {
 	const each = 192
 	for _, r := range u.received {
 		n += each + len(r.data)
+	}
+	for _, q := range u.queue {
+		n += each + len(q.data)
 	}
 	return n + each*(len(u.handlers)+len(u.running))
 }

@@ -13,15 +13,18 @@ const closeLimit = time.Second
 
 // result is what a turn's goroutine hands to the caller.
 type result struct {
-	events    []history.Event
-	consumed  int
-	ended     bool
-	continued *Continuation
-	repeated  map[string]string // names, by the ids of updates
-	lastID    int64
-	bytes     int
-	err       error
-	answer    QueryAnswer // of a query
+	events     []history.Event
+	consumed   int
+	ended      bool
+	continued  *Continuation
+	repeated   map[string]string // names, by the ids of updates
+	callers    map[string][]history.Parent
+	turnedAway []history.Parent
+	waits      []WaitEnd
+	lastID     int64
+	bytes      int
+	err        error
+	answer     QueryAnswer // of a query
 }
 
 // attempt runs work on a goroutine of its own: code that blocks never returns it, and code that calls Goexit ends it. After Goexit the
@@ -44,7 +47,7 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 	}
 
 	i.last = result{ended: r.ended, lastID: r.lastID, bytes: r.bytes}
-	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated}, nil
+	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated, Callers: r.callers, TurnedAway: r.turnedAway, Waits: r.waits}, nil
 }
 
 // finish hands over what the execution has come to. It unwinds an execution that was abandoned meanwhile.

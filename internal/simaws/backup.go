@@ -1,6 +1,9 @@
 package simaws
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Backup is a table's items at one moment.
 type Backup struct{ items []item }
@@ -16,7 +19,11 @@ func (t *Table) Backup() Backup {
 	var b Backup
 
 	for i := range t.shards {
-		for _, p := range t.shards[i].partitions {
+		for name, p := range t.shards[i].partitions {
+			if t.isBeside(name) {
+				continue
+			}
+
 			for _, chunk := range p.chunks {
 				for _, r := range chunk {
 					b.items = append(b.items, r.item) // never changed once stored
@@ -28,7 +35,18 @@ func (t *Table) Backup() Backup {
 	return b
 }
 
-// Restore replaces everything by what a backup holds. On AWS that is another table.
+// isBeside reports whether a partition is of another table.
+func (t *Table) isBeside(partition string) bool {
+	for _, other := range t.beside {
+		if strings.HasPrefix(partition, other.space) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Restore replaces everything by what a backup holds, other tables too. On AWS that is another table.
 func (t *Table) Restore(b Backup) {
 	t.lock(everyShard)
 

@@ -39,15 +39,15 @@ func (c *consumed) total() int64 {
 	return total
 }
 
-// consumedBy reckons a write that was evaluated and not yet applied; factor is 2 in transactions.
-func (t *Table) consumedBy(w *write, factor int64) consumed {
+// consumed reckons a write that was evaluated and not yet applied; factor is 2 in transactions.
+func (w *write) consumed(factor int64) consumed {
 	c := consumed{table: factor * writeUnits(max(w.previous, w.size))}
-	if len(t.indexes) == 0 || w.action == actionCheck {
+	if len(w.table.indexes) == 0 || w.action == actionCheck {
 		return c
 	}
 
-	c.indexes = make([]int64, len(t.indexes))
-	for i, ix := range t.indexes {
+	c.indexes = make([]int64, len(w.table.indexes))
+	for i, ix := range w.table.indexes {
 		c.indexes[i] = factor * ix.units(w.scope.item, w.next)
 	}
 

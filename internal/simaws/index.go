@@ -1,14 +1,33 @@
 package simaws
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // index is one secondary index, written together with the table.
 type index struct {
 	Index
 
 	table      *Table
+	projected  []string // the attributes that it holds, each once; nil: all
 	mu         sync.Mutex
 	partitions map[string]*rows
+}
+
+// newIndex makes an empty index of a table.
+func newIndex(t *Table, of Index) *index {
+	ix := &index{Index: of, table: t, partitions: map[string]*rows{}}
+	if of.Include == nil {
+		return ix
+	}
+
+	names := slices.Concat([]string{of.PartitionKey, of.SortKey, t.PartitionKey, t.SortKey}, of.Include)
+	slices.Sort(names)
+
+	ix.projected = slices.Compact(names)
+
+	return ix
 }
 
 // index finds an index by name.
@@ -170,27 +189,39 @@ func (ix *index) project(it item) item {
 		return clone(it)
 	}
 
-	out := make(item, len(ix.Include)+4) //nolint:mnd // and up to four key attributes
+	out := make(item, len(ix.projected))
 
-	for _, names := range [][]string{{ix.PartitionKey, ix.SortKey, ix.table.PartitionKey, ix.table.SortKey}, ix.Include} {
-		for _, name := range names {
-			if v := it[name]; v != nil {
-				out[name] = v
-			}
+	for _, name := range ix.projected {
+		if v := it[name]; v != nil {
+			out[name] = v
 		}
 	}
 
 	return out
 }
 
+// size is that of the part of an item that the index holds.
 func (ix *index) size(it item) int {
-	if ix.Include != nil {
-		it = ix.project(it)
+	if ix.Include == nil {
+		size, err := sizeOf(it)
+		if err != nil {
+			return 0
+		}
+
+		return size
 	}
 
-	size, err := sizeOf(it)
-	if err != nil {
-		return 0
+	size := 0
+
+	for _, name := range ix.projected {
+		if v := it[name]; v != nil {
+			n, err := valueSize(v)
+			if err != nil {
+				return 0
+			}
+
+			size += len(name) + n
+		}
 	}
 
 	return size

@@ -61,7 +61,7 @@ func (t *Table) spanOf(c *condition, s *scope, partitionKey, sortKey string) (sp
 				return span{}, err
 			}
 
-			found = true
+			out.partition, found = t.space+out.partition, true
 		case name == sortKey && sortKey != "" && out.operator == "":
 			if err := t.sortTerm(&out, s, name, operator, operands); err != nil {
 				return span{}, err

@@ -34,6 +34,7 @@ type mapping struct {
 
 	cloud   *Cloud
 	queue   *queue
+	apart   context.Context //nolint:containedctx // of the calls that no invocation's end stops
 	running atomic.Int64
 	// idle is closed when an invocation has ended, for whoever waits for one to end.
 	mu   sync.Mutex
@@ -54,7 +55,9 @@ func (c *Cloud) Map(queueURL string, m Mapping) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.mappings = append(c.mappings, &mapping{Mapping: m, cloud: c, queue: q})
+	made := &mapping{Mapping: m, cloud: c, queue: q}
+	made.apart = made.ofQueue(context.Background())
+	c.mappings = append(c.mappings, made)
 }
 
 // Unmap takes all mappings away. Invocations that run go on.
@@ -210,14 +213,16 @@ type mappedQueueKey struct{}
 
 // ofQueue is the context of a call that the mapping itself makes.
 func (m *mapping) ofQueue(ctx context.Context) context.Context {
-	return context.WithValue(ctx, mappedQueueKey{}, m.queue.url())
+	return context.WithValue(ctx, mappedQueueKey{}, m.queue)
 }
 
 // mappedQueue is the queue of the mapping that makes a call; empty where none does.
 func mappedQueue(ctx context.Context) string {
-	url, _ := ctx.Value(mappedQueueKey{}).(string)
+	if q, ok := ctx.Value(mappedQueueKey{}).(*queue); ok {
+		return q.url
+	}
 
-	return url
+	return ""
 }
 
 // invoke returns false when the whole batch failed.
@@ -279,7 +284,7 @@ func (m *mapping) delete(messages []sqstypes.Message) {
 	for len(messages) > 0 {
 		n := min(maxBatch, len(messages))
 		in := &sqs.DeleteMessageBatchInput{
-			QueueUrl: aws.String(m.queue.url()), Entries: make([]sqstypes.DeleteMessageBatchRequestEntry, n),
+			QueueUrl: &m.queue.url, Entries: make([]sqstypes.DeleteMessageBatchRequestEntry, n),
 		}
 
 		for i, message := range messages[:n] {
@@ -289,7 +294,7 @@ func (m *mapping) delete(messages []sqstypes.Message) {
 		}
 
 		// What could not be deleted is delivered again: nothing is lost by going on.
-		_, _ = do(m.ofQueue(context.Background()), m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
+		_, _ = do(m.apart, m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
 			return m.cloud.Queues.deleteBatch(in)
 		})
 

@@ -69,7 +69,7 @@ type delivery struct {
 const receiptSeparator = "/"
 
 func (q *queue) receipt(m *message) string {
-	b := make([]byte, 0, len(q.name)+24) //nolint:mnd // and two numbers
+	b := make([]byte, 0, 128) //nolint:mnd // of most names, and two numbers
 	b = append(b, q.name...)
 	b = append(b, receiptSeparator...)
 	b = strconv.AppendUint(b, m.id, 10)
@@ -97,11 +97,13 @@ func (q *queue) parseReceipt(receipt string) (id uint64, receives int, err error
 func (q *queue) messageID(n uint64) string {
 	const form = "00000000-0000-4000-8000-000000000000"
 
-	id := []byte(form)
+	var id [len(form)]byte
+
+	copy(id[:], form)
 	putHex(id[:8], uint64(q.number))
 	putHex(id[len(id)-12:], n)
 
-	return string(id)
+	return string(id[:])
 }
 
 // putHex writes a number right-aligned over zeros.
@@ -114,11 +116,18 @@ func putHex(b []byte, n uint64) {
 
 // sequenceNumber is 20 digits that grow, and no uint64, as those of AWS.
 func sequenceNumber(n uint64) string {
-	const prefix, digits = "188", 17
+	const none = "18800000000000000000"
 
-	text := strconv.FormatUint(n, 10)
+	var text [len(none)]byte
 
-	return prefix + strings.Repeat("0", digits-len(text)) + text
+	copy(text[:], none)
+
+	for i := len(text) - 1; n > 0; i-- {
+		text[i] = byte('0' + n%10)
+		n /= 10
+	}
+
+	return string(text[:])
 }
 
 // selection says which attributes a receiver asked for.

@@ -72,7 +72,8 @@ func (t *Table) newQuery(in *dynamodb.QueryInput) (*query, error) {
 		return nil, unsupported("a legacy projection or condition of Query")
 	}
 
-	if err := t.checkName(in.TableName); err != nil {
+	t, err := t.named(in.TableName)
+	if err != nil {
 		return nil, err
 	}
 

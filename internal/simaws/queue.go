@@ -13,6 +13,7 @@ type queue struct {
 
 	cloud       *Cloud
 	name        string
+	url         string
 	fifo        bool
 	number      int
 	deadLetters *queue
@@ -45,7 +46,7 @@ type shelf interface {
 
 func newQueue(c *Cloud, name string, config QueueConfig) *queue {
 	q := &queue{
-		QueueConfig: config, cloud: c, name: name, fifo: isFIFO(name), number: len(c.Queues.byName) + 1,
+		QueueConfig: config, cloud: c, name: name, url: urlScheme + name, fifo: isFIFO(name), number: len(c.Queues.byName) + 1,
 		messages: map[uint64]*message{}, seen: deduplicator{seed: maphash.MakeSeed()},
 	}
 	q.shelf = &standardShelf{rank: q.rank}
@@ -56,8 +57,6 @@ func newQueue(c *Cloud, name string, config QueueConfig) *queue {
 
 	return q
 }
-
-func (q *queue) url() string { return urlScheme + q.name }
 
 func (q *queue) arn() string { return "arn:aws:sqs:us-east-1:000000000000:" + q.name }
 

@@ -67,7 +67,7 @@ func (q *Queues) Create(name string, config QueueConfig) string {
 	created.deadLetters = q.deadLetterQueue(name, config)
 	q.byName[name] = created
 
-	return created.url()
+	return created.url
 }
 
 func (q *Queues) deadLetterQueue(name string, config QueueConfig) *queue {

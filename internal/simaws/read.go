@@ -17,7 +17,8 @@ func (t *Table) GetItem(
 			return nil, unsupported("a projection of GetItem")
 		}
 
-		if err := t.checkName(in.TableName); err != nil {
+		t, err := t.named(in.TableName)
+		if err != nil {
 			return nil, err
 		}
 

@@ -84,36 +84,42 @@ func wanted(in *sqs.ReceiveMessageInput) selection {
 func (q *queue) await(
 	ctx context.Context, most int, visibility, wait time.Duration,
 ) ([]delivery, error) {
-	var timeout <-chan time.Time
+	b := q.receive(most, visibility)
+	if len(b.deliveries) > 0 || wait == 0 {
+		return b.deliveries, nil
+	}
 
-	for {
-		b := q.receive(most, visibility)
-		if len(b.deliveries) > 0 || wait == 0 {
-			return b.deliveries, nil
-		}
+	timeout, alarm := time.NewTimer(wait), newAlarm()
+	defer timeout.Stop()
 
-		if timeout == nil {
-			t := time.NewTimer(wait)
-			defer t.Stop()
-
-			timeout = t.C
-		}
-
-		if timedOut, err := b.wait(ctx, q.cloud, timeout); timedOut || err != nil {
+	for len(b.deliveries) == 0 {
+		if timedOut, err := b.wait(ctx, q.cloud, alarm, timeout.C); timedOut || err != nil {
 			return nil, err
 		}
+
+		b = q.receive(most, visibility)
 	}
+
+	return b.deliveries, nil
+}
+
+// newAlarm is a timer that wait sets, and stops.
+func newAlarm() *time.Timer {
+	t := time.NewTimer(maxVisibility * time.Second)
+	t.Stop()
+
+	return t
 }
 
 // wait returns when it may be worth to receive again.
-func (b *batch) wait(ctx context.Context, c *Cloud, timeout <-chan time.Time) (timedOut bool, err error) {
+func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <-chan time.Time) (timedOut bool, err error) {
 	var due <-chan time.Time
 
 	if b.hasDue {
-		t := time.NewTimer(max(1, time.Duration(b.due-c.nanos())))
-		defer t.Stop()
+		alarm.Reset(max(1, time.Duration(b.due-c.nanos())))
+		defer alarm.Stop()
 
-		due = t.C
+		due = alarm.C
 	}
 
 	select {
@@ -167,7 +173,7 @@ func (q *Queues) deleteBatch(in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessag
 		return nil, err
 	}
 
-	out := &sqs.DeleteMessageBatchOutput{}
+	out := &sqs.DeleteMessageBatchOutput{Successful: make([]sqstypes.DeleteMessageBatchResultEntry, 0, len(in.Entries))}
 
 	for _, e := range in.Entries {
 		if err := from.remove(aws.ToString(e.ReceiptHandle)); err != nil {

@@ -63,7 +63,7 @@ func (q *Queues) SendMessageBatch(
 			return nil, err
 		}
 
-		out := &sqs.SendMessageBatchOutput{}
+		out := &sqs.SendMessageBatchOutput{Successful: make([]sqstypes.SendMessageBatchResultEntry, 0, len(entries))}
 
 		for i := range entries {
 			if err := entries[i].check(to); err != nil {

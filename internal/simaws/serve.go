@@ -26,6 +26,8 @@ func (m *mapping) serve(ctx context.Context) {
 	idle := make(chan []delivery)
 	defer close(idle)
 
+	alarm := newAlarm()
+
 	for ctx.Err() == nil {
 		if !m.acquire() {
 			m.awaitIdle(ctx)
@@ -48,7 +50,7 @@ func (m *mapping) serve(ctx context.Context) {
 
 		m.running.Add(-1)
 
-		if _, err := b.wait(ctx, m.cloud, nil); err != nil {
+		if _, err := b.wait(ctx, m.cloud, alarm, nil); err != nil {
 			return
 		}
 	}

@@ -50,11 +50,14 @@ type Table struct {
 
 	cloud       *Cloud
 	seed        maphash.Seed
-	shards      [shardCount]shard
+	shards      *[shardCount]shard
 	indexes     []*index
 	expressions expressions
 	tokens      tokens
 	past        past
+
+	beside map[string]*Table // other tables, by name: what is of them has space before its partition
+	space  string
 }
 
 // shard holds the partitions whose keys hash to it.
@@ -69,7 +72,7 @@ type key struct {
 }
 
 func newTable(c *Cloud, config TableConfig) *Table {
-	t := &Table{TableConfig: config, cloud: c, seed: maphash.MakeSeed()}
+	t := &Table{TableConfig: config, cloud: c, seed: maphash.MakeSeed(), shards: &[shardCount]shard{}}
 	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
 		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
 	}
@@ -83,10 +86,27 @@ func newTable(c *Cloud, config TableConfig) *Table {
 			panic(fmt.Sprintf("simaws: index %q needs a name of its own and a partition key", ix.Name))
 		}
 
-		t.indexes = append(t.indexes, &index{Index: ix, table: t, partitions: map[string]*rows{}})
+		t.indexes = append(t.indexes, newIndex(t, ix))
 	}
 
 	return t
+}
+
+// Add adds another table, which calls of this one name, also in one transaction with it. It has no indexes, no Lag, and is in no Backup. It is called before
+// any call.
+func (t *Table) Add(config TableConfig) {
+	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil || len(config.Indexes) > 0 {
+		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))
+	}
+
+	other := newTable(t.cloud, config)
+	other.seed, other.shards, other.space = t.seed, t.shards, config.Name+"\x00"
+
+	if t.beside == nil {
+		t.beside = map[string]*Table{}
+	}
+
+	t.beside[config.Name] = other
 }
 
 // everyShard is the mask of all locks.
@@ -124,15 +144,19 @@ func (t *Table) row(k key, mask uint64) *row {
 	return nil
 }
 
-// checkName refuses a call for another table.
-func (t *Table) checkName(name *string) error {
+// named returns the table that a call is for.
+func (t *Table) named(name *string) (*Table, error) {
 	if t.Name == "" || (name != nil && *name == t.Name) {
-		return nil
+		return t, nil
+	}
+
+	if name != nil && t.beside[*name] != nil {
+		return t.beside[*name], nil
 	}
 
 	message := "Requested resource not found"
 
-	return &ddbtypes.ResourceNotFoundException{Message: &message}
+	return nil, &ddbtypes.ResourceNotFoundException{Message: &message}
 }
 
 // keyText brings the value of a key attribute into key order; problem names what is wrong with it.
@@ -162,7 +186,10 @@ func (t *Table) keyOf(it item) (key, error) {
 		err error
 	)
 
-	if k.partition, err = t.keyAttribute(it, t.PartitionKey, maxPartitionKey); err != nil || t.SortKey == "" {
+	k.partition, err = t.keyAttribute(it, t.PartitionKey, maxPartitionKey)
+	k.partition = t.space + k.partition
+
+	if err != nil || t.SortKey == "" {
 		return k, err
 	}
 

@@ -172,7 +172,7 @@ func (t *Table) evaluateAll(writes []write) (consumed, error) {
 		}
 
 		if ok && err == nil {
-			used.add(t.consumedBy(w, 2)) //nolint:mnd // a transaction prepares and commits
+			used.add(w.consumed(2)) //nolint:mnd // a transaction prepares and commits
 		} else {
 			used.table += 2 * writeUnits(max(w.previous, w.size)) //nolint:mnd // also when it is cancelled
 		}

@@ -10,6 +10,7 @@ import (
 
 // write is one item's part of a PutItem, UpdateItem, DeleteItem or transaction.
 type write struct {
+	table     *Table
 	action    action
 	key       key
 	mask      uint64
@@ -49,11 +50,12 @@ func (t *Table) prepare(a action, it item, r request) (write, error) {
 	w := write{action: a, scope: scope{names: r.names, values: r.values}}
 	w.returnOld = r.onFailure == ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
 
-	if err := t.checkName(r.table); err != nil {
+	var err error
+	if t, err = t.named(r.table); err != nil {
 		return w, err
 	}
 
-	var err error
+	w.table = t
 	if w.condition, err = t.expressions.condition(r.condition); err != nil {
 		return w, err
 	}
@@ -168,7 +170,7 @@ func (t *Table) evaluateUpdate(w *write) error {
 		return invalid("Item size to update has exceeded the maximum allowed size")
 	}
 
-	for _, ix := range t.indexes {
+	for _, ix := range w.table.indexes {
 		if err := ix.check(w.next); err != nil {
 			return err
 		}
@@ -184,7 +186,7 @@ func (t *Table) apply(w *write) {
 	}
 
 	old := w.scope.item
-	t.past.note(w.key, old)
+	w.table.past.note(w.key, old)
 
 	partitions := t.shardByMask(w.mask).partitions
 
@@ -206,7 +208,7 @@ func (t *Table) apply(w *write) {
 		p.insert(&row{sort: w.key.sort, item: w.next, size: w.size})
 	}
 
-	for _, ix := range t.indexes {
+	for _, ix := range w.table.indexes {
 		ix.write(w.key, old, w.next, w.size)
 	}
 }
@@ -233,7 +235,7 @@ func (t *Table) single(w *write) (old item, used consumed, err error) {
 		return nil, consumed{}, conditionFailed(clone(old))
 	}
 
-	used = t.consumedBy(w, 1)
+	used = w.consumed(1)
 	t.cloud.usage.writes.Add(used.total())
 	t.apply(w)
 

@@ -58,6 +58,8 @@ type Options struct {
 	Metrics dispatch.Metrics
 	// Interceptors are those of all functions.
 	Interceptors []perdure.Interceptor
+	// Tasks hears what turns begin and end, and CheckRest holds that against the histories. Default: nobody does.
+	Tasks *TaskWitness
 	// Codecs are those of all functions.
 	Codecs []perdure.Codec
 	// Bucket is that the hub has a bucket for large payloads.
@@ -112,6 +114,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxReceiveCount == 0 {
 		o.MaxReceiveCount = 100
+	}
+	if o.Tasks != nil {
+		o.Interceptors = append(slices.Clip(o.Interceptors), o.Tasks.Interceptor())
 	}
 	o.BuildID = cmp.Or(o.BuildID, buildID)
 	if o.Timers == "" {

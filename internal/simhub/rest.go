@@ -85,7 +85,7 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 		}
 		events = append(events, e)
 	}
-	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events))
+	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events), h.options.Tasks.check(executionID, events))
 	if err == nil && !events[len(events)-1].Kind.Terminal() {
 		err = fmt.Errorf("it ends with %s", events[len(events)-1].String())
 	}
@@ -114,7 +114,7 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			}
 		}
 	}
-	if len(open) > 0 {
+	if len(open) > 0 && events[len(events)-1].Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waited for its turn
 		errs = append(errs, fmt.Errorf("%d updates are accepted and have no end: %v", len(open), open))
 	}
 	return errors.Join(errs...)
@@ -127,8 +127,8 @@ func arrivedAs(e *history.Event) string {
 		return ""
 	case e.Kind == history.UpdateReceived, e.Kind == history.UpdateAccepted && e.SourceEventID == 0, e.Kind == history.UpdateRejected && e.SourceEventID == 0:
 		return history.UpdateIDPrefix + e.EventID
-	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected:
-		return "" // it arrived before
+	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected, e.Kind == history.UpdateAwaited:
+		return "" // it arrived before, or is to
 	default:
 		return e.EventID
 	}

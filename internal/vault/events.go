@@ -42,6 +42,27 @@ func (v *Vault) SealEvents(ctx context.Context, about perdure.PayloadInfo, event
 	return b.wait()
 }
 
+// SealFailure seals the details of a failure and its causes, in place. Those that the codec will not encode for good are left out, and the failure says so; any
+// other error is returned.
+func (v *Vault) SealFailure(ctx context.Context, about perdure.PayloadInfo, f *history.Failure) error {
+	if v == nil {
+		return nil
+	}
+	about.Kind = perdure.PayloadErrorDetails
+	for ; f != nil; f = f.Cause {
+		sealed, err := v.SealPayload(ctx, about, f.Details)
+		switch {
+		case err == nil:
+			f.Details = sealed
+		case IsFinal(err):
+			f.OmitDetails(err.Error())
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
 // Arrival is a payload that a message has brought to an execution, or that the message is to have.
 type Arrival struct {
 	About   perdure.PayloadInfo
@@ -91,22 +112,23 @@ func (v *Vault) Mail(ctx context.Context, x provider.Origin, events []history.Ev
 	}
 	var b batch
 	for i := range events {
-		from, to := provider.Mail(x, &events[i])
-		if from == "" {
-			continue
-		}
-		b.do(true, func() error {
-			err := v.store.CopyPayload(ctx, from, to)
-			if errors.Is(err, provider.ErrNotFound) { // not the instance
-				err = perdure.ErrPayloadMissing
-			}
-			if err != nil {
-				return &perdure.PayloadError{Payload: perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID}, Key: from, Err: err}
-			}
-			return nil
-		})
+		provider.Mail(x, &events[i], func(from, to string) { v.mail(ctx, &b, x, from, to) })
 	}
 	return b.wait()
+}
+
+// mail copies what one event sends.
+func (v *Vault) mail(ctx context.Context, b *batch, x provider.Origin, from, to string) {
+	b.do(true, func() error {
+		err := v.store.CopyPayload(ctx, from, to)
+		if errors.Is(err, provider.ErrNotFound) { // not the instance
+			err = perdure.ErrPayloadMissing
+		}
+		if err != nil {
+			return &perdure.PayloadError{Payload: perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID}, Key: from, Err: err}
+		}
+		return nil
+	})
 }
 
 // aheadBytes bounds what is fetched before it is wanted, all together: it must still be in the cache then.

@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
@@ -13,6 +14,8 @@ type Replay struct {
 	vault *Vault
 	about perdure.PayloadInfo
 	ctx   context.Context //nolint:containedctx // that of the invocation in which the code runs: replay knows of none
+	// opened is how many payloads of the store the code has taken within ctx, and how many bytes they have.
+	opened struct{ payloads, bytes int64 }
 }
 
 // ForReplay is a Replay of an execution, whose calls are made within ctx.
@@ -21,14 +24,37 @@ func (v *Vault) ForReplay(ctx context.Context, about perdure.PayloadInfo) Replay
 }
 
 // Within has the next calls made within another context.
-func (r *Replay) Within(ctx context.Context) { r.ctx = ctx }
+func (r *Replay) Within(ctx context.Context) {
+	if ctx == r.ctx {
+		return
+	}
+	r.ctx = ctx
+	r.opened.payloads, r.opened.bytes = 0, 0
+}
 
 // Open implements replay.Seals.
 func (r *Replay) Open(of history.EventPayload, ahead []history.EventPayload) (json.RawMessage, error) {
 	if len(ahead) > 0 {
 		r.vault.fetch(r.ctx, &of, ahead)
 	}
-	return r.vault.Open(r.ctx, r.of(&of), *of.Payload)
+	doc, err := r.vault.Open(r.ctx, r.of(&of), *of.Payload)
+	if of.Payload.StoredAt() == "" {
+		return doc, err
+	}
+	if err != nil {
+		return nil, r.outOfTime(err)
+	}
+	r.opened.payloads++
+	r.opened.bytes += int64(len(doc))
+	return doc, nil
+}
+
+// outOfTime says of an error whether it is that the invocation has taken as much as it can: what the code takes within a turn is read in one, each time anew.
+func (r *Replay) outOfTime(err error) error {
+	if r.ctx.Err() == nil || r.opened.payloads == 0 {
+		return err
+	}
+	return fmt.Errorf("the time of the invocation is over, in which the code has taken %d large payloads with %d bytes: it needs a longer one (InboxTimeout), or must take less: %w", r.opened.payloads, r.opened.bytes, err)
 }
 
 // Same implements replay.Seals.

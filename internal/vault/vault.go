@@ -106,7 +106,7 @@ func (v *Vault) seal(ctx context.Context, about perdure.PayloadInfo, key keyOf, 
 	if err != nil {
 		return nil, err
 	}
-	if v.store == nil || !tooLarge(&s, data) {
+	if v.store == nil || about.Kind == perdure.PayloadErrorDetails || !tooLarge(&s, data) { // details are small, and copied nowhere with their failure
 		if s.Codec == "" {
 			return history.Inline(doc), nil
 		}
@@ -253,6 +253,20 @@ func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.
 		return nil, problem(fmt.Errorf("%w: the codec made %d bytes of it, which are not the document of %d bytes that was encoded", provider.ErrCorrupt, len(doc), s.Bytes))
 	}
 	return doc, nil
+}
+
+// Stored returns what lies in the store of a payload, as it lies there: encoded, where a codec has encoded it. It is checked. The error is a
+// *perdure.PayloadError.
+func (v *Vault) Stored(ctx context.Context, about perdure.PayloadInfo, p history.Payload) ([]byte, error) {
+	s, _ := p.Sealed()
+	err := errUnknownSeal
+	if s.Key != "" {
+		var data []byte
+		if data, err = v.stored(ctx, &s); err == nil {
+			return data, nil
+		}
+	}
+	return nil, &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
 }
 
 // stored returns what is stored of a payload, and checks that it is that.

@@ -58,13 +58,18 @@ func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func bucketOf(t *testing.T, region string, give answer) (dynamo.BucketAPI, *answers) {
 	t.Helper()
+	cfg, a := configOf(region, give)
+	return dynamo.NewBucket(cfg), a
+}
+
+func configOf(region string, give answer) (aws.Config, *answers) {
 	a := &answers{give: give}
-	return dynamo.NewBucket(aws.Config{
+	return aws.Config{
 		Region: region, HTTPClient: a,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 		}),
-	}), a
+	}, a
 }
 
 // again reports whether the SDK repeats a call after an error, as the provider does.

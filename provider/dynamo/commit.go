@@ -23,7 +23,11 @@ func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) (
 	if err := p.commit(ctx, t, s); err != nil {
 		return nil, err
 	}
-	return p.dispatch(ctx, t, s)
+	refused, err := p.dispatch(ctx, t, s)
+	if err != nil {
+		return refused, fmt.Errorf("%w: %w", provider.ErrUnsent, err)
+	}
+	return refused, nil
 }
 
 // commit creates h#<sequence> on the condition that it does not exist. That condition is the lock of the whole engine:

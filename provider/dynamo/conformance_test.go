@@ -38,7 +38,7 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime, providertest.Polling, providertest.StrictLocks,
 			providertest.LargePayloads,
 		},
-		Want: providertest.Report{Ran: 439},
+		Want: providertest.Report{Ran: 447},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -24,8 +25,12 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 		return p.endDamaged(ctx, &in, d)
 	}
 
+	callers, err := p.callersLeft(ctx, &in, d.head.Segment+1)
+	if err != nil {
+		return err
+	}
 	now := p.now().UTC()
-	end := history.Event{ID: d.state.LastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy), TraceParent: m.TraceParent}
+	end := history.Event{Callers: callers, ID: d.state.LastID + 1, Kind: history.OrchestrationTerminated, Time: now, Message: m.Text, RequestedBy: history.Requester(m.RequestedBy), TraceParent: m.TraceParent}
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Before: standing(&in),
 		Events:  []history.Event{end},
@@ -35,6 +40,37 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 		return fmt.Errorf("dynamo: instance %q: the end of a damaged history: %w", in.InstanceID, err)
 	}
 	return nil
+}
+
+// callersLeft finds, in what can be read of a history, the orchestrations that wait for updates which it has not ended: the last ones, where that takes
+// long, as these are most likely under way.
+func (p *Provider) callersLeft(ctx context.Context, in *provider.Instance, before int64) (callers []history.Parent, err error) {
+	giveBack, err := p.takeLarge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+
+	began, over := p.now(), map[string]bool{}
+	for s, err := range p.segmentsBefore(ctx, in, before) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range s.Events {
+			if e := &s.Events[i]; e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected {
+				over[e.EventID] = true
+			}
+		}
+		for e := range awaitedIn(s.Events) {
+			if !over[e.EventID] && !slices.Contains(callers, *e.Parent) {
+				callers = append(callers, *e.Parent)
+			}
+		}
+		if p.now().Sub(began) > condemnLook {
+			break
+		}
+	}
+	return callers, nil
 }
 
 // endDamaged sends what the end of a damaged history causes.

@@ -19,7 +19,7 @@ type deathbed struct {
 	state             *history.State     // the state of the segments that were read
 	cancelled         []history.Open     // timers that may have a schedule
 	over              bool
-	outstandingUnread bool                // what is outstanding was not read, for lack of time
+	outstandingUnread bool                // what is outstanding was not read, for lack of time, or since the history is damaged
 	trace             history.TraceParent // of the start, where that was read
 	previous          string              // known for damaged histories, and where lookAtLast has read the start
 }
@@ -132,6 +132,7 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 		d.apply(in.ExecutionID, s)
 		d.head = head
 	}
+	d.outstandingUnread = !d.over
 	return d, err
 }
 
@@ -266,7 +267,7 @@ func (p *Provider) longSent(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {
 		e := &s.Events[i]
-		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent
+		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent || e.Kind == history.UpdateSent
 		old[e.ID] = outlives && p.now().Sub(e.Time) >= messageLife
 	}
 	return func(id int64) bool { return old[id] }

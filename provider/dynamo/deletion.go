@@ -96,7 +96,8 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	var items []item
 	if !d.over {
 		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(d.cancels(), d.state.LastID, now)}
-		fence.Events[len(fence.Events)-1].RequestedBy = purger(ctx)
+		end := &fence.Events[len(fence.Events)-1]
+		end.RequestedBy, end.Callers = purger(ctx), history.Unheard(d.state, fence.Events)
 		fence.Events[0].TraceParent = d.trace
 		var err error
 		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {
@@ -192,13 +193,14 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 		}
 	}
 
+	progress := p.progressOf(it)
 	for {
-		previous, err := p.erase(ctx, in.InstanceID, at, "")
+		previous, err := p.erase(ctx, in.InstanceID, at, "", progress)
 		if err != nil {
 			return err
 		}
 		if previous == "" || at == getString(it, attrOldest) { // executions before the oldest are erased already (R21)
-			if err := p.eraseAnswers(ctx, it); err != nil {
+			if err := p.eraseAnswers(ctx, it, progress); err != nil {
 				return err
 			}
 			return p.bury(ctx, it, at)

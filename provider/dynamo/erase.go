@@ -29,7 +29,7 @@ func unlessDeleted(items []item) []item {
 // free, so a process that still holds a turn for it comes second, as always (I8). Only the cancel record stays, for the
 // workers that still run its activities and for those that have yet to receive them. Repeating it is harmless, and
 // skips what is done. The start of an execution that is erased while its instance lives on names the next one.
-func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string) (previous string, err error) {
+func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string, progress *progress) (previous string, err error) {
 	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before the items are listed: a late worker reads the mark after its write
 		return "", err
 	}
@@ -50,14 +50,14 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 			return "", err
 		}
 	}
-	if err := p.eraseRest(ctx, instanceID, executionID); err != nil {
+	if err := p.eraseRest(ctx, instanceID, executionID, progress); err != nil {
 		return previous, err
 	}
-	return previous, p.erasePayloads(ctx, executionID)
+	return previous, p.erasePayloads(ctx, executionID, progress)
 }
 
 // eraseRest erases what is behind the start, page by page, reading only the keys.
-func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string) error {
+func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string, progress *progress) error {
 	due := int64(1) // the next place that needs a stub
 	for page, err := range p.query(ctx, instanceID, keysOf(everything(p.hub.Table, executionID))) {
 		if err != nil {
@@ -67,7 +67,11 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 		for _, it := range page {
 			writes = append(writes, p.erasures(ctx, instanceID, executionID, it, &due)...)
 		}
-		if err := together(writes...); err != nil {
+		err := together(writes...)
+		if err == nil {
+			err = progress.goesOn(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}

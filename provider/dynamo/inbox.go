@@ -14,7 +14,9 @@ import (
 // EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	entries := make([]entry, 0, len(ms))
-	for _, m := range ms { // a copy: the caller may share its messages
+	var m provider.Message // of each a copy, since the caller may share its messages
+	for i := range ms {
+		m = ms[i]
 		m.Hub = p.hub.Name
 		e, err := inboxEntry(&m)
 		if err != nil {
@@ -54,13 +56,13 @@ func dedupID(m *provider.Message) string {
 		if m.EventID != "" {
 			return digest(string(m.Kind), m.InstanceID, m.StartID, m.Name, m.EventID)
 		}
-	case provider.MessageEventSent:
-		return digest(string(m.Kind), m.InstanceID, m.EventID)
+	case provider.MessageEventSent, provider.MessageUpdateSent:
+		return digest(string(m.Kind), m.InstanceID, provider.StartID(m.Parent.ExecutionID, m.Parent.EventID))
 	case provider.MessageEventAnswered:
 		return answerID(m)
 	case provider.MessageStart:
 		return digest(string(m.Kind), m.InstanceID, m.StartID)
-	case provider.MessageChildOutcome, provider.MessageCancelChildOutcome:
+	case provider.MessageChildOutcome, provider.MessageCancelChildOutcome, provider.MessageUpdateAnswered:
 		return digest(string(m.Kind), m.ExecutionID, strconv.FormatInt(m.SourceEventID, 10))
 	case provider.MessageCancel:
 		if m.Parent != nil {

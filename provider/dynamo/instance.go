@@ -79,6 +79,17 @@ func createdKey(in provider.Instance) string {
 	return formatTime(in.CreatedAt) + "#" + digest(in.InstanceID)[:8]
 }
 
+// decodeTime is a time of an instance; zero where it has none.
+func decodeTime(it item, name string) (at time.Time, err error) {
+	if text := getString(it, name); text != "" {
+		at, err = time.Parse(timeFormat, text)
+	}
+	if err != nil {
+		err = fmt.Errorf("dynamo: item %q: %s: %w", getString(it, attrPK), name, err)
+	}
+	return at, err
+}
+
 func decodeInstance(it item) (provider.Instance, error) {
 	id := getString(it, attrPK)
 	in := provider.Instance{
@@ -99,10 +110,11 @@ func decodeInstance(it item) (provider.Instance, error) {
 		in.UpdatedAt = in.CreatedAt // nothing has changed since; what is stored may be when the watch looks at it next
 	}
 
-	if at := getString(it, attrStartAt); at != "" {
-		if in.StartAt, err = time.Parse(timeFormat, at); err != nil {
-			return in, fmt.Errorf("dynamo: instance %q: startAt: %w", in.InstanceID, err)
-		}
+	if in.StartAt, err = decodeTime(it, attrStartAt); err != nil {
+		return in, err
+	}
+	if in.PurgedAt, err = decodeTime(it, attrPurgedAt); err != nil {
+		return in, err
 	}
 	if parent := getString(it, attrParent); parent != "" {
 		if err := json.Unmarshal([]byte(parent), &in.Parent); err != nil {

@@ -53,8 +53,9 @@ const (
 	attrUpdated   = "updated"
 	attrStartAt   = "startAt"
 	attrParent    = "parent"
-	attrPast      = "past"  // the ids of starts that were refused (R10)
-	attrLives     = "lives" // the ids of starts whose instances are deleted, the latest last (R10)
+	attrPast      = "past"     // the ids of starts that were refused (R10)
+	attrPurgedAt  = "purgedAt" // when the life before this one was purged (R31)
+	attrLives     = "lives"    // the ids of starts whose instances are deleted, the latest last (R10)
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
 	attrPaused    = "paused"    // who has paused it, why and when

@@ -156,7 +156,7 @@ func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadL
 	switch queue {
 	case provider.QueueInbox:
 		if m, err := provider.DecodeMessage(d.Record.Body); err == nil {
-			return p.messageAgain(m, d.Record.ID)
+			return p.messageAgain(m, d)
 		}
 		return asItIs(d), nil
 	case provider.QueueTimers:
@@ -180,12 +180,12 @@ func asItIs(d *provider.DeadLetter) entry {
 }
 
 // messageAgain makes a new record of a message, which the queue does not take for a repeat of the first.
-func (p *Provider) messageAgain(m provider.Message, recordID string) (entry, error) {
+func (p *Provider) messageAgain(m provider.Message, of *provider.DeadLetter) (entry, error) {
 	if err := p.ofHub(&m.Hub); err != nil {
 		return entry{}, err
 	}
 	m.Hub = p.hub.Name
-	m.PickedUp = m.PickedUp.Next(recordID)
+	m.PickedUp = m.PickedUp.NextMoved(of.Record.ID, of.SentAt)
 	return inboxEntry(&m)
 }
 

@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -52,7 +51,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 		return projection{}
 	}
 	before, after := t.Standings()
-	if !after.Shows(&before) {
+	if !after.Shows(&before) && t.Show != provider.ShowAlways {
 		return projection{}
 	}
 	u := projection{
@@ -60,13 +59,16 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 		watermark: s.Watermark, retention: t.Retention,
 	}
 	u.set(&after)
+	if t.Show == provider.ShowLater && !u.required() {
+		return projection{}
+	}
 	return u
 }
 
-// RedispatchOrchestration sends again the unsettled outputs from the segment that consumed the message at from up to
-// the head, across continue-as-new (R4).
-func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
-	refused, err := p.redispatch(ctx, o, from)
+// RedispatchOrchestration sends again the unsettled outputs of the segments that since says, up to the head, across
+// continue-as-new (R4).
+func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.Since) ([]provider.OutputFailure, error) {
+	refused, err := p.redispatch(ctx, o, since)
 	markBegun(o.Segments, refused)
 	return refused, err
 }
@@ -92,29 +94,24 @@ func markBegun(segments []provider.Segment, refused []provider.OutputFailure) {
 	}
 }
 
-func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, from provider.Position) ([]provider.OutputFailure, error) {
+func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, since provider.Since) ([]provider.OutputFailure, error) {
 	out := outbox{p: p, again: true}
-	if err := out.sendUnsettled(ctx, o, from); err != nil {
-		return nil, err
-	}
-
-	executions := []*provider.Orchestration{o}
-	for x := o; x.Previous != "" && x.Segments[0].Watermark.Covers(from); {
-		before, err := p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong)
-		if errors.Is(err, provider.ErrNotFound) {
-			break // erased (R21): it ended before any message that can still arrive was sent
+	first := 0 // of o's own
+	for u, err := range p.maybeUnsent(ctx, o, since) {
+		if err == nil {
+			err = out.sendUnsettled(ctx, u)
 		}
 		if err != nil {
 			return nil, err
 		}
-		x = before
-		if err := out.sendUnsettled(ctx, x, from); err != nil {
-			return nil, err
+		if u.Orchestration == o {
+			first = u.first
+		} else {
+			p.dropSchedules(ctx, u.Head.ExecutionID, cancelledTimers(u.Segments, u.first))
 		}
-		executions = append(executions, x)
 	}
 
-	if err := p.sendEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, since(o, from))); err != nil {
+	if err := p.sendEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, first)); err != nil {
 		return out.refused, err
 	}
 	if u := projectionOfHistory(o); o.Head.Segment > 0 { // otherwise the instance was written together with its h#0
@@ -122,24 +119,8 @@ func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, fr
 			return out.refused, err
 		}
 	}
-	for _, x := range executions {
-		p.dropSchedules(ctx, x.Head.ExecutionID, cancelledTimers(x.Segments, since(x, from)))
-	}
+	p.dropSchedules(ctx, o.Head.ExecutionID, cancelledTimers(o.Segments, first))
 	return out.refused, nil
-}
-
-// since returns the index of the first segment that has consumed the message at from; the number of segments where
-// there is none. The zero position is before all segments.
-func since(o *provider.Orchestration, from provider.Position) int {
-	if from == (provider.Position{}) {
-		return 0
-	}
-	for i, s := range o.Segments {
-		if s.Watermark.Covers(from) {
-			return i
-		}
-	}
-	return len(o.Segments)
 }
 
 // cancelledTimers returns what the segments of a history, from one on, have left without a purpose (State.Needless).

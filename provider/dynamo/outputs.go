@@ -70,7 +70,7 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 			refused = append(refused, refuse(w.ActivityID, history.TypePayloadTooLarge, "activity %q: %v", w.Name, err))
 			continue
 		}
-		queues.add(url, e)
+		queues.add(url, e, len(items)-1-i)
 	}
 	return refused, nil
 }
@@ -90,12 +90,12 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refu
 		m := ms[i]
 		id := m.SourceEventID
 		m.Hub = p.hub.Name
-		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent
+		own := m.Kind == provider.MessageStart || m.Kind == provider.MessageEventSent || m.Kind == provider.MessageUpdateSent
 		if own {
 			m.SourceEventID = 0
 		}
 		e, err := inboxEntry(&m)
-		if err != nil && m.Kind == provider.MessageChildOutcome { // the parent must receive an outcome anyway
+		if err != nil && (m.Kind == provider.MessageChildOutcome || m.Kind == provider.MessageUpdateAnswered) { // who waits must receive an outcome anyway
 			m.Result = nil
 			m.Error = &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
 			e, err = inboxEntry(&m)
@@ -107,7 +107,7 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refu
 
 		e.id = id
 		e.known = own // the others name events of other executions, or none
-		queues.add(p.hub.InboxURL, e)
+		queues.add(p.hub.InboxURL, e, len(ms)-1-i)
 	}
 	return refused
 }

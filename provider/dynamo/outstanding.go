@@ -69,7 +69,7 @@ func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance,
 		if err != nil {
 			return err
 		}
-		if err := p.cancelChildren(ctx, in, unsettledChildren(s.Events, settled)); err != nil {
+		if err := p.cancelChildren(ctx, in, append(unsettledChildren(s.Events, settled), callersIn(s.Events)...)); err != nil {
 			return err
 		}
 		if p.now().Sub(noted) < outstandingNoted || s.Sequence == 0 {
@@ -99,6 +99,35 @@ func unsettledChildren(events []history.Event, settled map[int64]bool) (children
 		delete(settled, e.ID)
 	}
 	return children
+}
+
+// callersIn is an end that answers all who have waited for updates of a segment: who has an answer already drops this one.
+func callersIn(events []history.Event) []history.Event {
+	end := history.Event{Kind: history.OrchestrationTerminated}
+	for e := range awaitedIn(events) {
+		end.Callers = append(end.Callers, *e.Parent)
+	}
+	if len(end.Callers) == 0 {
+		return nil
+	}
+	return []history.Event{end}
+}
+
+// awaitedIn goes through what events say of the orchestrations that wait for updates, those of inputs that wait for a turn too.
+func awaitedIn(events []history.Event) iter.Seq[*history.Event] {
+	waits := func(e *history.Event) bool { return e.Kind == history.UpdateAwaited && e.Parent != nil }
+	return func(yield func(*history.Event) bool) {
+		for i := range events {
+			if e := &events[i]; waits(e) && !yield(e) {
+				return
+			}
+			for j := range events[i].Inputs {
+				if e := &events[i].Inputs[j]; waits(e) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func addSettled(e *history.Event, settled map[int64]bool) {
@@ -196,7 +225,7 @@ func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts [
 		s = wholeSegment(sequence, parts)
 	}
 	if len(s.Events) == 0 {
-		p.log.WarnContext(ctx, "a segment of a deleted instance cannot be read: children that it started are not cancelled", "instance", in.InstanceID, "segment", sk)
+		p.log.WarnContext(ctx, "a segment of an instance that ends cannot be read: children that it started are not cancelled, and who called it in there is not answered", "instance", in.InstanceID, "segment", sk)
 	}
 	return s, nil
 }

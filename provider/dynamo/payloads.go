@@ -108,7 +108,7 @@ func (p *Provider) hasPayloads(ctx context.Context, executionID string) (bool, e
 
 // erasePayloads deletes the payloads of an execution, page by page. It does so behind the stub of its start, so that no turn can commit any more that
 // refers to them; what a late process stores afterwards a sweep finds.
-func (p *Provider) erasePayloads(ctx context.Context, executionID string) error {
+func (p *Provider) erasePayloads(ctx context.Context, executionID string, progress *progress) error {
 	if p.payloads == nil {
 		return nil
 	}
@@ -126,6 +126,9 @@ func (p *Provider) erasePayloads(ctx context.Context, executionID string) error 
 		}
 		if len(found) < provider.PayloadsAtOnce {
 			return nil
+		}
+		if err := progress.goesOn(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -111,15 +112,15 @@ type sentBatch struct {
 // outgoing is what is to be sent, by queue. It is a slice since a turn sends to few.
 type outgoing []sentBatch
 
-// add adds an entry for a queue.
-func (o *outgoing) add(url string, e entry) {
+// add adds an entry for a queue, behind which as many may follow.
+func (o *outgoing) add(url string, e entry, following int) {
 	for i := range *o {
 		if q := &(*o)[i]; q.url == url {
 			q.entries = append(q.entries, e)
 			return
 		}
 	}
-	*o = append(*o, sentBatch{url, []entry{e}})
+	*o = append(*o, sentBatch{url, append(make([]entry, 0, 1+following), e)})
 }
 
 // roundsOf splits what is to be sent so that each round has of a message group what one batch may hold of it: one entry, or several where they are
@@ -139,7 +140,7 @@ func roundsOf(queues outgoing) []outgoing {
 			for s.round >= len(rounds) {
 				rounds = append(rounds, nil)
 			}
-			rounds[s.round].add(q.url, *e)
+			rounds[s.round].add(q.url, *e, 0)
 		}
 	}
 	for _, round := range rounds {
@@ -224,6 +225,7 @@ func atOnce(most int, fs []func() error) error {
 	for i, f := range fs[:last] {
 		places <- struct{}{}
 		wg.Go(func() {
+			goroutine.ReserveStack()
 			errs[i] = f()
 			<-places
 		})

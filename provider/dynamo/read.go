@@ -322,12 +322,18 @@ func lastEvent(parts []item) (history.Event, error) {
 		return history.Event{}, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(parts[0], attrSK), n, len(parts))}
 	}
 
-	s, err := decodeSegment(sequence, parts)
+	doc, err := segmentDocument(sequence, parts)
 	if err != nil {
 		return history.Event{}, err
 	}
-	if n := len(s.Events); n > 0 && s.Events[n-1].Kind.Terminal() {
-		return s.Events[n-1], nil
+	last, found, err := history.DecodeLast(doc)
+	switch {
+	case err == nil && !found:
+		return last, corruptSegment(sequence, parts, errNoEvents)
+	case err != nil:
+		return last, corruptSegment(sequence, parts, err)
+	case last.Kind.Terminal():
+		return last, nil
 	}
 	return history.Event{}, fmt.Errorf("has not ended: %w", provider.ErrNotFound)
 }

@@ -35,7 +35,7 @@ func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spar
 			switch e := &o.Segments[i].Events[j]; {
 			case e.ID <= u.takenOver:
 			case e.Kind == history.DetachedOrchestrationScheduled && e.Time.Before(since),
-				e.Kind == history.ExternalEventSent && e.Time.Before(since) && !u.ids[e.ID]:
+				(e.Kind == history.ExternalEventSent || e.Kind == history.UpdateSent) && e.Time.Before(since) && !u.ids[e.ID]:
 				u.ids[e.ID] = true
 				u.leftOut++
 			case (e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected) && e.Time.Before(since):

@@ -86,6 +86,9 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	setRun(in, r)
 	if before != nil {
 		in.ConditionExpression = aws.String("#token IN (:before, :token)")
+		if before.Attempt == r.Attempt { // EndRun may come between, that of the same delivery too: a renewal may be late
+			in.ConditionExpression = aws.String("#token IN (:before, :token) AND attribute_not_exists(#outcome)")
+		}
 		in.ExpressionAttributeValues[":before"] = str(before.Token)
 	}
 	in.ExpressionAttributeNames["#ttl"] = attrTTL

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -205,10 +206,10 @@ func decodeSegment(sequence int64, parts []item) (provider.Segment, error) {
 		return s, err
 	}
 	if s.Events, err = history.Decode(doc); err != nil {
-		return s, fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
+		return s, corruptSegment(sequence, parts, err)
 	}
 	if len(s.Events) == 0 {
-		return s, fmt.Errorf("%w: item %s %s holds no events", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0))
+		return s, corruptSegment(sequence, parts, errNoEvents)
 	}
 	return s, nil
 }
@@ -227,7 +228,14 @@ func segmentDocument(sequence int64, parts []item) ([]byte, error) {
 	}
 	doc, err := decompressor.DecodeAll(packed.Bytes(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
+		return nil, corruptSegment(sequence, parts, err)
 	}
 	return doc, nil
+}
+
+// errNoEvents is what is wrong with a segment that has none: each has one at least.
+var errNoEvents = errors.New("holds no events")
+
+func corruptSegment(sequence int64, parts []item, err error) error {
+	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)
 }

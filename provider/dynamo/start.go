@@ -3,7 +3,6 @@ package dynamo
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrchestration creates the instance item and h#0 in one transaction, then sends wake (R11). If the wake is lost
+// StartOrchestration creates h#0 and the instance item, then sends wake (R11). If the wake is lost
 // with its sender, the watch finds the instance still pending. A delayed start sends its timer first, so that no such
 // start is without one; a timer without its start has no effect.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
@@ -29,7 +28,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 
 	found, _, err := p.create(ctx, b)
 	if err != nil {
-		return provider.Instance{}, err
+		return found, err
 	}
 	return found, p.beginNow(ctx, &found)
 }
@@ -48,7 +47,7 @@ func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, erro
 	in.StartAt = s.StartAt
 	in.Tags = s.Tags
 	in.RequestedBy = history.Requester(s.RequestedBy)
-	return birth{Instance: in, input: s.Input, past: s.Past, trace: s.TraceParent}, nil
+	return birth{Instance: in, input: s.Input, past: s.Past, trace: s.TraceParent, stored: s.ExecutionID != "", look: s.Look}, nil
 }
 
 // delayFirstTurn sends the timer of a delayed start.
@@ -80,6 +79,9 @@ func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
 // CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := p.newInstance(m.InstanceID, m.StartID)
+	if sent := m.Record.SentAt; !sent.IsZero() { // so that what a try has written that came to nothing is in the place of the next
+		in.ExecutionID = provider.NewExecutionID(sent, m.InstanceID, m.StartID)
+	}
 	in.ExecutionID = cmp.Or(m.Begins, in.ExecutionID)
 	in.Name = m.Name
 	in.Version = m.Version
@@ -89,7 +91,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 		in.StartAt = *m.StartAt
 	}
 
-	found, started, err := p.create(ctx, birth{Instance: in, input: m.Input, consumed: m.Position, trace: m.TraceParent})
+	found, started, err := p.create(ctx, birth{Instance: in, input: m.Input, brings: m.Brings, doubtful: m.Doubtful, consumed: m.Position, trace: m.TraceParent, stored: m.Begins != ""})
 	if err != nil {
 		return nil, err
 	}
@@ -116,110 +118,6 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 	out := provider.OutputsOf(o.Origin(), o.Segments[0], nil)
 	_, err = p.sendOutputs(ctx, &out)
 	return o, err
-}
-
-// birth is an instance that is to be created, and what its history begins with.
-type birth struct {
-	provider.Instance
-
-	input    history.Payload
-	past     *provider.Past    // that it takes over; nil: none
-	consumed provider.Position // the message that asks for it
-	trace    history.TraceParent
-}
-
-// segment returns the first segment of the history.
-func (b *birth) segment() provider.Segment {
-	if b.past != nil {
-		return provider.Segment{Watermark: b.consumed, Events: b.past.Begin(&b.Instance, b.trace)}
-	}
-	return provider.Segment{Watermark: b.consumed, Events: []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: b.CreatedAt, Name: b.Name, Version: b.Version, Input: b.input,
-		StartID: b.StartID, Number: b.ExecutionNumber, Tags: b.Tags, Parent: b.Parent, StartAt: timeOrNil(b.StartAt), RequestedBy: b.RequestedBy,
-		TraceParent: b.trace,
-	}}}
-}
-
-// create writes both items, and returns the first segment. If the same start created the instance before, it returns
-// that instance and no segment.
-func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *provider.Segment, error) {
-	in := b.Instance
-	it, err := instanceItem(in)
-	if err != nil {
-		return in, nil, err
-	}
-	first := b.segment()
-	put := &types.Put{TableName: &p.hub.Table, Item: it}
-	create(put)
-
-	for {
-		writes, err := p.birthWrites(put, &in, first)
-		if err != nil {
-			return in, nil, err
-		}
-		err = p.transact(ctx, in.InstanceID, writes)
-		if err == nil {
-			return in, &first, nil
-		}
-
-		old, refused := refusedItem(err, 0)
-		switch {
-		case !refused:
-			return in, nil, err
-		case getString(old, attrStartID) == in.StartID && !isDeleting(old):
-			in, err = decodeInstance(old)
-			return in, nil, err
-		case isTombstone(old) && !mayNeverStart(old, in.StartID):
-			succeedTombstone(put, old)
-			first.Watermark = later(b.consumed, watermarkOf(old))
-		case wasALife(old, in.StartID) || getString(old, attrStartID) == in.StartID:
-			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrPurged)
-		default:
-			return in, nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
-		}
-	}
-}
-
-// birthWrites returns the writes that create an instance: of its item, which comes first, and of its first segment.
-func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first provider.Segment) ([]types.TransactWriteItem, error) {
-	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
-	if err != nil {
-		return nil, fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
-	}
-	return append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...), nil
-}
-
-// later returns how far the inbox is consumed at a start: by the last life of the id, or by the message that starts the
-// next (R3).
-func later(own, before provider.Position) provider.Position {
-	if own == (provider.Position{}) || before.Covers(own) {
-		return before
-	}
-	return own
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// encodeStart makes the items of an execution's first segment, with the instance it belongs to and the execution that
-// it continues.
-func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]item, error) {
-	parts, err := encodeSegment(executionID, rand.Text(), s)
-	if err != nil {
-		return nil, err
-	}
-	parts[0][attrInstance] = str(instanceID)
-	if previous != "" {
-		parts[0][attrPrevious] = str(previous)
-	}
-	if oldest := provider.OldestReferred(&s.Events[0]); oldest != "" {
-		parts[0][attrRefs] = str(oldest)
-	}
-	return parts, nil
 }
 
 // pastStarts bounds how many refused starts an instance stores, and how many starts of deleted lives its id stores: an

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,10 +24,10 @@ type preparedStart struct {
 // own, in the hub's account and region: AWS takes at most 100 items and 4 MB in a transaction. The caller needs dynamodb:PutItem on the hub's
 // table.
 //
-// A start that another provider has prepared has no writes.
+// A start that another provider has prepared has no writes. One that stands before another has a method Unwrap() provider.PreparedStart that returns it.
 func Writes(s provider.PreparedStart) []types.TransactWriteItem {
-	if own, ok := s.(*preparedStart); ok {
-		return own.writes
+	if p, ok := offered.By[*preparedStart](s); ok {
+		return p.writes
 	}
 	return nil
 }

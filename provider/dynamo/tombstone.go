@@ -29,6 +29,24 @@ func mayNeverStart(it item, startID string) bool {
 	return wasALife(it, startID)
 }
 
+// mayHaveTaken reports whether a life of the id that is deleted may have taken the message that a start is made for: that brings an update, and comes
+// again, or it may be a copy, and the life was deleted after it was sent.
+func mayHaveTaken(old item, b *birth) bool {
+	if !isTombstone(old) {
+		return false
+	}
+	again := len(b.brings) > 0 && watermarkOf(old).Covers(b.consumed)
+	return again || !b.doubtful.IsZero() && len(livesOf(old)) > 0 && b.doubtful.Before(purgedAt(old))
+}
+
+// purgedAt is when the last life of an id was purged, of which a tombstone is left. What the id refuses later prolongs the tombstone.
+func purgedAt(tombstone item) time.Time {
+	if at, err := decodeTime(tombstone, attrDeleted); err == nil {
+		return at
+	}
+	return time.Unix(getNumber(tombstone, attrTTL), 0).Add(-tombstoneLife)
+}
+
 // wasALife reports whether a start made a life of the id that is deleted.
 func wasALife(it item, startID string) bool {
 	return slices.ContainsFunc(livesOf(it), func(v types.AttributeValue) bool {
@@ -46,7 +64,7 @@ func livesOf(it item) []types.AttributeValue {
 }
 
 // succeedTombstone makes an instance replace a tombstone, on the condition that it is still the one that was read, or has come to the end of its
-// life since. The instance keeps the starts that may never happen.
+// life since. The instance keeps the starts that may never happen, and knows when the life before it was purged.
 func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
 	put.Item[attrRefused] = refused
@@ -54,6 +72,9 @@ func succeedTombstone(put *types.Put, old item) {
 		if old[kept] != nil {
 			put.Item[kept] = old[kept]
 		}
+	}
+	if len(livesOf(old)) > 0 {
+		put.Item[attrPurgedAt] = str(formatTime(purgedAt(old)))
 	}
 	put.ConditionExpression = aws.String(notExists + " OR #deleted = :deleted AND #refused = :refused")
 	put.ExpressionAttributeNames = map[string]string{"#deleted": attrDeleted, nameRefused: attrRefused}

@@ -51,7 +51,7 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 
 		some := unreferenced(links)
 		for _, l := range some {
-			if _, err := p.erase(ctx, in.InstanceID, l.id, l.next); err != nil {
+			if _, err := p.erase(ctx, in.InstanceID, l.id, l.next, nil); err != nil {
 				return erased, err
 			}
 			oldest = l.next

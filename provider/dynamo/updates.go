@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -194,7 +193,7 @@ func decodeAnswer(instanceID string, it item) (provider.UpdateAnswer, error) {
 
 // eraseAnswers deletes the answers beside an instance that is being deleted: no others can come. It reads the keys alone, page by page, and goes on
 // where an earlier call has stopped.
-func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
+func (p *Provider) eraseAnswers(ctx context.Context, it item, progress *progress) error {
 	if it[attrAnswered] == nil {
 		return nil
 	}
@@ -206,7 +205,6 @@ func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
 		ExpressionAttributeNames:  map[string]string{"#sk": attrSK},
 		ExpressionAttributeValues: item{valuePK: str(pk), valueSK: str(skAnswers)},
 	}
-	moved := p.now()
 	for page, err := range p.query(ctx, instanceID, in) {
 		if err != nil {
 			return err
@@ -218,26 +216,9 @@ func (p *Provider) eraseAnswers(ctx context.Context, it item) error {
 		if err := together(removals...); err != nil {
 			return err
 		}
-		if p.now().Sub(moved) < progressNoted {
-			continue
-		}
-		moved = p.now()
-		if err := p.noteProgress(ctx, it); err != nil {
+		if err := progress.goesOn(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// progressNoted is the time after which a long deletion says that it goes on: the watch finishes one that has made no progress for two minutes.
-const progressNoted = 30 * time.Second
-
-// noteProgress says that a deletion goes on.
-func (p *Provider) noteProgress(ctx context.Context, it item) error {
-	_, err := p.updateIf(ctx, strings.TrimPrefix(getString(it, attrPK), idPrefix), &dynamodb.UpdateItemInput{
-		TableName: &p.hub.Table, Key: item{attrPK: it[attrPK], attrSK: it[attrSK]}, UpdateExpression: aws.String("SET updated = :wentOn"),
-		ConditionExpression:       aws.String("execution = :x AND attribute_exists(deleting)"),
-		ExpressionAttributeValues: item{":wentOn": str(formatTime(p.now())), ":x": it[attrExecution]},
-	})
-	return err
 }

@@ -47,17 +47,17 @@ func (p *Provider) sendSegment(ctx context.Context, t *provider.Turn, s provider
 	return out.refused, err
 }
 
-// sendUnsettled sends what an execution caused since it consumed the message at from, and still waits for. Starts of long ago are left out:
-// nothing may be left that keeps them from happening again. A reconciliation sees to those that are waited for.
-func (b *outbox) sendUnsettled(ctx context.Context, o *provider.Orchestration, from provider.Position) error {
-	segments := o.Segments[since(o, from):]
+// sendUnsettled sends what the segments of an execution have caused that it still waits for. Starts of long ago are left out: nothing may be
+// left that keeps them from happening again. A reconciliation sees to those that are waited for.
+func (b *outbox) sendUnsettled(ctx context.Context, o stretch) error {
+	segments := o.Segments[o.first:]
 	if len(segments) == 0 {
 		return nil
 	}
 	b.taken = takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
 	defer b.writeNote(ctx)
 
-	u := b.p.unsentBefore(o, b.p.now().Add(-provider.MostBack))
+	u := b.p.unsentBefore(o.Orchestration, b.p.now().Add(-provider.MostBack))
 	for _, s := range segments {
 		if err := b.send(ctx, o.Origin(), s, u.has); err != nil {
 			return err

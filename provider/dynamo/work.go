@@ -87,34 +87,53 @@ type bundleKey struct {
 	kind        provider.MessageKind
 }
 
+// bundleOf is the bundle of a work item that has an outcome.
+func bundleOf(d *provider.CompletedWorkItem) bundleKey {
+	of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
+	switch {
+	case d.Outcome.Pending != nil:
+		of.kind = provider.MessageActivityPending
+	case d.Outcome.Run != "":
+		of.kind = provider.MessageActivityAttempts
+	}
+	return of
+}
+
+// leading counts the outcomes of a bundle that come before any other: mostly those are all.
+func leading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
+	for n < len(done) && done[n].Outcome != nil && bundleOf(&done[n]) == of {
+		n++
+	}
+	return n
+}
+
 // bundle makes one message of all outcomes of an execution, one of the failed attempts that may not be their
 // activities' last, and one of the attempts that are completed from outside.
 func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
 	size := map[bundleKey]int{}
+	small := areSmall(done)
 	for i := range done {
 		d := &done[i]
 		if d.Outcome == nil {
 			continue
 		}
-		of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
-		switch {
-		case d.Outcome.Pending != nil:
-			of.kind = provider.MessageActivityPending
-		case d.Outcome.Run != "":
-			of.kind = provider.MessageActivityAttempts
-		}
-
+		of := bundleOf(d)
 		at, ok := open[of]
-		bytes := outcomeBytes(d.Outcome)
+		bytes := 0
+		if !small {
+			bytes = outcomeBytes(d.Outcome)
+		}
 		if bytes > bundleBytes { // no message can hold it: the others must not be held up, nor the activity run for ever
 			d.Outcome = tooLargeToSend(d.Outcome, bytes)
 			bytes = 0
 		}
 		if !ok || size[of]+bytes > bundleBytes {
 			at = len(ms)
-			ms = append(ms, provider.Message{Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
+			ms = append(ms, provider.Message{
+				Kind: of.kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID, Outcomes: make([]provider.ActivityOutcome, 0, leading(done[i:], of)),
+			})
 			open[of] = at
 			size[of] = 0
 		}
@@ -124,6 +143,30 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 		ms[at].Segment = max(ms[at].Segment, d.Segment)
 	}
 	return ms
+}
+
+const (
+	// mostEscaped is how many bytes one byte of a text or a document takes in a message at the most, as \u0000.
+	mostEscaped = 6
+	// plainOutcome is more than the names, the numbers and the times of an outcome take.
+	plainOutcome = 512
+)
+
+// areSmall reports whether one message could hold all of the outcomes, without measuring them, which would encode each once more. It does not say so of
+// errors, which may be deep.
+func areSmall(done []provider.CompletedWorkItem) bool {
+	bytes := 0
+	for i := range done {
+		o := done[i].Outcome
+		if o == nil {
+			continue
+		}
+		if o.Error != nil || o.Pending != nil {
+			return false
+		}
+		bytes += plainOutcome + mostEscaped*(len(o.Result)+len(o.Run)+len(o.Ended))
+	}
+	return bytes <= bundleBytes
 }
 
 // outcomeBytes returns the size of an outcome in a message: escapes make it larger than its parts.

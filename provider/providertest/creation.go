@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,6 +34,7 @@ func creation() group {
 		{name: "ALostResponseIsTheSameStart", run: lostStart, needs: []Capability{Faults}},
 		{name: "APastIsTakenOver", run: pastTakenOver},
 		{name: "WhatIsOpenOfAPastIsSent", run: openPastIsSent},
+		{name: "AStartThatLooksWritesNothingWhereTheIDIsTaken", run: lookingStart},
 		{name: "ARefusedStartLeavesNothing", run: refusedStart, needs: []Capability{Faults}},
 	}}
 }
@@ -112,8 +114,9 @@ func otherStart(f *fixture) {
 	other.StartID = "another"
 	refused := func(when string) {
 		f.t.Helper()
-		_, err := f.p.StartOrchestration(f.ctx(), other)
+		in, err := f.p.StartOrchestration(f.ctx(), other)
 		f.wantIs(err, provider.ErrAlreadyExists)
+		f.wantEqual("what it met, "+when, in, f.instance("a"))
 		if err != nil && !strings.Contains(err.Error(), `"a"`) {
 			f.t.Errorf("%s: the error does not name the instance: %v", when, err)
 		}
@@ -325,6 +328,53 @@ func lostStart(f *fixture) {
 	if ms := f.messages(); len(ms) != 1 {
 		f.t.Errorf("%d wakes, want 1", len(ms))
 	}
+}
+
+// lookingStart makes a start that looks first, in each state of the id: it comes to what one that writes at once comes to.
+func lookingStart(f *fixture) {
+	look := func(startID string) (provider.Instance, error) {
+		s := startOf("a")
+		s.StartID, s.Look = startID, true
+		return f.p.StartOrchestration(f.ctx(), s)
+	}
+	refused := func(when string, want provider.RuntimeStatus) {
+		f.t.Helper()
+		writes := f.count(Write)
+		in, err := look("another")
+		f.wantIs(err, provider.ErrAlreadyExists)
+		f.wantEqual("what it met, "+when, in, f.instance("a"))
+		if in.Status != want || errors.Is(err, provider.ErrPurged) || writes.hits() > 0 {
+			f.t.Errorf("%s: %s, %v, after %d writes", when, in.Status, err, writes.hits())
+		}
+	}
+
+	in, err := look("start of a") // nobody has it
+	f.must(err)
+	f.messages()
+	e := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
+	refused("pending", provider.StatusPending)
+	e.commit(turnStarted(), activity(Queue))
+	refused("running", provider.StatusRunning)
+	again, err := look("start of a")
+	f.must(err)
+	f.wantEqual("repeated", again, f.instance("a"))
+	if ms := f.messages(); len(ms) != 1 || ms[0].Kind != provider.MessageWake {
+		f.t.Errorf("a repeated start sends %s", text(ms))
+	}
+	e.commit(completed(3), ended(`1`))
+	refused("over", provider.StatusCompleted)
+
+	f.remove("a")
+	_, err = look("start of a")
+	f.wantIs(err, provider.ErrPurged)
+	next, err := look("the next")
+	f.must(err)
+	if next.ExecutionID == in.ExecutionID || next.Status != provider.StatusPending {
+		f.t.Errorf("started %s", text(next))
+	}
+	_, err = look("start of a")
+	f.wantIs(err, provider.ErrPurged) // whatever has the id now
+	refused("of the next life", provider.StatusPending)
 }
 
 func refusedStart(f *fixture) {

@@ -167,7 +167,7 @@ func lateEnd(f *fixture) {
 		} else {
 			f.stopDeletion("c", Fault{On: Send, How: Refused, Times: 1})
 		}
-		_, err := f.p.RedispatchOrchestration(f.ctx(), o, at(10))
+		_, err := f.p.RedispatchOrchestration(f.ctx(), o, since(at(10)))
 		f.must(err)
 		if !deleted {
 			f.wantStatus("c", provider.StatusDeleting)

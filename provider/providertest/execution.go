@@ -53,20 +53,27 @@ func (e *execution) before() *history.State {
 	return e.state
 }
 
-// commit commits the next turn, which must be accepted whole, and moves on. The events that the provider was given are spoiled then: it keeps none.
+// commit commits the next turn, which must be accepted whole, and moves on. The turn that the provider was given is spoiled then, and its events: it keeps nothing of them.
 func (e *execution) commit(events ...history.Event) *provider.Turn {
 	e.f.t.Helper()
 	t := e.turn(events...)
-	refused, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
+	take(e, t)
+	return t
+}
+
+// take is commit of a turn that is made already.
+func take(e *execution, t *provider.Turn) {
+	e.f.t.Helper()
+	lent := *t
+	lent.Events = slices.Clone(t.Events)
+	refused, err := e.f.p.AckOrchestrationItem(e.f.ctx(), &lent)
 	e.f.must(err)
-	lent := t.Events
-	t.Events = slices.Clone(lent)
-	clear(lent)
+	clear(lent.Events)
+	lent = provider.Turn{Events: lent.Events}
 	if len(refused) > 0 {
 		e.f.t.Fatalf("refused: %v", refused)
 	}
 	e.follow(t)
-	return t
 }
 
 // follow moves on as after t.

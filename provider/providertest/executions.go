@@ -27,6 +27,7 @@ func executions() group {
 		{name: "ExecutionsAreListedNewestFirst", run: listExecutions},
 		{name: "AnExecutionIsOfOneInstance", run: foreignExecution},
 		{name: "WhatOutlivesAnExecutionIsSentAgainAcross", run: redispatchAcross, needs: []Capability{LongTime}},
+		{name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", run: redispatchSince, needs: []Capability{LongTime}},
 		{name: "AnUnsentStartIsFoundAcross", run: unsentAcross, needs: []Capability{Faults}},
 		{name: "ALateStatusOfAnOldOneIsNotWritten", run: lateStatus},
 		{name: "TheCustomStatusStays", run: customStatusStays},
@@ -245,28 +246,54 @@ func foreignExecution(f *fixture) {
 // The message at 1 was consumed two executions ago: what each of them caused since, and what outlives it, is sent again.
 func redispatchAcross(f *fixture) {
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
-		id := fmt.Sprint("from-", from)
-		e := f.start(id)
-		e.commit(turnStarted(), activity(Queue), detached("b"))
-		next := e.continueAs(id+"-x2", detached("c"), activity(Queue))
-		last := next.continueAs(id+"-x3", turnStarted(), detached("d"))
-		_, err := f.p.AckOrchestrationItem(f.ctx(), last.turn(turnStarted(), activity(Queue)))
-		f.must(err)
-		f.messages()
-		f.work(Queue)
-		f.Pass(6 * time.Minute) // else a queue takes it for a repetition
-		f.redispatch(last, at(from))
-		var starts []string
-		for _, m := range f.messages() {
-			starts = append(starts, m.InstanceID)
-		}
-		slices.Sort(starts)
-		if got := strings.Join(starts, " "); got != want {
-			f.t.Errorf("from the message at %d: started %q, want %q", from, got, want)
-		}
-		if ws := f.work(Queue); len(ws) != 1 || ws[0].ExecutionID != id+"-x3" {
-			f.t.Errorf("from the message at %d: work items %s, want that of the current execution", from, text(ws))
-		}
+		f.wantAcross(fmt.Sprint("from-", from), want, func([]time.Time) provider.Since { return since(at(from)) })
+	}
+}
+
+// So it is from a time: what the turn that was the last by then has caused is the first that is sent again.
+func redispatchSince(f *fixture) {
+	for turns, want := range map[int]string{0: "b c d", 1: "b c d", 2: "c d", 3: "d", 4: ""} {
+		f.wantAcross(fmt.Sprint("after-", turns), want, func(had []time.Time) provider.Since { return provider.Since{HeadAt: had[turns]} })
+	}
+}
+
+// wantAcross has an instance make three executions in four turns, each of which but the last starts another instance, and fails unless those that it
+// wants are started again. had is when each number of turns was had.
+func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provider.Since) {
+	f.t.Helper()
+	var had []time.Time
+	pass := func() {
+		f.Pass(time.Minute)
+		had = append(had, f.now())
+		f.Pass(time.Minute)
+	}
+	e := f.start(id)
+	pass()
+	e.commit(turnStarted(), activity(Queue), detached("b"))
+	pass()
+	next := e.continueAs(id+"-x2", detached("c"), activity(Queue))
+	pass()
+	last := next.continueAs(id+"-x3", turnStarted(), detached("d"))
+	pass()
+	_, err := f.p.AckOrchestrationItem(f.ctx(), last.turn(turnStarted(), activity(Queue)))
+	f.must(err)
+	pass()
+	f.messages()
+	f.work(Queue)
+	f.Pass(6 * time.Minute) // else a queue takes it for a repetition
+
+	_, err = f.p.RedispatchOrchestration(f.ctx(), last.read(), from(had))
+	f.must(err)
+	var starts []string
+	for _, m := range f.messages() {
+		starts = append(starts, m.InstanceID)
+	}
+	slices.Sort(starts)
+	if got := strings.Join(starts, " "); got != want {
+		f.t.Errorf("%s: started %q, want %q", id, got, want)
+	}
+	if ws := f.work(Queue); len(ws) != 1 || ws[0].ExecutionID != id+"-x3" {
+		f.t.Errorf("%s: work items %s, want that of the current execution", id, text(ws))
 	}
 }
 
@@ -291,7 +318,7 @@ func lateStatus(f *fixture) {
 	e.commit(turnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"old"`)})
 	stale := e.read()
 	next := e.continueAs("x2", history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"new"`)})
-	_, err := f.p.RedispatchOrchestration(f.ctx(), stale, at(1))
+	_, err := f.p.RedispatchOrchestration(f.ctx(), stale, since(at(1)))
 	f.must(err)
 	if in := f.instance("a"); in.ExecutionID != next.head.ExecutionID || string(in.CustomStatus) != `"new"` {
 		f.t.Errorf("instance %s", text(in))

@@ -74,7 +74,7 @@ func (f *fixture) actions() map[string]action {
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
 			return second(f.p.AckOrchestrationItem(ctx, fresh.turn(turnStarted())))
 		}},
-		"RedispatchOrchestration": {Send, func(ctx context.Context) error { return second(f.p.RedispatchOrchestration(ctx, o, at(1))) }},
+		"RedispatchOrchestration": {Send, func(ctx context.Context) error { return second(f.p.RedispatchOrchestration(ctx, o, since(at(1)))) }},
 		"AckWorkItems": {Send, func(ctx context.Context) error {
 			return second(f.p.AckWorkItems(ctx, Queue, done(held[:1], smallResult)))
 		}},

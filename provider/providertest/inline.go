@@ -59,6 +59,35 @@ func whatRanInlineIsNotSent(f *fixture) {
 	f.wantWork(Queue, 5, 6, 7)
 }
 
+// statusesLeft: a turn leaves the status to a later one, which writes it as history has it though it has not changed it; an end is written in any case.
+func statusesLeft(f *fixture) {
+	for _, later := range []provider.Showing{provider.ShowChanges, provider.ShowAlways} {
+		e := f.start(fmt.Sprint("a", later))
+		left := e.turn(turnStarted())
+		left.Show = provider.ShowLater
+		take(e, left)
+		f.wantStatus(e.instance.InstanceID, provider.StatusPending)
+
+		next := e.turn(turnStarted())
+		next.Show = later
+		take(e, next)
+		want := map[provider.Showing]provider.RuntimeStatus{provider.ShowChanges: provider.StatusPending, provider.ShowAlways: provider.StatusRunning}[later]
+		f.wantStatus(e.instance.InstanceID, want)
+
+		end := e.turn(turnStarted(), ended("1"))
+		end.Show = provider.ShowLater
+		take(e, end)
+		f.wantStatus(e.instance.InstanceID, provider.StatusCompleted)
+	}
+
+	e := f.start("b")
+	left := e.turn(turnStarted())
+	left.Show = provider.ShowLater
+	take(e, left)
+	f.redispatch(e, at(1))
+	f.wantStatus("b", provider.StatusRunning)
+}
+
 // attemptsGoOn: an inline activity whose next attempt is for its queue is sent with that, when it is due.
 func attemptsGoOn(f *fixture) {
 	e := f.start("a")

@@ -38,7 +38,7 @@ const longVisibility = time.Minute
 
 func groups() []group {
 	return []group{
-		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), references(), children(), blocked(), pausedGroup(), cancelFlags(), activityRecords(), cancelChild(), sentEvents(), deletion(), retention(), jobs(), schedules(), workItems(), workers(), retries(), waits(), pendingGroup(), updates(), poison(), timers(),
+		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), references(), children(), blocked(), pausedGroup(), cancelFlags(), activityRecords(), cancelChild(), sentEvents(), sentUpdates(), deletion(), retention(), jobs(), schedules(), workItems(), workers(), retries(), waits(), pendingGroup(), updates(), poison(), timers(),
 		management(), histories(), largeTurns(), payloads(), largePayloads(), corruption(), errorHandling(), locking(), lockExpiry(),
 	}
 }

@@ -77,7 +77,7 @@ func eventsOutliveTheirSender(f *fixture) {
 	e := f.quiet("p")
 	t := e.commit(turnStarted(), sent("c", `1`), ended("1"))
 	f.messages()
-	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), t.Watermark)
+	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), since(t.Watermark))
 	f.must(err)
 	ms := f.messages()
 	if !f.can(LongTime) && len(ms) == 0 {

@@ -200,7 +200,7 @@ func turnTellsEnd(f *fixture) {
 func cancelLeavesUnsettled(f *fixture) {
 	e := f.awaited("a")
 	e.giveUp(history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), Retries: true, Waits: true})
-	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), provider.Position{Inbox: at(1).Inbox, Sequence: "0"})
+	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), since(provider.Position{Inbox: at(1).Inbox, Sequence: "0"}))
 	f.must(err)
 	if items := f.work(Queue); len(items) != 1 || !items[0].Again || !items[0].WaitCancel {
 		f.t.Errorf("sent again: %s", text(items))

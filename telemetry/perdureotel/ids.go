@@ -37,6 +37,9 @@ func activityIDs(executionID string, activityID int64, attempt, delivery int) id
 	return idsOf("activity", executionID, activityID, attempt, delivery)
 }
 
+// taskIDs are those of a task. Its trace is that of the turn that began it, where that was traced.
+func taskIDs(executionID string, id int64) ids { return idsOf("task", executionID, id) }
+
 // linked is the context of a span that other spans link to.
 func (d ids) linked() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace, SpanID: d.span, TraceFlags: trace.FlagsSampled, Remote: true})

@@ -18,20 +18,28 @@ const (
 	AttrAttempt      = attribute.Key("perdure.activity.attempt")
 	AttrDelivery     = attribute.Key("perdure.activity.delivery")
 	AttrEventName    = attribute.Key("perdure.event.name")
+	AttrTask         = attribute.Key("perdure.task.id")
+	AttrTaskKind     = attribute.Key("perdure.task.kind")
+	AttrTaskName     = attribute.Key("perdure.task.name")
+	AttrTaskInstance = attribute.Key("perdure.task.instance.id")
+	AttrTaskEnd      = attribute.Key("perdure.task.end")
+	AttrTaskReason   = attribute.Key("perdure.task.reason")
+	AttrTaskEndedIn  = attribute.Key("perdure.task.ended_in")
+	AttrTasksOmitted = attribute.Key("perdure.turn.waits_omitted")
 	AttrLink         = attribute.Key("perdure.link")
 )
 
 // Attribute is an attribute of spans, for documentation.
 type Attribute struct {
 	Key attribute.Key
-	// On says which spans have it: turn, activity, client call, link, or all that are started within one of the first two.
+	// On says which spans have it: turn, activity, wait, client call, link, or all that are started within one of the first two.
 	On   string
 	What string
 }
 
 // Attributes lists the attributes that spans have.
 func Attributes() []Attribute {
-	const turn, activity, all = "turn", "activity", "turn, activity, client call"
+	const turn, activity, wait, all = "turn", "activity", "wait", "turn, activity, client call"
 	return []Attribute{
 		{AttrInstance, "all", "the instance's id; of a client call that has one"},
 		{AttrExecution, "all", "the execution's id; not of client calls"},
@@ -47,14 +55,22 @@ func Attributes() []Attribute {
 		{AttrAttempt, activity, "which try of its retry policy, from 1"},
 		{AttrDelivery, activity, "which delivery of the attempt's message, from 1"},
 		{AttrEventName, "client call Raise", "the external event's name"},
-		{attrErrorType, all, "the type of the failure or error, where there is one"},
+		{AttrTask, wait, "the id of the event that began it"},
+		{AttrTaskKind, wait, "`timer`, `external_event`, `sub_orchestration`, `sent_event` or `sent_update`"},
+		{AttrTaskName, wait, "the name of the event, the orchestration or the update; of a timer that was given one"},
+		{AttrTaskInstance, wait, "the other instance, where there is one"},
+		{AttrTaskEnd, wait, "`completed`, `failed` or `cancelled`"},
+		{AttrTaskReason, wait, "why it was cancelled"},
+		{AttrTaskEndedIn, wait, "which turn took its end"},
+		{AttrTasksOmitted, turn, "how many of the waits that have ended in it have no span, since there were more than 1,000"},
+		{attrErrorType, "turn, activity, wait, client call", "the type of the failure or error, where there is one"},
 		{attrMessagingSystem, all, "`aws_sqs`"},
 		{attrMessagingOperation, all, "`process`, of a client call `send`"},
 		{attrMessagingOperationName, all, "`turn`, `activity`, or the name of the call"},
 		{attrMessagingDestination, activity, "the work queue's name"},
 		{attrMessagingCount, turn, "how many messages it may take"},
 		{attrInvocation, "turn, activity", "the request id of the Lambda invocation, where there is one"},
-		{AttrLink, "link", "what the link leads to: `start`, `message`, `previous` (the turn before) or `awaited` (a turn that scheduled what this one comes back to)"},
+		{AttrLink, "link", "what the link leads to: `start`, `message`, `previous` (the turn before), `awaited` (a turn that scheduled what this one comes back to) or `ended` (a wait that has ended in this turn; of the first 32)"},
 	}
 }
 

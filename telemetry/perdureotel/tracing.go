@@ -25,6 +25,7 @@ type Tracing struct {
 	provider   trace.TracerProvider
 	tracer     trace.Tracer
 	errorTexts bool
+	waits      bool
 }
 
 // Option changes how a Tracing works.
@@ -33,18 +34,26 @@ type Option func(*Tracing)
 // WithoutErrorTexts keeps the messages of failures and errors out of spans: they have the type alone.
 func WithoutErrorTexts() Option { return func(t *Tracing) { t.errorTexts = false } }
 
+// WithoutWaits makes no spans of what orchestrations wait for: timers, external events, other orchestrations and instances. The engine then need not
+// keep with each instance in memory what that waits for.
+func WithoutWaits() Option { return func(t *Tracing) { t.waits = false } }
+
 // New makes spans on tp, whose ids must come from IDGenerator: NewTracerProvider makes such a provider.
 func New(tp trace.TracerProvider, opts ...Option) *Tracing {
-	t := &Tracing{provider: tp, tracer: tp.Tracer(scope), errorTexts: true}
+	t := &Tracing{provider: tp, tracer: tp.Tracer(scope), errorTexts: true, waits: true}
 	for _, opt := range opts {
 		opt(t)
 	}
 	return t
 }
 
-// Interceptor returns the interceptor of turns, activities and client calls.
+// Interceptor returns the interceptor of turns, what they wait for, activities and client calls.
 func (t *Tracing) Interceptor() perdure.Interceptor {
-	return perdure.Interceptor{Turn: t.turn, Activity: t.activity, ClientCall: t.call}
+	i := perdure.Interceptor{Turn: t.turn, Activity: t.activity, ClientCall: t.call}
+	if t.waits {
+		i.Tasks = t.tasks
+	}
+	return i
 }
 
 func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {

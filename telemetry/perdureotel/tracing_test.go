@@ -122,10 +122,13 @@ func TestAnOrderIsTraced(t *testing.T) {
 			t.Errorf("turn %d has %v", i+1, a)
 		}
 	}
-	began := start.SpanContext.SpanID()
+	began, packed := start.SpanContext.SpanID(), named(t, all, "external event packed", 1)[0]
+	if packed.Parent.SpanID() != turns[0].SpanContext.SpanID() || packed.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
+		t.Errorf("the wait is a child of %s", packed.Parent.SpanID())
+	}
 	for i, want := range []map[string][]trace.SpanID{
 		{"start": {began}},
-		{"start": {began}, "message": {raise.SpanContext.SpanID()}, "previous": {turns[0].SpanContext.SpanID()}},
+		{"start": {began}, "message": {raise.SpanContext.SpanID()}, "previous": {turns[0].SpanContext.SpanID()}, "ended": {packed.SpanContext.SpanID()}},
 		{"start": {began}, "previous": {turns[1].SpanContext.SpanID()}, "awaited": {turns[0].SpanContext.SpanID()}},
 	} {
 		if got := links(turns[i]); !maps.EqualFunc(got, want, slices.Equal) {
@@ -160,8 +163,8 @@ func TestAnOrderIsTraced(t *testing.T) {
 // Every attribute that a span has is documented, and every one that is documented is had.
 func TestAttributesAreThoseOfTheSpans(t *testing.T) {
 	t.Parallel()
-	had := map[attribute.Key]bool{"faas.invocation_id": true} // there is no Lambda here
-	for _, s := range fulfilled(t) {
+	had := map[attribute.Key]bool{"faas.invocation_id": true, perdureotel.AttrTasksOmitted: true} // there is no Lambda here; the other has its own test
+	for _, s := range append(fulfilled(t), waited(t)...) {
 		for _, a := range s.Attributes {
 			had[a.Key] = true
 		}

@@ -23,6 +23,8 @@ const (
 	minutesAMonth               = 30 * 24 * 60
 	// START, END and REPORT of an invocation, as JSON.
 	platformLines = 1000
+	// The lines of metrics by hub of a fan-out of five (BenchmarkFanOf5Observed), by its activities.
+	metricLines = 1067.0 / 5
 )
 
 // AllBeside are the rows that docs/cost.md has beside the shapes.
@@ -45,11 +47,12 @@ func AllBeside(l *pricing.List) []Beside {
 		looks("looks whether it is cancelled, while an activity of an instance runs in a process", 0.25, 0.5),
 		looks("the same, with a look a second", 1, 1),
 		{What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs, Because: "the stack switches them off (system log level WARN); at Lambda's default they are a KB an invocation"},
+		{What: "lines of metrics by hub", Per: "a million activities", Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million), Because: "off by default; 1,067 bytes for an orchestration of five activities, whose invocations have one message each or more"},
 		{What: "starts over HTTP", Per: "a million", Least: start, Most: start, Because: "a request of the HTTP API, and an invocation of 256 MB for 30 ms"},
 	}
 }
 
-// startSeconds is how long the API's function takes for a start: a transaction and a send.
+// startSeconds is how long the API's function takes for a start: two writes and a send.
 const startSeconds = 0.03
 
 // WriteBeside writes the table of them, in Markdown.

@@ -75,7 +75,9 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		Clients: func(c *simaws.Cloud) dynamo.Clients {
 			cfg := simsdk.Config()
 			counts.AddTo(&cfg)
-			return simsdk.Clients(c, cfg)
+			clients := simsdk.Clients(c, cfg)
+			clients.Bucket = counts.Bucket(clients.Bucket)
+			return clients
 		},
 	}
 	if s.Cold {
@@ -95,6 +97,9 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 	}
 	m.Calls = counts.Counts()
+	if unpriced := m.Calls.Unpriced(); len(unpriced) > 0 {
+		return nil, fmt.Errorf("cost: %s: nobody knows what AWS bills for %v", s.Name, unpriced)
+	}
 	for i := range m.Instances {
 		reckoned, err := client.CostOf(ctx, client.New(h.Provider), instanceID(i))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/e2e/app"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
@@ -19,7 +20,9 @@ import (
 var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
-	api    string
+	// sealing is a client with the functions' codec.
+	sealing *client.Client
+	api     string
 	// perdure is the command-line tool, built from this checkout.
 	perdure string
 }
@@ -70,7 +73,7 @@ func withHub(f func() int) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
-	hub.cloud, hub.client, hub.api, hub.perdure = cloud, client.New(p), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
+	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p), client.New(p, client.WithCodec(app.Codec())), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
 	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
 		return 1, err
 	}

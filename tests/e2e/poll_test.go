@@ -117,7 +117,7 @@ func pollOnlyHub(t *testing.T, name string) {
 // ownOrchestrator is the code of the application in this process, which asks for no messages.
 func ownOrchestrator(t *testing.T, name string) provider.Asker {
 	t.Helper()
-	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(), lambdahandler.WithEnvironment(func(variable string) string {
+	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(nil), lambdahandler.WithEnvironment(func(variable string) string {
 		if variable == "PERDURE_HUB" {
 			return name
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"flag"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/tests/e2e/app"
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
@@ -18,16 +20,34 @@ const scenarioTick = 250 * time.Millisecond
 // sideBySide is how many scenarios are under way at once: enough to wait for many timers together, few enough for a machine of two cores.
 const sideBySide = 8
 
-// oneScenario is for who works on one: -run 'TestScenarios$' -scenario=Name.
-var oneScenario = flag.String("scenario", "", "of TestScenarios: run the scenario of this name alone")
+// someScenarios is for who works on some: -run 'TestScenarios$' -scenario=Name,Another.
+var someScenarios = flag.String("scenario", "", "of TestScenarios: run the scenarios of these names alone")
 
-// TestScenarios runs the engine's scenarios on the deployed functions, but for those that take hours, and those that need a bucket: the reference stack has none.
+// TestScenarios runs the engine's scenarios on the deployed functions, but for those that take hours.
 func TestScenarios(t *testing.T) {
+	runScenarios(t, hub.client, "", func(s *scenarios.Scenario) bool { return !s.Virtual })
+}
+
+// encrypted are the scenarios that run on encrypted payloads too, beside those with large ones: each kind of payload is in one of them.
+var encrypted = []string{
+	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus", "InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
+}
+
+// TestScenariosEncrypted runs some of them with payloads that the functions encrypt.
+func TestScenariosEncrypted(t *testing.T) {
+	runScenarios(t, hub.sealing, app.SealedPrefix, func(s *scenarios.Scenario) bool {
+		return s.Large || slices.Contains(encrypted, s.Name)
+	})
+}
+
+// runScenarios runs scenarios side by side, with a client whose instances have ids that begin with a prefix.
+func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenarios.Scenario) bool) {
+	t.Helper()
 	all := slices.DeleteFunc(scenarios.All(scenarioTick), func(s scenarios.Scenario) bool {
-		return s.Virtual || s.Large || *oneScenario != "" && s.Name != *oneScenario
+		return !of(&s) || *someScenarios != "" && !slices.Contains(strings.Split(*someScenarios, ","), s.Name)
 	})
 	if len(all) == 0 {
-		t.Fatalf("there is no scenario %q", *oneScenario)
+		t.Fatalf("there is no scenario %q", *someScenarios)
 	}
 	results := make([]result, len(all))
 	slots := make(chan struct{}, sideBySide)
@@ -35,7 +55,7 @@ func TestScenarios(t *testing.T) {
 	for i, s := range all {
 		slots <- struct{}{}
 		running.Go(func() {
-			results[i] = carry(t.Context(), s, id(t, i))
+			results[i] = carry(t.Context(), c, s, prefix+id(t, i))
 			<-slots
 		})
 	}
@@ -46,23 +66,23 @@ func TestScenarios(t *testing.T) {
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			if err := s.Check(t.Context(), hub.client, r.status); err != nil {
+			if err := s.Check(t.Context(), c, r.status); err != nil {
 				t.Error(err)
 			}
 			if s.Calm != nil {
-				calm(t, s, r.status)
+				calm(t, c, s, r.status)
 			}
-			valid(t, hub.client, r.status.InstanceID)
+			valid(t, c, r.status.InstanceID)
 		})
 	}
 }
 
 // calm gives what the end of an instance has led to a few seconds to come.
-func calm(t *testing.T, s scenarios.Scenario, status client.Status) {
+func calm(t *testing.T, c *client.Client, s scenarios.Scenario, status client.Status) {
 	t.Helper()
 	var err error
 	for range 50 {
-		if err = s.Calm(t.Context(), hub.client, status); err == nil {
+		if err = s.Calm(t.Context(), c, status); err == nil {
 			return
 		}
 		<-time.After(100 * time.Millisecond)
@@ -77,16 +97,16 @@ type result struct {
 }
 
 // carry starts a scenario's instance, does what its client does, and waits for the end.
-func carry(ctx context.Context, s scenarios.Scenario, id string) result {
+func carry(ctx context.Context, c *client.Client, s scenarios.Scenario, id string) result {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
-	_, err := hub.client.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(id))...)
+	_, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(id))...)
 	if err == nil && s.Drive != nil {
-		err = s.Drive(ctx, scenarios.World{Client: hub.client, Holder: httpHolder{}, Tick: scenarioTick, Pass: func(d time.Duration) { <-time.After(d) }}, id)
+		err = s.Drive(ctx, scenarios.World{Client: c, Holder: httpHolder{}, Tick: scenarioTick, Pass: func(d time.Duration) { <-time.After(d) }}, id)
 	}
 	if err != nil {
 		return result{err: err}
 	}
-	status, err := hub.client.Wait(ctx, id)
+	status, err := c.Wait(ctx, id)
 	return result{status, err}
 }

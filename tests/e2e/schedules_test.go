@@ -11,6 +11,41 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
+// runsWhilePaused has a paused schedule start a run, and waits for its end.
+func runsWhilePaused(t *testing.T, name string) {
+	t.Helper()
+	run, err := hub.client.RunSchedule(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := client.ScheduleStatus{}
+	for started := time.Now(); (s.Last == nil || s.Last.InstanceID != run) && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
+		if s, err = hub.client.Schedule(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Last == nil || s.Last.InstanceID != run || s.Last.Outcome != schedule.Completed || s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// An instance that nobody has started is started over HTTP by an update, and answers it. Once it is over it takes no other.
+func TestAPutWithAnUpdate(t *testing.T) {
+	to := strings.ReplaceAll(id(t, 0), "/", "-")
+	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
+	status, _, answer := request(t, "PUT", "/instances/"+to, put)
+	if status != http.StatusOK || answer["result"] != 1.0 || answer["started"] != true {
+		t.Errorf("%d %v", status, answer)
+	}
+	if s, err := hub.client.Wait(t.Context(), to); err != nil || string(s.Output) != "1" {
+		t.Errorf("it is %s, %s, %v", s.Status, s.Output, err)
+	}
+	if status, _, answer := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone || answer["code"] != "instance_over" {
+		t.Errorf("once it is over: %d %v", status, answer)
+	}
+	valid(t, hub.client, to)
+}
+
 // A schedule is put over HTTP, run by the command, paused and deleted; the functions know schedules without a word of the application's.
 func TestASchedule(t *testing.T) {
 	name := strings.ReplaceAll(id(t, 0), "/", "-")
@@ -38,6 +73,7 @@ func TestASchedule(t *testing.T) {
 	if status, _, _ := request(t, "POST", path+"/pause", `{"message":"to look at it"}`); status != http.StatusAccepted {
 		t.Errorf("pause: %d", status)
 	}
+	runsWhilePaused(t, name)
 	if status, _, _ := request(t, "POST", path+"/resume", ""); status != http.StatusAccepted {
 		t.Errorf("resume: %d", status)
 	}

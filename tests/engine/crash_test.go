@@ -71,7 +71,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
 		scenarios.Register(r, s)
-		o := simhub.Options{Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large, Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour} // else most calls were polls
+		o := simhub.Options{Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large, Intercept: intercept, CancelPollInterval: time.Hour, LockAfter: time.Hour} // else most calls were polls
 		if testing.Verbose() {
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 		}
@@ -140,6 +140,7 @@ func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 		time.Sleep(10 * tick)
 		return ctx.Err()
 	}))
+	scenarios.Hold(c, s)
 	h.Cloud.Table.Lag(stale)
 	ended := make(chan error, 1)
 	serving, stop := context.WithCancel(ctx)

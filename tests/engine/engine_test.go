@@ -51,6 +51,7 @@ func inVirtualTime(t *testing.T, s scenarios.Scenario, opts ...perduretest.Optio
 	}
 	env := perduretest.New(t, r, opts...)
 	ctx, c := t.Context(), env.Client()
+	scenarios.Hold(c, s)
 	id, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(instanceID))...)
 	if err != nil {
 		t.Fatal(err)

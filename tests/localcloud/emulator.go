@@ -37,10 +37,10 @@ func NewEmulator() *Emulator {
 func (e *Emulator) Harness() providertest.Harness {
 	return providertest.Harness{
 		Capabilities: []providertest.Capability{providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads},
-		Want: providertest.Report{Ran: 409, NotApplicable: []string{
+		Want: providertest.Report{Ran: 416, NotApplicable: []string{
 			"heads/AnEventualReadMayBeBehindAndIsNeverTorn", "heads/ATurnOnAStaleHeadIsAConflict",
 			"heads/AnInstanceIsReadStronglyConsistent", "redispatch/AStatusThatWasNotWrittenIsRefreshed",
-			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",
+			"executions/WhatOutlivesAnExecutionIsSentAgainAcross", "executions/WhatOutlivesAnExecutionIsSentAgainSinceATime", "children/TheParentIsToldAgain", "cancelflags/APollThatIsBehindPassesOverNothing", "cancelflags/AReadOfTheRecordIsNeverBehind",
 			"activity records/RecordsAreReadStrongly",
 			"deletion/WhatWasSentLongAgoIsNotSentAgain", "deletion/ADamagedEndIsNotSaidAnew", "deletion/OneThatStaysIsFound",
 			"retention/WhatHasNoneIsNeverDue", "retention/AnEndIsDueWhenItsRetentionIsOver", "retention/PastExecutionsAreErasedOldestFirst",

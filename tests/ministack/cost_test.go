@@ -26,12 +26,17 @@ import (
 )
 
 // What a shape costs is counted on AWS in memory: the same calls, entries and units are counted on ministack, where the SDK's clients ask over the
-// network and the emulator says by itself what a table consumes. In two things ministack differs: it counts the entry of an index that a transaction
-// makes once (DynamoDB Local, and so AWS in memory, twice, as the item), and each read as if it were of 4 KB, which cold turns exceed.
+// network and the emulator says by itself what a table consumes. In one thing ministack differs: it counts each read as if it were of 4 KB, which cold
+// turns exceed.
 func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 	t.Parallel()
 	for _, s := range cost.Shapes() {
-		if s.Count > 100 || s.AtOnce > 0 || s.Of == "timers" {
+		switch {
+		case s.AtOnce > 0, s.Of == "timers", s.Drive != nil: // batches are as they come, nothing lasts a day here, and what runs until it is cancelled is served by nobody's hand
+			continue
+		case s.Count > 100 && strings.HasPrefix(s.Name, "fan-out"):
+			s.Name, s.Input, s.Count = strings.Replace(s.Name, "1,000", "100", 1), 100, 100
+		case s.Count > 100: // the chain of 10 is the same, shorter
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -46,7 +51,7 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff = cmp.Diff(textOf(simulated, 0, s.Cold), textOf(local, 1, s.Cold)); diff == "" {
+				if diff = cmp.Diff(textOf(simulated, s.Cold), textOf(local, s.Cold)); diff == "" {
 					return
 				}
 			}
@@ -56,18 +61,14 @@ func TestCostIsCountedAlikeOnMinistackAndInMemory(t *testing.T) {
 }
 
 // patience is how often a shape is counted on ministack: while inline activities run for longer than a second, as on a machine that has much else to do,
-// the turn looks once a second whether it is called off, and is right to.
+// the turn looks once a second whether it is called off, and shows the status Running, and is right to.
 const patience = 4
 
-// textOf is what was counted, without the bytes: ids and times differ in length. A transaction of these shapes creates an instance, and so an entry of
-// an index.
-func textOf(counts meter.Counts, perTransaction float64, withoutReads bool) []string {
+// textOf is what was counted, without the bytes: ids and times differ in length.
+func textOf(counts meter.Counts, withoutReads bool) []string {
 	var lines []string
 	for k, c := range counts.ByCall() {
 		items := []string{}
-		if k.Call == "DynamoDB.TransactWriteItems" {
-			c.Usage[pricing.WriteUnits] += perTransaction * c.Calls
-		}
 		if withoutReads {
 			delete(c.Usage, pricing.ReadUnits)
 		}

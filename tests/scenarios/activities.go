@@ -50,13 +50,19 @@ type StockError struct{ Item string }
 
 func (e *StockError) Error() string { return "no " + e.Item + " in stock" }
 
+// Shortage is what comes with it.
+type Shortage struct {
+	Item string
+	Days int
+}
+
 // soldOut is what there is none of.
 const soldOut = "car"
 
 // reserve has everything in stock but one thing.
 func reserve(_ context.Context, item string) (string, error) {
 	if item == soldOut {
-		return "", fmt.Errorf("reserving: %w", &StockError{Item: item})
+		return "", fmt.Errorf("reserving: %w", perdure.WithDetails(&StockError{Item: item}, Shortage{Item: item, Days: 3}))
 	}
 	return "reserved " + item, nil
 }

@@ -22,6 +22,10 @@ func failures(tick time.Duration) []Scenario {
 			Name: "TypedErrorToTheClient", Register: body(reserves), Input: soldOut,
 			Check: all(fails("ActivityError", "no car in stock"), causedBy("StockError")),
 		},
+		{Name: "DetailsThroughActivity", Register: body(reservesLater), Input: soldOut, Check: gives("car in 3 days")},
+		{
+			Name: "DetailsThroughChild", Register: body(reservesLater), Input: "child", Check: all(fails("SubOrchestrationError", "no car in stock"), detailed(Shortage{soldOut, 3})),
+		},
 		{Name: "TimeoutThroughChild", Register: body(catchesTimeout), Input: tick, Check: gives("a deadline was exceeded: true")},
 		{Name: "PanicInBody", Register: body(panics), Input: 3, Check: fails(history.TypePanic, "index out of range [3]", "scenarios.panics")},
 		{Name: "PanicInActivity", Register: body(catchesPanic), Input: "Explode", Check: gives("panic: integer divide by zero")},
@@ -51,6 +55,27 @@ func catchesChild(ctx *perdure.OrchestrationContext, item string) (string, error
 		return "", fmt.Errorf("not the failure of an orchestration, with a cause: %w", err)
 	}
 	return failed.Type + " of " + failed.Cause.Type + ": " + failed.Message, nil
+}
+
+// reservesLater reads when there is something again, or has a child fail for it.
+func reservesLater(ctx *perdure.OrchestrationContext, item string) (string, error) {
+	if item == "child" {
+		return perdure.CallSubOrchestrationByName[string](ctx, "Reserves", soldOut).Await(ctx)
+	}
+	_, err := perdure.CallActivity(ctx, reserve, item).Await(ctx)
+	short, why := perdure.DetailsOf[Shortage](err)
+	return fmt.Sprintf("%s in %d days", short.Item, short.Days), why
+}
+
+// detailed: the error of the result has these details.
+func detailed(want Shortage) Check {
+	return func(_ context.Context, _ *client.Client, s client.Status) error {
+		_, err := client.Result[string](s)
+		if got, why := perdure.DetailsOf[Shortage](err); why != nil || got != want {
+			return fmt.Errorf("the details of %w are %+v (%w), want %+v", err, got, why, want)
+		}
+		return nil
+	}
 }
 
 // causedBy: the failure has a cause of this type.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,7 @@ func bulky() []Scenario {
 				return w.Client.Raise(ctx, id, "go", largeText("e"))
 			},
 		},
+		{Name: "LargeCalls", Register: body(largeCalls, also("Large callee", largeCallee)), Check: gives("ctctcu"), Large: true},
 		{Name: "LargeContinuesAsNew", Register: body(largeContinues), Input: []string{largeText("a")}, Check: all(gives("abb"), executions(3)), Large: true},
 	}
 }
@@ -74,6 +76,40 @@ func largeChildren(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return "", err
 	}
 	return marks(append(texts, e)...)
+}
+
+// largeCallee gives back what it was started with, and what an update brings.
+func largeCallee(ctx *perdure.OrchestrationContext, in string) (int, error) {
+	left := 2
+	err := perdure.HandleUpdate(ctx, "swap", func(ctx *perdure.OrchestrationContext, with string) ([]string, error) {
+		if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
+			return nil, err
+		}
+		if left--; left == 0 {
+			perdure.RaiseEvent(ctx, ctx.InstanceID(), "go", 1)
+		}
+		return []string{in, with}, nil
+	}, perdure.OneAtATime())
+	if err == nil {
+		_, err = perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+	}
+	return 0, errors.Join(err, perdure.UpdatesDone(ctx))
+}
+
+// largeCalls starts who takes updates by the first of them, joins that, and sends another.
+func largeCalls(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	call := func(id, mark string) *perdure.Future[[]string] {
+		return perdure.CallUpdate[[]string](ctx, ctx.InstanceID()+"/callee", "swap", largeText(mark), perdure.WithUpdateID(id), perdure.StartingWith("Large callee", largeText("c")))
+	}
+	var all []string
+	for _, f := range []*perdure.Future[[]string]{call("u-1", "t"), call("u-1", "x"), call("u-2", "u")} {
+		texts, err := f.Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, texts...)
+	}
+	return marks(all...)
 }
 
 func largeContinues(ctx *perdure.OrchestrationContext, in []string) (string, error) {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -14,6 +15,7 @@ func mapping(tick time.Duration) []Scenario {
 		{Name: "Values", Register: body(allValues), Input: 4, Check: gives([]int{1, 2, 3, 4})},
 		{Name: "First", Register: body(firstValue), Input: []string{soldOut, "tent"}, Check: gives("reserved tent, lost: select_loser")},
 		{Name: "Fair", Register: body(fairly), Input: []string{"skis", "sled"}, Check: gives([]string{"reserved skis", "reserved sled"})},
+		{Name: "AtMostOnce", Register: body(onceEach), Input: []string{"skates", "kite", soldOut}, Check: gives("reserved skates, reserved kite, StockError")},
 		{Name: "Exclusive", Register: body(oneByOne), Input: []string{"skis", "sled", soldOut}, Check: gives("[reserved skis reserved sled], StockError")},
 		{Name: "Map", Register: body(reserveAll), Input: []string{"tent", soldOut, "boat"}, Check: gives("[reserved tent reserved boat], StockError")},
 		{Name: "MapFew", Register: body(fewAtOnce), Input: tick, Check: gives("2 at once, [1 2 3 4 5]")},
@@ -74,6 +76,22 @@ func oneByOne(ctx *perdure.OrchestrationContext, items []string) (string, error)
 		return "", errors.New("no item failed")
 	}
 	return fmt.Sprintf("%v, %s", results.Values(), typeOf(results[2].Err)), nil
+}
+
+// onceEach reserves items, none twice: what is interrupted is looked for, here by trying again.
+func onceEach(ctx *perdure.OrchestrationContext, items []string) (string, error) {
+	var said []string
+	for _, item := range items {
+		got, err := perdure.CallActivity(ctx, reserve, item, perdure.AtMostOnce()).Await(ctx)
+		for interrupted := (*perdure.InterruptedError)(nil); errors.As(err, &interrupted); {
+			got, err = perdure.CallActivity(ctx, reserve, item, perdure.AtMostOnce()).Await(ctx)
+		}
+		if err != nil {
+			got = typeOf(err)
+		}
+		said = append(said, got)
+	}
+	return strings.Join(said, ", "), nil
 }
 
 // fewAtOnce counts the items that are under way.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 )
 
 func races(tick time.Duration) []Scenario {
@@ -15,8 +17,8 @@ func races(tick time.Duration) []Scenario {
 		{Name: "ActivityBeatsTimer", Register: body(raced), Input: Race{0, 60 * tick}, Check: gives("rested: the other is cancelled (select_loser)")},
 		{Name: "ActivityBeatsEvent", Register: body(either), Input: tick, Check: gives("activity")},
 		{Name: "EventBeatsActivity", Register: body(either), Input: 10 * tick, Drive: tellsToGo, Check: gives("event: now")},
-		{Name: "EventBeatsTimer", Register: body(approval), Input: 60 * tick, Drive: tellsToGo, Check: gives("approved: now")},
-		{Name: "TimerBeatsEvent", Register: body(approval), Input: tick, Check: gives("too late")},
+		{Name: "EventBeatsTimer", Register: body(approval), Input: 60 * tick, Drive: tellsToGo, Check: all(gives("approved: now"), timed("too late"))},
+		{Name: "TimerBeatsEvent", Register: body(approval), Input: tick, Check: all(gives("too late"), timed("too late"))},
 		{Name: "StartToClose", Register: body(tooSlow), Input: tick, Check: all(fails("ActivityError", "start-to-close"), causedBy("timeout"))},
 		{Name: "LongTimer", Register: body(sleeps), Input: 20 * 60 * tick, Virtual: true, Check: gives("slept")},
 	}
@@ -59,13 +61,32 @@ func either(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) 
 // approval waits for an event, but not for ever.
 func approval(ctx *perdure.OrchestrationContext, limit time.Duration) (string, error) {
 	ctx.SetCustomStatus("waiting")
-	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"), perdure.CreateTimer(ctx, limit)
+	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"), perdure.CreateTimer(ctx, limit, perdure.WithName("too late"))
 	first, err := perdure.Select(ctx, approved, late)
 	if err != nil || first == 1 {
 		return "too late", err
 	}
 	text, err := approved.Await(ctx)
 	return "approved: " + text, err
+}
+
+// timed: the history has one timer, of that name.
+func timed(name string) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		var names []string
+		for e, err := range c.History(ctx, s.InstanceID) {
+			if err != nil {
+				return err
+			}
+			if e.Kind == history.TimerCreated {
+				names = append(names, e.Label())
+			}
+		}
+		if len(names) != 1 || names[0] != name {
+			return fmt.Errorf("history has timers %q, want %q", names, name)
+		}
+		return nil
+	}
 }
 
 // tellsToGo raises an event once the instance waits for it.

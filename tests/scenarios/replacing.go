@@ -2,9 +2,11 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -16,7 +18,8 @@ import (
 func replacing(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "Replaced", Register: body(waitsForSleeper), Input: tick, Drive: replaces, Check: all(replacedBeside("/again"), cancelledBeside("/again/child", "orchestration_terminal_terminated"))},
-		{Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 5 * tick}, Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b"))},
+		{Name: "StartedOrRaised", Register: body(words), Input: Words{Count: 2, Rest: 20 * tick}, Drive: startsOrRaises, Check: all(gives([]string{"a", "b"}), wordsBeside("/beside", "a", "b"))},
+		{Name: "StartedOrUpdated", Register: body(tallies), Input: tally{Of: 2}, Drive: startsOrUpdates, Check: all(gives(2), talliedBeside("/beside", 2))},
 		{Name: "PurgedWithChildren", Register: body(bears), Input: 0, Drive: purgesFamily, Check: all(gives(1), noneBeside(familyBeside...))},
 	}
 }
@@ -74,7 +77,7 @@ func startsOrRaises(ctx context.Context, w World, id string) error {
 	for _, word := range []string{"a", "b"} {
 		for range 2 {
 			for _, to := range []string{id, id + "/beside"} {
-				started, err := w.Client.StartOrRaise(ctx, "StartedOrRaised", Words{Count: 2, Rest: w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
+				started, err := w.Client.StartOrRaise(ctx, "StartedOrRaised", Words{Count: 2, Rest: 20 * w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
 				if err != nil {
 					return err
 				}
@@ -85,6 +88,53 @@ func startsOrRaises(ctx context.Context, w World, id string) error {
 		}
 	}
 	return w.until(ctx, id+"/beside", func(s client.Status) bool { return s.Status.Terminal() })
+}
+
+// startsOrUpdates has the instance count to two, and one beside it that nobody has started, each step twice, as by a client that had no answer.
+func startsOrUpdates(ctx context.Context, w World, id string) error {
+	for n := 1; n <= 2; n++ {
+		for range 2 {
+			for _, to := range []string{id, id + "/beside"} {
+				if err := w.startsOrUpdates(ctx, to, n, to != id && n == 1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return w.until(ctx, id+"/beside", func(s client.Status) bool { return s.Status.Terminal() })
+}
+
+// startsOrUpdates makes one step, until it is answered: what crashes meanwhile is why it may be made more than once.
+func (w World) startsOrUpdates(ctx context.Context, to string, n int, starts bool) error {
+	var result json.RawMessage
+	var started bool
+	var err error
+	for range looks {
+		result, started, err = w.Client.StartOrUpdate(ctx, "StartedOrUpdated", tally{Of: 2}, "next", struct{}{}, client.WithInstanceID(to), client.WithIdempotencyKey(fmt.Sprint("step ", n)))
+		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
+			break
+		}
+		w.Pass(w.Tick / 4)
+	}
+	if err != nil || started != starts || compact(result) != strconv.Itoa(n) {
+		return errors.Join(fmt.Errorf("step %d to %s gives %s, started is %v", n, to, result, started), err)
+	}
+	return nil
+}
+
+// talliedBeside: the instance beside this one has counted so far.
+func talliedBeside(suffix string, want int) Check {
+	return func(ctx context.Context, c *client.Client, s client.Status) error {
+		beside, err := c.Status(ctx, s.InstanceID+suffix)
+		if err != nil {
+			return err
+		}
+		got, err := client.Result[int](beside)
+		if err == nil && got != want {
+			err = fmt.Errorf("beside it is %d", got)
+		}
+		return err
+	}
 }
 
 // wordsBeside: the instance beside this one has got these words, and no others.

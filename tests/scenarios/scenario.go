@@ -17,8 +17,10 @@ type Scenario struct {
 	Name string
 	// Register adds the orchestration under the scenario's name, and what it alone needs.
 	Register func(r *perdure.Registry, name string)
-	Input    any
-	Start    []client.StartOption
+	// Hold gives the activities of a process the client that they hold, before any of them runs; nil where they hold none.
+	Hold  func(c *client.Client)
+	Input any
+	Start []client.StartOption
 	// Drive is what a client does once the instance is started; nil is nothing.
 	Drive func(ctx context.Context, w World, id string) error
 	// Check says what is wrong with the status of the instance that is over.
@@ -73,8 +75,8 @@ func (w World) untilStatus(ctx context.Context, id, want string) error {
 // back after a minute or two, a work item after 15. On a real clock a tick must be several times what a turn takes.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
-		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), children(), failingChildren(),
-		detached(tick), continuing(tick), events(tick), talking(tick), asking(), handing(tick), restarting(tick), replacing(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
+		basics(), inlined(tick), bulky(), statuses(tick), failures(tick), sagas(), races(tick), combinators(tick), mapping(tick), retries(tick), polling(tick), children(), failingChildren(),
+		detached(tick), continuing(tick), events(tick), pausing(tick), talking(tick), asking(), sizedInputs(), calling(), delegating(tick), handing(tick), restarting(tick), replacing(tick), determinism(tick), coroutines(tick), versions(), changes(), starts(tick), unobserved(tick), everything(tick), cancelling(tick), stopping(tick),
 	)
 }
 
@@ -87,6 +89,15 @@ func Register(r *perdure.Registry, all ...Scenario) {
 	addHanding(r)
 	for _, s := range all {
 		s.Register(r, s.Name)
+	}
+}
+
+// Hold gives the activities of these scenarios, which a process runs, a client of its hub.
+func Hold(c *client.Client, all ...Scenario) {
+	for _, s := range all {
+		if s.Hold != nil {
+			s.Hold(c)
+		}
 	}
 }
 

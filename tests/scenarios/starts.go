@@ -15,6 +15,7 @@ func starts(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "DelayedStart", Register: body(now), Start: delay, Check: notEarly},
 		{Name: "DelayedStartKeepsEvents", Register: body(nowWithWords), Input: 0, Start: delay, Drive: says("a", "b"), Check: notEarly},
+		{Name: "DelayedStartIsWaitedFor", Register: body(nowWithWords), Input: 3 * tick, Start: delay, Drive: waitsForTheStart, Check: notEarly},
 		{Name: "Terminated", Register: body(waits), Drive: terminates, Check: terminated},
 		{Name: "TerminatedWhileItsStartIsDelayed", Register: body(waits), Start: delay, Drive: terminatesNow, Check: terminated},
 		{Name: "TerminatedWithAChild", Register: body(waitsForSleeper), Input: 5 * tick, Drive: terminates, Check: all(terminated, cancelledBeside("/child", "orchestration_terminal_terminated"))},
@@ -31,6 +32,23 @@ func nowWithWords(ctx *perdure.OrchestrationContext, tick time.Duration) (time.T
 		err = fmt.Errorf("it got %q", got)
 	}
 	return began, err
+}
+
+// waitsForTheStart says words once the instance has begun, and not before.
+func waitsForTheStart(ctx context.Context, w World, id string) error {
+	for range looks {
+		limited, stop := context.WithTimeout(ctx, w.Tick/4)
+		s, err := w.Client.WaitForStart(limited, id)
+		stop()
+		if err == nil && s.Status == client.StatusPending {
+			return fmt.Errorf("instance %q has begun and is %s", id, s.Status)
+		}
+		if err == nil {
+			return says("a", "b")(ctx, w, id)
+		}
+		w.Pass(w.Tick / 4)
+	}
+	return fmt.Errorf("instance %q does not begin", id)
 }
 
 // notEarly: the body ran when it was to, or later.

@@ -91,21 +91,27 @@ func updatesAccount(ctx context.Context, w World, id string) error {
 	return nil
 }
 
-// updates sends an update until it has an answer, which must be this one. What crashes meanwhile is why it may be sent more than once.
-func (w World) updates(ctx context.Context, id, update, updateID string, input any, want string, code client.UpdateCode) error {
-	var result json.RawMessage
-	var err error
+// answered makes a call until it has an answer. What crashes meanwhile is why it may be made more than once.
+func (w World) answered(call func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	for range looks {
-		result, err = w.Client.Update(ctx, id, update, input, client.WithUpdateID(updateID))
+		result, err = call()
 		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
 			break
 		}
 		w.Pass(w.Tick / 4)
 	}
+	return result, err
+}
+
+// updates sends an update until it has an answer, which must be this one.
+func (w World) updates(ctx context.Context, id, update, updateID string, input any, want string, code client.UpdateCode) error {
+	result, err := w.answered(func() (json.RawMessage, error) {
+		return w.Client.Update(ctx, id, update, input, client.WithUpdateID(updateID))
+	})
 	if code != "" && hasCode(err, code) || code == "" && err == nil && string(result) == want {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("update %s of %v (%s) gives %s, want %s %s", update, input, updateID, result, want, code), err)
+	return errors.Join(fmt.Errorf("update %s of %.99v (%s) gives %s, want %s %s", update, input, updateID, result, want, code), err)
 }
 
 func hasCode(err error, code client.UpdateCode) bool {

@@ -5,7 +5,7 @@ const groups = {
   Timers: ['TimerCreated', 'TimerFired'],
   Children: ['SubOrchestrationScheduled', 'SubOrchestrationCompleted', 'SubOrchestrationFailed', 'DetachedOrchestrationScheduled'],
   'External events': ['ExternalEventSubscribed', 'ExternalEventRaised', 'ExternalEventSent', 'ExternalEventDelivered', 'ExternalEventUndelivered'],
-  Updates: ['UpdateReceived', 'UpdateAccepted', 'UpdateRejected', 'UpdateCompleted'],
+  Updates: ['UpdateReceived', 'UpdateAccepted', 'UpdateRejected', 'UpdateCompleted', 'UpdateAwaited', 'UpdateSent', 'UpdateAnswered'],
   Cancels: ['CancelRequested', 'ActivityCancelRequested', 'TimerCancelled', 'SubOrchestrationCancelRequested', 'SubOrchestrationCancelFailed'],
   Turns: ['TurnStarted'],
 };
@@ -108,7 +108,7 @@ class Model {
     });
   }
 
-  TimerCreated(e) { this.open(e, 'timer', `timer ${span(Date.parse(e.fireAt) - e.at)}`).due = Date.parse(e.fireAt); }
+  TimerCreated(e) { this.open(e, 'timer', `${e.message || 'timer'} ${span(Date.parse(e.fireAt) - e.at)}`).due = Date.parse(e.fireAt); }
   TimerFired(e) { this.each(e, (row) => this.settle(row, e, 'done')); }
 
   SubOrchestrationScheduled(e) { this.open(e, 'child', e.name).child = e.instanceId; }
@@ -120,6 +120,8 @@ class Model {
   }
 
   ExternalEventSent(e) { this.open(e, 'told', `${e.name} to ${e.instanceId}`); }
+  UpdateSent(e) { this.open(e, 'told', `${e.name} to ${e.instanceId}`); }
+  UpdateAnswered(e) { this.each(e, (row) => this.settle(row, e, e.error ? 'failed' : 'done')); }
   ExternalEventDelivered(e) { this.each(e, (row) => this.settle(row, e, 'done')); }
   ExternalEventUndelivered(e) { this.each(e, (row) => this.settle(row, e, 'failed')); }
 

@@ -5,6 +5,7 @@ const blockedAdvice = {
   unregistered: 'Deploy a build that has this orchestration in this version; it then goes on by itself.',
   blocked_outside: 'Its code waits for something that is no future of the engine. The message names the place; fix it and deploy.',
   foreign_goroutine: 'Its code calls the engine from a goroutine of its own: perdure.Go is for that. The message names the place; fix it and deploy.',
+  payload_too_large: 'Its code continues as new while more waits than one commit hands on. Nothing is lost: deploy code that takes more of what waits before it continues.',
   poison: 'Its turn took the process down again and again: memory, os.Exit, or 30 s of an invocation. The log of the orchestrator says which. Fix it and deploy; with more memory alone, raise any event.',
   corrupt: 'Its history cannot be read. A newer release may have written it: deploy that. Otherwise restore the item that the message names. Terminate ends it without reading it.',
 };

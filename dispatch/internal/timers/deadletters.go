@@ -51,7 +51,7 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		msg := items[0].Messages[0].Message
-		msg.PickedUp = msg.PickedUp.Next(m.Record.ID)
+		msg.PickedUp = msg.PickedUp.NextMoved(m.Record.ID, m.Record.SentAt)
 		return "the message is in the inbox again", whose(msg.InstanceID, "kind", msg.Kind), k.provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
 		timers, bad := k.provider.AdoptTimers(records)

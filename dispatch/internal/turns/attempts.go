@@ -152,6 +152,9 @@ func (a *attempts) settle(m *provider.InboxMessage) {
 
 // retry moves on the activities of which, by the messages of the next turn, an attempt has failed or is due.
 func (s *session) retry(ctx context.Context) (next, error) {
+	if err := ownFailures(ctx, s); err != nil {
+		return goOn, err
+	}
 	var a attempts
 	taken := s.taken()
 	for i := range taken {

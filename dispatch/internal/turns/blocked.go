@@ -176,15 +176,15 @@ func (b *blocking) commit(ctx context.Context, events []history.Event) (next, er
 	if n > 0 {
 		t.Watermark = b.taken[n-1].Position
 	}
-	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t)
 	switch {
 	case errors.Is(err, provider.ErrTooLarge) && s.backlog.takeFewer(n): // each message by itself is not (R2)
 		return takeFewer, nil
 	case err != nil:
-		return goOn, err
+		return goOn, unsent(ctx, s, err, &t)
 	}
 
-	s.committed(ctx, t, refused, n)
+	s.committed(ctx, &t, refused, n)
 	if why := hopelessIn(s.o.options.BuildID, &s.x.state.Blocked); why != nil {
 		s.x.breakOff(&hopelessError{why}) // what comes next is parked without another try
 	}
@@ -230,7 +230,7 @@ func dealWithDamaged(ctx context.Context, s *session, failed error) error {
 	}
 
 	switch first := s.backlog.first(); {
-	case first.Kind == provider.MessageEventSent:
+	case first.IsSent():
 		return refuseEvents(ctx, s, in.ExecutionID)
 	case s.x.notForCode(*first):
 		return failed

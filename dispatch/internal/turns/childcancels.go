@@ -15,10 +15,10 @@ func isParentsCancel(m *provider.InboxMessage) bool {
 }
 
 // notForCode reports whether a message is not for the instance's code: what starts it, a parent's cancel of an instance that is over,
-// or is another than the one with this id, and an event of another instance that nobody takes.
+// or is another than the one with this id, and an event or an update of another instance that nobody takes, or that is answered.
 func (x *execution) notForCode(m provider.InboxMessage) bool {
 	return m.Kind == provider.MessageStart || m.IsRefresh() || isParentsCancel(&m) && (x == nil || x.over() || m.StartID != x.start.StartID) ||
-		m.Kind == provider.MessageEventSent && (x == nil || x.over() || x.refused.Has(&m.Message))
+		m.IsSent() && (x == nil || x.over() || x.refused.Has(&m.Message)) || answeredBefore(x, &m) != nil
 }
 
 // refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).

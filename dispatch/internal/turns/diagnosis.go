@@ -22,6 +22,17 @@ func (e *unregisteredError) Error() string {
 	return fmt.Sprintf("instance %q: orchestration %q version %q is not registered in this build", e.InstanceID, e.Name, e.Version)
 }
 
+// handoverError means that an execution continues as new, and that no commit can hold what is parked and goes to the next: code that takes more of it before
+// it continues can go on.
+type handoverError struct{ err error }
+
+func (e *handoverError) Error() string {
+	return "the code continues as new before it has taken enough of what is parked: " + e.err.Error()
+}
+
+// Unwrap returns why it could not be committed.
+func (e *handoverError) Unwrap() error { return e.err }
+
 // diagnosis is what a failure of the code is called; nil when err is none.
 func diagnosis(err error) *history.Failure {
 	if e, ok := errors.AsType[*replay.NondeterminismError](err); ok {
@@ -38,6 +49,9 @@ func diagnosis(err error) *history.Failure {
 	}
 	if e, ok := errors.AsType[*replay.UnregisteredError](err); ok {
 		return &history.Failure{Type: history.TypeUnregistered, Message: e.Error()}
+	}
+	if e, ok := errors.AsType[*handoverError](err); ok {
+		return &history.Failure{Type: history.TypePayloadTooLarge, Message: e.Error()}
 	}
 	if why := unreadable(err); why != nil {
 		return why

@@ -31,14 +31,17 @@ type execution struct {
 	// state is the fold of history, as far as it was read or written in this invocation: what waits for a time, and all that is open once that
 	// is asked of an execution whose code is not there.
 	state *history.State
+	// tasks are what is open, for interceptors; nil where none asks.
+	tasks *openTasks
 	// trail is what leads back to what the last turns have caused.
 	trail trail
 	// cancels are what the last turns have decided to cancel.
 	cancels provider.CancelBlock
 	// retention is how long the instance is kept after its end; 0 is for ever.
 	retention time.Duration
-	// firsts are the ids of the first events of the segments, times their times, in milliseconds.
+	// firsts are the ids of the first events of the segments, times their times, in milliseconds. seconds are those of the second turns of segments.
 	firsts, times []int64
+	seconds       []began
 	// fetch returns the document of a reference, in this invocation.
 	fetch func(r history.Reference) (json.RawMessage, error)
 	// seals opens what is sealed, in this invocation.
@@ -47,6 +50,8 @@ type execution struct {
 	// events of before it began: while it lives none is added.
 	refused provider.RefusedEvents
 	looked  bool
+	// answered are the answers to updates of other instances of which a copy may have come, by their ids; nil: there is none.
+	answered map[string]*toldBefore
 	// start is what the execution began with, but for what its code has been given.
 	start history.Event
 }
@@ -55,8 +60,8 @@ type execution struct {
 func (x *execution) over() bool { return x.state.Over() }
 
 // newTurn is a turn of this view, which has consumed nothing.
-func (x *execution) newTurn(instanceID string, events []history.Event) *provider.Turn {
-	t := &provider.Turn{
+func (x *execution) newTurn(instanceID string, events []history.Event) provider.Turn {
+	t := provider.Turn{
 		InstanceID: instanceID, Head: x.head, Watermark: x.head.Watermark, Before: x.state, Events: events,
 		Retention: x.retention, Cancels: provider.CancelsOf(events),
 	}
@@ -72,15 +77,30 @@ func (x *execution) committed(t *provider.Turn, consumed bool) {
 	x.state.Apply(t.Events...)
 	x.head, x.verified, x.read = t.After(), true, nil
 	x.due = x.state.IsDue()
-	x.addSegment(&t.Events[0])
+	x.addSegment(t.Events)
 	x.cancels, _ = x.cancels.Add(t.Head.Segment+1, t.Cancels)
 	x.trail.apply(t.Events, consumed)
+	if x.over() { // what waits may join an update that this turn has answered
+		x.answered = nil
+	}
 }
 
-// addSegment notes what the next segment begins with.
-func (x *execution) addSegment(first *history.Event) {
+// began is the id and the time, in milliseconds, of the event that a turn began with.
+type began struct{ id, at int64 }
+
+// addSegment notes what the next segment begins with, and its second turn, if it has one.
+func (x *execution) addSegment(events []history.Event) {
+	first := &events[0]
 	x.firsts = append(x.firsts, first.ID)
 	x.times = append(x.times, first.Time.UnixMilli())
+	if first.Kind != history.TurnStarted {
+		return
+	}
+	for i := range events[1:] {
+		if e := &events[i+1]; e.Kind == history.TurnStarted {
+			x.seconds = append(x.seconds, began{e.ID, e.Time.UnixMilli()})
+		}
+	}
 }
 
 // breakOff gives up the code, which cannot go on.
@@ -96,7 +116,7 @@ func (x *execution) idle() { x.due = false }
 func (x *execution) markVerified() { x.verified = true }
 
 // rest leaves the execution for another invocation, which cannot know whether its head is still the one.
-func (x *execution) rest() { x.verified, x.read = false, nil }
+func (x *execution) rest() { x.verified, x.read, x.answered = false, nil, nil }
 
 // numbered dates and numbers the events of a turn that no code took part in.
 func (x *execution) numbered(now time.Time, events ...history.Event) []history.Event {
@@ -108,7 +128,7 @@ func (x *execution) numbered(now time.Time, events ...history.Event) []history.E
 
 // withCancellations puts before an end that no code took part in the cancellations of all that the history which was read left outstanding.
 func (x *execution) withCancellations(end history.Event) []history.Event {
-	return append(x.read.State(history.KeepOpen).CancelOutstanding(history.TerminalReason(end.Kind)), end)
+	return history.EndWith(x.read.State(history.KeepOpen), history.TerminalReason(end.Kind), end)
 }
 
 func (x *execution) close() {
@@ -127,15 +147,15 @@ const (
 // bytes is roughly what it costs to keep the execution.
 func (x *execution) bytes() int {
 	if x.instance == nil {
-		return executionBytes + x.state.OpenCount()*openBytes
+		return executionBytes + x.state.OpenCount()*openBytes + x.tasks.bytes()
 	}
-	return x.instance.Bytes() + len(x.state.CustomStatus)
+	return x.instance.Bytes() + len(x.state.CustomStatus) + x.tasks.bytes()
 }
 
 // addSegments adds what was read to an execution's index of segments and to its cancels.
 func addSegments(x *execution, read *provider.Orchestration) {
 	for i := range read.Segments {
-		x.addSegment(&read.Segments[i].Events[0])
+		x.addSegment(read.Segments[i].Events)
 		if i == 0 {
 			continue // a start cancels nothing, and what a restart has taken over is in no cancel record
 		}
@@ -153,7 +173,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: instance %q: %w: %w", read.InstanceID, provider.ErrCorrupt, err)
 	}
-	x := &execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state}
+	x := &execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state, tasks: openTasksOf(o, read)}
 	x.due = read.Head.Segment == 0 || state.IsDue()
 	addSegments(x, read)
 	x.trail.applyAll(read.Segments)
@@ -178,7 +198,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
 		ExactRetries: o.options.ExactRetries, BuildID: o.options.BuildID,
 		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
-		Seals: &x.seals, LargePayloads: o.vault.Stores(),
+		Seals: &x.seals, LargePayloads: o.vault.Stores(), WaitEnds: x.tasks != nil,
 	})
 	x.fetch = o.fetch(ctx, read.InstanceID)
 	began := o.meter.Now()

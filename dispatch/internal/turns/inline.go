@@ -73,18 +73,28 @@ func runSteps(ctx context.Context, s *session, events []history.Event) (next, er
 
 // stepsOf are the activities that a turn has scheduled, and that are to run in this invocation.
 func stepsOf(s *session, events []history.Event) (fresh []*step) {
-	var of *view
+	scheduled := inlineOf(s, events)
+	if len(scheduled) == 0 { // most turns schedule nothing inline
+		return nil
+	}
+	of := &view{s.o, s.item.InstanceID, s.x.head.ExecutionID}
+	for _, e := range scheduled {
+		activity, _ := s.o.registry.Activity(e.Name)
+		fresh = append(fresh, &step{event: *e, activity: activity, view: of})
+	}
+	return fresh
+}
+
+// inlineOf are the events that schedule them.
+func inlineOf(s *session, events []history.Event) (scheduled []*history.Event) {
 	var cancelled map[int64]bool
 	for i := range events {
 		switch e := &events[i]; {
 		case e.Kind == history.ActivityScheduled && e.Inline:
-			if of == nil { // most turns schedule nothing inline
-				of = &view{s.o, s.item.InstanceID, s.x.head.ExecutionID}
+			if _, ok := s.o.registry.Activity(e.Name); ok {
+				scheduled = append(scheduled, e)
 			}
-			if activity, ok := s.o.registry.Activity(e.Name); ok {
-				fresh = append(fresh, &step{event: *e, activity: activity, view: of})
-			}
-		case e.Kind == history.ActivityCancelRequested && of != nil: // what is cancelled was scheduled before
+		case e.Kind == history.ActivityCancelRequested && scheduled != nil: // what is cancelled was scheduled before
 			if cancelled == nil {
 				cancelled = map[int64]bool{}
 			}
@@ -96,11 +106,11 @@ func stepsOf(s *session, events []history.Event) (fresh []*step) {
 		default: // it schedules nothing
 		}
 	}
-	if len(fresh) == 0 || !mayRunSteps(s) {
+	if len(scheduled) == 0 || !mayRunSteps(s) {
 		return nil
 	}
-	fresh = slices.DeleteFunc(fresh, func(st *step) bool { return cancelled[st.event.ID] })
-	return fresh[:min(len(fresh), mostSteps)]
+	scheduled = slices.DeleteFunc(scheduled, func(e *history.Event) bool { return cancelled[e.ID] })
+	return scheduled[:min(len(scheduled), mostSteps)]
 }
 
 // mayRunSteps reports whether the session may run anything inline. Where a message was delivered before, a step may have taken its process down, or
@@ -209,7 +219,11 @@ func chainOn(ctx context.Context, s *session) error {
 	if s.x.state.Arrived == 0 || !s.x.due || s.steps.any() {
 		return nil
 	}
-	if s.chained++; !s.asked.is && s.chained < chainTurns && s.o.options.Clock().Sub(s.began) < chainTime {
+	s.chained++
+	switch {
+	case s.ahead != nil, s.unshown: // what was left to the next turn is for this invocation alone
+		return nil
+	case !s.asked.is && !chainIsLong(s, 0):
 		return nil
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: s.item.InstanceID, ExecutionID: s.x.head.ExecutionID}

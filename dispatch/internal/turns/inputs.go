@@ -28,7 +28,9 @@ func (x *execution) inputsOf(events []history.Event, m *provider.InboxMessage, a
 		return append(events, requested(history.ExternalEventRaised, m))
 	case provider.MessageEventSent:
 		return append(events, history.Event{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Data: dataOf(&m.Message), Parent: m.Parent})
-	case provider.MessageEventAnswered:
+	case provider.MessageUpdateSent: // the turn decides whether it is accepted
+		return append(events, m.Inputs(dataOf(&m.Message))...)
+	case provider.MessageEventAnswered, provider.MessageUpdateAnswered:
 		return append(events, answered(m)...)
 	case provider.MessageUpdate: // the turn decides whether it is accepted
 		return append(events, requested(history.UpdateAccepted, m))

@@ -21,7 +21,7 @@ func interceptorsOf(o *Options) *turnChain {
 // that takes the process down, and the instance could never be blocked.
 func interceptedTurn(ctx context.Context, s *session) (next, error) {
 	if isPaused(s.x) {
-		return parkPaused(ctx, s) // which is no turn
+		return telling(ctx, s, parkPaused) // which is no turn, and may end the instance
 	}
 	s.turnBegan = s.o.meter.Now()
 	if t := s.x.start.TraceParent; t != "" {
@@ -32,19 +32,34 @@ func interceptedTurn(ctx context.Context, s *session) (next, error) {
 			return s.blockOrFail(ctx, err)
 		}
 	}
-	if _, poison := errors.AsType[*poisonError](s.x.broken); poison || s.o.interceptors == nil {
-		return s.turn(ctx)
+	_, poison := errors.AsType[*poisonError](s.x.broken)
+	switch {
+	case poison:
+		next, err := s.turn(ctx)
+		forgetTasks(s)
+		return next, err
+	case s.o.interceptors == nil:
+		return telling(ctx, s, turnOfSession)
 	}
 	var what next
 	result := s.o.interceptors.Run(ctx, turnInfo(s), func(ctx context.Context) perdure.TurnResult {
 		var err error
 		s.result = perdure.TurnResult{}
-		what, err = s.turn(ctx)
+		what, err = telling(ctx, s, turnOfSession)
 		s.result.Err = err
 		return s.result
 	})
 	return what, result.Err
 }
+
+// telling tells interceptors what the commit that is made has begun and ended, once all is sent that follows from it.
+func telling(ctx context.Context, s *session, makes func(context.Context, *session) (next, error)) (next, error) {
+	next, err := makes(ctx, s)
+	tellTasks(ctx, s)
+	return next, err
+}
+
+func turnOfSession(ctx context.Context, s *session) (next, error) { return s.turn(ctx) }
 
 // trace records the trace context of a turn in its first event, TurnStarted where code took part in it: what the turn causes is sent with it, whoever sends it and
 // however often.

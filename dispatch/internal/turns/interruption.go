@@ -15,7 +15,8 @@ import (
 const (
 	// lookEvery is how long inline activities of an invocation run until it looks, and looks again.
 	lookEvery = time.Second
-	// interruptionSlack is what the clock of who has sent the message may be behind.
+	// interruptionSlack is what the clock of who has sent the message may be behind, or ahead. A note of one that is an hour ahead would have each
+	// invocation of that hour make way.
 	interruptionSlack = 5 * time.Second
 	// interruptionLeads is how much later than the message what it interrupts is visible in its queue.
 	interruptionLeads = 2 * time.Second
@@ -49,7 +50,7 @@ func (a *asked) looks(ctx context.Context, s *session, now time.Time) bool {
 		s.o.options.Logger.DebugContext(ctx, "whether somebody wants the instance to make way was not read", "instance", s.item.InstanceID, "error", err)
 		return false
 	}
-	a.is = at.After(since(s))
+	a.is = at.After(since(s)) && at.Before(now.Add(interruptionSlack))
 	return a.is
 }
 

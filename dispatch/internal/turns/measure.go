@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"sort"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -35,9 +36,10 @@ func measure(s *session, t *provider.Turn) {
 	if !over {
 		return
 	}
+	end := t.Events[len(t.Events)-1].Time // of two turns in a commit it is the second that ends
 	m.Count(ended, name, 1)
-	m.Between(intake.MetricOrchestrationExecution, name, time.UnixMilli(x.times[1]), now)
-	m.Between(intake.MetricOrchestrationEndToEnd, name, x.dueAt(), now)
+	m.Between(intake.MetricOrchestrationExecution, name, time.UnixMilli(x.times[1]), end)
+	m.Between(intake.MetricOrchestrationEndToEnd, name, x.dueAt(), end)
 }
 
 // measure counts how an attempt of a step has ended, as a worker does. What goes on in its queue has not.
@@ -69,5 +71,9 @@ func (x *execution) dueAt() time.Time {
 
 // timeOf is the time of an event of this execution.
 func (x *execution) timeOf(eventID int64) time.Time {
-	return time.UnixMilli(x.times[x.segmentOf(eventID)])
+	at := x.segmentOf(eventID)
+	if i := sort.Search(len(x.seconds), func(i int) bool { return x.seconds[i].id > eventID }); i > 0 && x.seconds[i-1].id > x.firsts[at] {
+		return time.UnixMilli(x.seconds[i-1].at)
+	}
+	return time.UnixMilli(x.times[at])
 }

@@ -52,7 +52,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	v, _ := vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked them
 	return &Orchestrator{
 		vault: v,
-		base:  base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(), rooms: newRooms(),
-		interceptors: interceptorsOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: meter, stepMeter: meter.By(intake.DimensionActivity),
+		base:  base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(), rooms: newRooms(), sessions: newSessions(),
+		interceptors: interceptorsOf(&opts), listeners: taskListenersOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: meter, stepMeter: meter.By(intake.DimensionActivity),
 	}
 }

@@ -27,9 +27,11 @@ type Orchestrator struct {
 	alone    *intake.Alone
 	asked    *askLimits
 	rooms    rooms
+	sessions sessions
 	vault    *vault.Vault // nil: payloads are as the code gives them
 	// interceptors are nil where there are none.
 	interceptors *turnChain
+	listeners    *taskListeners
 	around       *body.Chain   // of inline activities; nil where there are none
 	leaks        atomic.Int64  // inline activities that were given up, and still run
 	meter        *intake.Meter // by orchestration
@@ -159,7 +161,7 @@ func (o *Orchestrator) without(ctx context.Context, items []*provider.Orchestrat
 
 // handled is what became of the records of items.
 type handled struct {
-	done     []provider.Record
+	done     [][]provider.InboxMessage // whose records are not deleted yet
 	failed   []string
 	suspects []suspected // what is still to be run, alone
 }
@@ -185,9 +187,13 @@ func (o *Orchestrator) collect(ctx context.Context, results <-chan handled, n in
 }
 
 // deleteEarly: the mapping deletes them again when the batch is over, which does no harm, so an error is not one.
-func (o *Orchestrator) deleteEarly(ctx context.Context, done []provider.Record) {
-	if err := o.provider.DeleteRecords(ctx, provider.QueueInbox, done...); err != nil {
-		o.options.Logger.WarnContext(ctx, "finished inbox records were not deleted early", "records", len(done), "error", err)
+func (o *Orchestrator) deleteEarly(ctx context.Context, done [][]provider.InboxMessage) {
+	var records []provider.Record
+	for _, messages := range done {
+		records = append(records, recordsOf(messages)...)
+	}
+	if err := o.provider.DeleteRecords(ctx, provider.QueueInbox, records...); err != nil {
+		o.options.Logger.WarnContext(ctx, "finished inbox records were not deleted early", "records", len(records), "error", err)
 	}
 }
 
@@ -202,8 +208,12 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	err = o.giveUp(ctx, s, err)
 
 	failed := s.backlog.unacknowledged()
-	h := handled{done: recordsOf(it.Messages[:len(it.Messages)-len(failed)])}
+	h := handled{}
+	if done := len(it.Messages) - len(failed); done > 0 {
+		h.done = [][]provider.InboxMessage{it.Messages[:done]}
+	}
 	if err == nil {
+		o.sessions.giveBack(s)
 		return h
 	}
 	if suspect, ok := errors.AsType[*suspectError](err); ok {

@@ -41,12 +41,12 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 	events := s.x.numbered(s.o.options.Clock(), withRefused(s, order)...)
 	t := s.x.newTurn(s.item.InstanceID, events)
 	t.LockedUntil, t.Watermark = s.item.LockedUntil(), m.Position
-	refused, err := s.o.provider.AckOrchestrationItem(ctx, t)
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t)
 	if err != nil {
-		return goOn, err
+		return goOn, unsent(ctx, s, err, &t)
 	}
 
-	s.committed(ctx, t, refused, 1)
+	s.committed(ctx, &t, refused, 1)
 	text := "the instance goes on"
 	if isPaused(s.x) {
 		text = "the instance is paused"

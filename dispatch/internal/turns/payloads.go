@@ -34,6 +34,31 @@ func own(ctx context.Context, s *session) error {
 	return v.Take(ctx, arrived)
 }
 
+// ownFailures makes the failures that the messages of the next turn bring what history, and the records of attempts, may have: their details are sealed, where
+// their senders have not, and those that are larger than they may be, as a worker in another language may send them, are left out.
+func ownFailures(ctx context.Context, s *session) error {
+	about := aboutExecution(s.x, s.item.InstanceID)
+	own := func(f *history.Failure) (*history.Failure, error) {
+		f = f.OmitTooLarge()
+		return f, s.o.vault.SealFailure(ctx, about, f)
+	}
+	taken := s.taken()
+	for i := range taken {
+		m := &taken[i].Message
+		var err error
+		if m.Error, err = own(m.Error); err != nil {
+			return err
+		}
+		for j := range m.Outcomes {
+			o := &m.Outcomes[j]
+			if o.Error, err = own(o.Error); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // bringStored reports whether messages bring a payload that lies in a store for them.
 func bringStored(messages []provider.InboxMessage) bool {
 	for i := range messages {
@@ -57,7 +82,9 @@ func arrivalsIn(all []vault.Arrival, about perdure.PayloadInfo, m *provider.Mess
 	case provider.MessageEventRaised, provider.MessageEventSent:
 		m.Data = dataOf(m)
 		add(perdure.PayloadEventData, m.Name, &m.Data)
-	case provider.MessageUpdate:
+	case provider.MessageUpdateAnswered:
+		add(perdure.PayloadUpdateResult, "", &m.Result)
+	case provider.MessageUpdate, provider.MessageUpdateSent:
 		m.Data = dataOf(m)
 		add(perdure.PayloadUpdateInput, m.Name, &m.Data)
 	case provider.MessageChildOutcome:
@@ -72,7 +99,7 @@ func arrivalsIn(all []vault.Arrival, about perdure.PayloadInfo, m *provider.Mess
 }
 
 // seal seals what a turn has decided, and what the next execution begins with.
-func (t *turn) seal(ctx context.Context, next *provider.Successor) error {
+func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.Successor) error {
 	v := t.s.o.vault
 	if v == nil {
 		return nil
@@ -83,10 +110,10 @@ func (t *turn) seal(ctx context.Context, next *provider.Successor) error {
 	if about.Name == schedule.Orchestration { // what a schedule shows is the engine's own
 		engines = append(engines, history.CustomStatusSet)
 	}
-	if err := v.SealEvents(ctx, about, t.out.Events, engines...); err != nil {
+	if err := v.SealEvents(ctx, about, events, engines...); err != nil {
 		return err
 	}
-	if err := v.Mail(ctx, provider.Origin{InstanceID: about.InstanceID, ExecutionID: about.ExecutionID, Parent: t.s.x.state.Parent}, t.out.Events); err != nil {
+	if err := v.Mail(ctx, provider.Origin{InstanceID: about.InstanceID, ExecutionID: about.ExecutionID, Parent: t.s.x.state.Parent}, events); err != nil {
 		return err
 	}
 	if next == nil {
@@ -104,14 +131,23 @@ func ownInput(ctx context.Context, s *session, m *provider.InboxMessage) (err er
 	if m.Input.StoredAt() == "" {
 		return nil
 	}
-	sent := m.Record.SentAt
-	if sent.IsZero() {
-		sent = s.o.options.Clock()
-	}
-	m.Begins = provider.NewExecutionID(sent.UTC().Truncate(time.Millisecond), m.InstanceID, m.StartID)
+	m.Begins = begunBy(s.o, m, m.StartID)
 	about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: m.Begins, Kind: perdure.PayloadOrchestrationInput, Name: m.Name}
 	m.Input, err = s.o.vault.Own(ctx, about, m.Input)
 	return err
+}
+
+// begunBy names the execution that a start begins which a message asks for: the same each time the message comes.
+func begunBy(o *Orchestrator, m *provider.InboxMessage, startID string) string {
+	return provider.NewExecutionID(takenAt(o, m).UTC().Truncate(time.Millisecond), m.InstanceID, startID)
+}
+
+// takenAt is when SQS took a message, or now where that is not known.
+func takenAt(o *Orchestrator, m *provider.InboxMessage) time.Time {
+	if at := m.Record.SentAt; !at.IsZero() {
+		return at
+	}
+	return o.options.Clock()
 }
 
 // unreadable is the diagnosis of a payload that stays unreadable however often it is tried; nil where err is none.

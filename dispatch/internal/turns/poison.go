@@ -34,6 +34,7 @@ type poisonCheck struct {
 	base       *intake.Base
 	most       int // deaths, before what leads here is poison
 	around     *turnChain
+	listeners  *taskListeners
 	instanceID string
 	// alone: no other code runs in the process meanwhile.
 	alone bool
@@ -77,7 +78,7 @@ func (p *poisonCheck) look(ctx context.Context, executionID string, blocked bool
 		p.mark = &a
 	}
 	if poison {
-		p.verdict = &poisonError{InstanceID: p.instanceID, Died: died, Interceptors: p.around.Names()}
+		p.verdict = &poisonError{InstanceID: p.instanceID, Died: died, Interceptors: append(p.around.Names(), p.listeners.Names()...)}
 	}
 	return p.err()
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,30 +23,63 @@ func (d *dispatched) forget() { d.head = provider.Head{} }
 
 // redelivered finds the first message that a committed turn has consumed before, or else one that stands for the turn which no message
 // leads to: the head's, where it took parked inputs alone (R4), or was taken over by a restart (R30).
-func (s *session) redelivered() (provider.Position, bool) {
+func (s *session) redelivered() (provider.Since, bool) {
 	if s.sent.isAll(s.x) {
-		return provider.Position{}, false
+		return provider.Since{}, false
 	}
 	waiting := s.backlog.waiting()
-	if i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return m.PickedUp != nil }); i >= 0 {
-		return s.x.before(waiting[i].Position), true
+	if slices.ContainsFunc(waiting, isPickedUp) {
+		return pickedUpSince(s.x, waiting), true
 	}
 	for i := range waiting {
 		if s.x.head.Watermark.Covers(waiting[i].Position) {
-			return waiting[i].Position, true
+			return provider.Since{Position: waiting[i].Position}, true
 		}
 	}
 	// What is warm was sent before it was kept.
-	return s.x.head.Watermark, s.x.read != nil && (s.x.trail.alone || s.x.state.Restarted())
+	return provider.Since{Position: s.x.head.Watermark}, s.x.read != nil && (s.x.trail.alone || s.x.state.Restarted())
+}
+
+// pickedUpSince is since when something may not be sent where some of the messages that wait were picked up. They have a place of their own by now.
+func pickedUpSince(x *execution, waiting []provider.InboxMessage) provider.Since {
+	i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return isPickedUp(m) && m.PickedUp.MovedAt == nil })
+	if at := movedAt(waiting); !at.IsZero() {
+		if i >= 0 && x.read != nil { // of that one it is all of this execution, and what ended the one before
+			at = intake.Earlier(at, begunAt(x.read).Add(-1))
+		}
+		return provider.Since{HeadAt: at}
+	}
+	return provider.Since{Position: x.before(waiting[i].Position)}
+}
+
+// begunAt is when an execution began, by its history.
+func begunAt(o *provider.Orchestration) (at time.Time) {
+	if events := o.Segments[0].Events; len(events) > 0 {
+		at = events[0].Time
+	}
+	return at
+}
+
+func isPickedUp(m provider.InboxMessage) bool { return m.PickedUp != nil }
+
+// movedAt is a time at which none of the messages that were picked up had come to the dead letters yet, zero where that is not known. A turn that
+// has consumed one of them, and whose outputs were never sent, is the last by then, or comes later. However many executions have followed it meanwhile.
+func movedAt(messages []provider.InboxMessage) (at time.Time) {
+	for i := range messages {
+		if p := messages[i].PickedUp; p != nil && p.MovedAt != nil {
+			at = intake.Earlier(at, p.MovedAt.Add(-clockSkew))
+		}
+	}
+	return at
 }
 
 // redispatch finishes what an earlier invocation may have left unsent, before any turn (R4, I4).
-func (s *session) redispatch(ctx context.Context, from provider.Position) (next, error) {
+func (s *session) redispatch(ctx context.Context, since provider.Since) (next, error) {
 	if !s.x.verified || s.x.read == nil {
 		return verify, nil
 	}
 	s.x.read.Retention = s.x.retention
-	refused, err := s.o.provider.RedispatchOrchestration(ctx, s.x.read, from)
+	refused, err := s.o.provider.RedispatchOrchestration(ctx, s.x.read, since)
 	if err != nil {
 		return goOn, fmt.Errorf("dispatch: instance %q: redispatch: %w", s.item.InstanceID, err)
 	}
@@ -55,9 +90,9 @@ func (s *session) redispatch(ctx context.Context, from provider.Position) (next,
 	return goOn, nil
 }
 
-// before is the place of a message that was picked up from the dead letters, or that a reconciliation has sent: its number is new, and
-// nothing shows the old one. A turn that has consumed it, and whose outputs were never sent, is of this execution or ended the one before.
-// In an execution that began with no message of this inbox it may be any turn.
+// before is the place of a message that a reconciliation has sent, or a release before this one has picked up from the dead letters: its number is
+// new, and nothing shows the old one. A turn that has consumed it, and whose outputs were never sent, is taken to be of this execution, or to have
+// ended the one before. In an execution that began with no message of this inbox it may be any turn.
 func (x *execution) before(picked provider.Position) provider.Position {
 	if x.read != nil {
 		if first := x.read.Segments[0].Watermark; first.Inbox == picked.Inbox {

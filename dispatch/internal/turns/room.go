@@ -58,6 +58,9 @@ func emptied[E any](s []E) []E {
 	return s[:0]
 }
 
+// begin adds what comes before all messages: the outputs that were refused.
+func (m *room) begin(refused []history.Event) { m.groups = append(m.groups, refused) }
+
 // add adds what a message brings.
 func (m *room) add(x *execution, message *provider.InboxMessage, attempts *attemptLedger) {
 	before := len(m.inputs)

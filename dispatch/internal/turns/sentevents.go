@@ -2,14 +2,18 @@ package turns
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// answered is what the answer to events brings that this instance has raised in another.
+// answered is what the answer to events, or to an update, brings that this instance has sent to another.
 func answered(m *provider.InboxMessage) (events []history.Event) {
+	if m.Kind == provider.MessageUpdateAnswered {
+		return []history.Event{{Kind: history.UpdateAnswered, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Result: m.Result, Error: m.Error}}
+	}
 	for _, r := range m.SourceEventIDs {
 		for id := r.First; id <= r.Last; id++ {
 			e := history.Event{Kind: history.ExternalEventDelivered, SourceEventID: id}
@@ -24,18 +28,25 @@ func answered(m *provider.InboxMessage) (events []history.Event) {
 
 // isAnswered reports whether a message is of another instance that is told where nobody takes it.
 func isAnswered(m *provider.InboxMessage) bool {
-	return isParentsCancel(m) || m.Kind == provider.MessageEventSent
+	return isParentsCancel(m) || m.IsSent()
 }
 
-// isForeign reports whether a message is of another instance, and nobody here takes it.
+// isForeign reports whether a message is of another instance, and nobody here takes it, or brings an update that is over.
 func isForeign(x *execution, m *provider.InboxMessage) bool {
-	return m != nil && isAnswered(m) && x.notForCode(*m)
+	return m != nil && (isAnswered(m) || answeredBefore(x, m) != nil) && x.notForCode(*m)
 }
 
 // answer tells another instance that nobody takes its first message that waits.
 func answer(ctx context.Context, s *session, first *provider.InboxMessage) error {
 	switch {
-	case first.Kind == provider.MessageEventSent:
+	case startsAbsent(s, first):
+		return startWithUpdate(ctx, s, first)
+	case answeredBefore(s.x, first) != nil:
+		return answerBefore(ctx, s, first)
+	case first.IsSent():
+		if err := waitsForDeletion(ctx, s, first); err != nil {
+			return err
+		}
 		over := ""
 		if s.x != nil && s.x.over() {
 			over = s.x.head.ExecutionID
@@ -48,11 +59,15 @@ func answer(ctx context.Context, s *session, first *provider.InboxMessage) error
 	}
 }
 
-// leaveUntaken has the end of an execution say which events of other instances its messages have brought, and its code has not taken: the end is
-// what answers them (R24).
+// leaveUntaken has the end of an execution say which events and updates of other instances its messages have brought, and its code has not taken: the
+// end is what answers them (R24, R31).
 func leaveUntaken(end *history.Event, consumed ...provider.InboxMessage) {
 	for i := range consumed {
-		if m := &consumed[i]; m.Kind == provider.MessageEventSent {
+		m := &consumed[i]
+		if m.Kind == provider.MessageUpdateSent && end.Kind != history.OrchestrationContinuedAsNew && !slices.Contains(end.Callers, *m.Parent) {
+			end.Callers = append(end.Callers, *m.Parent)
+		}
+		if m.Kind == provider.MessageEventSent {
 			end.Inputs = append(end.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: m.Name, EventID: m.EventID, Parent: m.Parent})
 		}
 	}
@@ -70,7 +85,7 @@ func lookForRefused(ctx context.Context, s *session) error {
 	waiting := s.backlog.waiting()
 	for i := range waiting {
 		m := &waiting[i]
-		if m.Kind != provider.MessageEventSent || m.SentAt != nil && hadTurn(s.x, m.SentAt.Add(-clockSkew)) {
+		if !m.IsSent() || m.SentAt != nil && hadTurn(s.x, m.SentAt.Add(-clockSkew)) {
 			continue
 		}
 		refused, err := s.o.provider.RefusedEvents(ctx, s.item.InstanceID)
@@ -96,7 +111,7 @@ func refuseEvents(ctx context.Context, s *session, over string) error {
 	var ms []*provider.InboxMessage
 	waiting := s.backlog.waiting()
 	for i := range waiting {
-		if waiting[i].Kind != provider.MessageEventSent || !s.x.notForCode(waiting[i]) {
+		if !waiting[i].IsSent() || i > 0 && waiting[i].Orchestration != "" || answeredBefore(s.x, &waiting[i]) != nil || startsAbsent(s, &waiting[i]) || !s.x.notForCode(waiting[i]) {
 			break
 		}
 		ms = append(ms, &waiting[i])
@@ -105,7 +120,7 @@ func refuseEvents(ctx context.Context, s *session, over string) error {
 	if err := s.o.provider.RefuseEvents(ctx, over, ms...); err != nil {
 		return err
 	}
-	s.o.options.Logger.InfoContext(ctx, "external events of another instance found nobody", "instance", s.item.InstanceID, "events", len(ms),
+	s.o.options.Logger.InfoContext(ctx, "what another instance has sent found nobody", "instance", s.item.InstanceID, "events", len(ms),
 		"from", ms[0].Parent.InstanceID, "fromExecution", ms[0].Parent.ExecutionID, "fromEventId", ms[0].Parent.EventID, "name", ms[0].Name, "over", over != "")
 	s.consume(len(ms))
 	return nil

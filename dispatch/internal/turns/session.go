@@ -27,6 +27,8 @@ type session struct {
 	sent dispatched
 	// absent: there is no such instance, by a strongly consistent look.
 	absent bool
+	// taken: the id of the instance is in use, though there is none that could be read, as while it is deleted.
+	inUse bool
 	// mostParked bounds how many of the parked inputs a turn takes, once more were too much for a commit; 0 does not.
 	mostParked int
 	// continued counts the executions that this invocation has begun by continue-as-new, chained the turns that were due since inline activities had
@@ -41,15 +43,27 @@ type session struct {
 	inline inlineLimits
 	began  time.Time
 	asked  asked
+	// ahead is a turn that the code has run before the one before it is committed; nil: none.
+	ahead *ahead
+	// unshown: a turn has left the status to a later one.
+	unshown bool
 	// about is the execution that was worked on last, for the log.
 	about string
 	// result is what has become of the turn under way, for interceptors.
 	result perdure.TurnResult
+	// tasks are what the turn that was committed last has begun and ended; nil: nothing, or it was told.
+	tasks *perdure.TurnTasks
+	// commit is the turn that is being committed.
+	commit provider.Turn
 }
 
+// isThere notes that there is an instance, as far as is known.
+func isThere(s *session) { s.absent = false }
+
 func (o *Orchestrator) newSession(it *provider.OrchestrationItem, alone bool) *session {
-	s := &session{o: o, item: it, backlog: backlog{messages: it.Messages}}
-	s.poison = poisonCheck{base: &o.base, most: o.options.MaxAttempts, around: o.interceptors, instanceID: it.InstanceID, alone: alone}
+	s := o.sessions.take()
+	s.o, s.item, s.backlog.messages = o, it, it.Messages
+	s.poison = poisonCheck{base: &o.base, most: o.options.MaxAttempts, around: o.interceptors, listeners: o.listeners, instanceID: it.InstanceID, alone: alone}
 	return s
 }
 
@@ -150,7 +164,7 @@ func (s *session) advance(ctx context.Context) (next, error) {
 
 // proceed deals with messages that no turn has consumed.
 func (s *session) proceed(ctx context.Context) (next, error) {
-	if err := lookForRefused(ctx, s); err != nil {
+	if err := errors.Join(lookForLives(ctx, s), lookForSent(ctx, s)); err != nil {
 		return goOn, err
 	}
 	first := s.backlog.first()
@@ -171,7 +185,7 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 		return next, err
 	}
 	if err := own(ctx, s); err != nil {
-		return blockUnowned(ctx, s, err)
+		return telling(ctx, s, func(ctx context.Context, s *session) (next, error) { return blockUnowned(ctx, s, err) })
 	}
 	if s.x.broken != nil {
 		switch n := s.attempts.whollyDealt(s.taken()); { // nothing of these is to be parked
@@ -271,6 +285,7 @@ func (s *session) drop(ctx context.Context, why string) {
 // discard unwinds coroutines whose commit is not confirmed (R6).
 func (s *session) discard() {
 	s.steps.drop()
+	takeAhead(s)
 	if s.x != nil {
 		s.about = s.x.head.ExecutionID
 		s.x.close()
@@ -280,7 +295,7 @@ func (s *session) discard() {
 
 // keepWarm keeps the execution for its next turn; without code, where that is known to be of no use.
 func (s *session) keepWarm() {
-	if s.x == nil || s.x.over() {
+	if s.x == nil || s.x.over() || s.ahead != nil {
 		return
 	}
 	if _, hopeless := errors.AsType[*hopelessError](s.x.broken); s.x.instance == nil && !hopeless && !isPaused(s.x) {

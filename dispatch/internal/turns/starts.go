@@ -44,8 +44,16 @@ func (s *session) start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.absent = false
+	isThere(s)
 	s.sent.forget() // what is there may have consumed what comes behind, and more
+	if err == nil && hasHadTurns(s.x) && s.x.head.Watermark.Covers(m.Position) {
+		return nil // a turn that this very message has led to may not be sent, and nothing else leads back to it: it is a redelivery now (R4)
+	}
 	s.consume(1)
 	return nil
+}
+
+// hasHadTurns reports whether an execution is more than a start.
+func hasHadTurns(x *execution) bool {
+	return x.head.Segment > 0 || x.read != nil && x.read.Previous != ""
 }

@@ -35,8 +35,9 @@ type step struct {
 	cancel          context.CancelCauseFunc
 	// came is what it has come to, once it is over.
 	came stepEnd
-	// at is the attempt that is made, or that is next.
-	at atomic.Int32
+	// at is the attempt that is made, or that is next; dueAt when that is due, in Unix milliseconds, 0 once it is made.
+	at    atomic.Int32
+	dueAt atomic.Int64
 	// inside is how many of its attempts' code have not come back: of one that was out of time it may be several.
 	inside atomic.Int32
 	// leaked: its code was given up, and has not come back.
@@ -64,9 +65,10 @@ const (
 // stepEnd is what became of a step: an outcome, or the attempt that another process is to make.
 type stepEnd struct {
 	outcome *stepOutcome
-	// attempt is the last that was made or, without an outcome, the next one, which is due at dueAt.
+	// attempt is the last that was made or, without an outcome, the next one, which is due at dueAt, a delay behind the one before.
 	attempt int
 	dueAt   time.Time
+	delay   time.Duration
 }
 
 // stepOutcome is what the code of a step came to: a result, or an error.
@@ -89,12 +91,12 @@ func (o *stepOutcome) event(activityID, id int64, now time.Time) history.Event {
 func (o *stepOutcome) bytes() int {
 	bytes := len(o.result)
 	for f := o.err; f != nil; f = f.Cause {
-		bytes += len(f.Message)
+		bytes += len(f.Message) + len(f.Details)
 	}
 	return bytes
 }
 
-// retryHere is the longest wait between two attempts that an invocation makes itself.
+// retryHere is the longest wait between two attempts that an invocation makes itself, as the policy has it.
 const retryHere = time.Second
 
 // run makes the attempts of a step, on a goroutine of its own, and tells what came of it.
@@ -116,7 +118,7 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 			returned = true
 			return
 		}
-		st.at.Store(int32(end.attempt))
+		st.makes(end)
 		began = st.view.o.stepMeter.Now()
 		outcome := st.attempt(ctx, end.attempt, &beats)
 		if outcome == nil { // it runs again, in its queue
@@ -125,23 +127,43 @@ func (st *step) run(ctx context.Context, tell func(*step, stepEnd)) {
 		}
 		end = st.next(outcome)
 		st.measure(ctx, began, end)
-		st.at.Store(int32(end.attempt)) // what stops it before that begins sends this one to its queue
-		wait := end.dueAt.Sub(st.view.o.options.Clock())
-		if end.outcome != nil || wait > retryHere || !end.dueAt.Before(st.until) {
+		st.waits(end)
+		if end.outcome != nil || end.delay > retryHere || !end.dueAt.Before(st.until) {
 			returned = true
 			return
 		}
-		returned = sleep.For(ctx, wait) != nil // it is stopped between two attempts
+		returned = sleep.For(ctx, end.dueAt.Sub(st.view.o.options.Clock())) != nil // it is stopped between two attempts
 		beats.next()
 	}
 }
 
 // next is what follows the outcome of an attempt: another attempt, if there is to be one.
 func (st *step) next(outcome *stepOutcome) stepEnd {
-	if at, again := st.retryAt(outcome); again {
-		return stepEnd{attempt: outcome.attempt + 1, dueAt: at}
+	if at, delay, again := st.retryAt(outcome); again {
+		return stepEnd{attempt: outcome.attempt + 1, dueAt: at, delay: delay}
 	}
 	return stepEnd{attempt: outcome.attempt, outcome: outcome}
+}
+
+// makes notes that an attempt is made now.
+func (st *step) makes(next stepEnd) {
+	st.at.Store(int32(next.attempt))
+	st.dueAt.Store(0)
+}
+
+// waits notes that an attempt is next, where one is: what stops the step before that begins sends this one to its queue, for when it is due.
+func (st *step) waits(next stepEnd) {
+	st.dueAt.Store(next.dueAt.UnixMilli()) // of no time it is far below 0
+	st.at.Store(int32(next.attempt))
+}
+
+// goesOn is with which attempt a step goes on in its queue that is stopped now.
+func (st *step) goesOn() stepEnd {
+	end := stepEnd{attempt: int(st.at.Load())}
+	if at := st.dueAt.Load(); at > 0 {
+		end.dueAt = time.UnixMilli(at).UTC()
+	}
+	return end
 }
 
 func (st *step) firstAttempt() int { return max(st.event.Attempt, 1) }
@@ -186,6 +208,9 @@ func (st *step) sealed(ctx context.Context, outcome *stepOutcome) *stepOutcome {
 	v := st.view
 	about := perdure.PayloadInfo{InstanceID: v.instanceID, ExecutionID: v.executionID, Kind: perdure.PayloadActivityResult, Name: st.event.Name}
 	result, err := v.o.vault.SealPayload(ctx, about, outcome.result)
+	if err == nil {
+		err = v.o.vault.SealFailure(ctx, about, outcome.err)
+	}
 	if failure := unreadable(err); failure != nil {
 		failure.NonRetryable = true
 		return st.outcome(outcome.attempt, nil, failure)
@@ -243,15 +268,15 @@ func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Fai
 	return o
 }
 
-// retryAt is when the attempt is due that follows an outcome, if one does.
-func (st *step) retryAt(outcome *stepOutcome) (at time.Time, again bool) {
+// retryAt is when the attempt is due that follows an outcome, after which delay, if one does.
+func (st *step) retryAt(outcome *stepOutcome) (at time.Time, delay time.Duration, again bool) {
 	v := st.view
-	delay, again := replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.attempt, outcome.err)
+	delay, again = replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.attempt, outcome.err)
 	at = intake.RetryAt(v.o.options.Clock(), delay)
 	if by, limited := st.event.CloseBy(); limited && !at.Before(by) {
-		return at, false
+		return at, delay, false
 	}
-	return at, again
+	return at, delay, again
 }
 
 // outputs are what sends a step, whose schedule is committed, to its queue.

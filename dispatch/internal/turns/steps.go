@@ -130,7 +130,7 @@ func (s *steps) ended(st *step, end stepEnd) {
 // stop has a step that runs go on in its queue.
 func (s *steps) stop(st *step, now time.Time) {
 	st.phase, st.giveUpAt = stepLeaves, now.Add(stepGrace)
-	st.came = stepEnd{attempt: int(st.at.Load())}
+	st.came = st.goesOn()
 	st.cancel(errStopped)
 }
 

@@ -16,22 +16,29 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	if s.x.broken != nil {
 		return s.blockOrFail(ctx, s.x.broken)
 	}
+	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
+	s.x.seals.Within(ctx)
+	if a := takeAhead(s); a != nil {
+		if a.err != nil {
+			return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, a.err))
+		}
+		t := turn{s: s, out: &a.out, room: a.room, ahead: true}
+		return t.settle(ctx)
+	}
 
 	taken := s.taken()
 	room := s.o.rooms.take()
-	room.groups = append(room.groups, failures(s.backlog.refused))
+	room.begin(failures(s.backlog.refused))
 	for i := range taken {
 		room.add(s.x, &taken[i], &s.attempts)
 	}
 
-	s.x.fetch = s.o.fetch(ctx, s.item.InstanceID)
-	s.x.seals.Within(ctx)
-	out, err := s.x.instance.Turn(replay.Turn{
-		Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: room.groups, Room: room.events, MostParked: s.mostParked,
-		Commits: s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any(), // its status goes on, or something leads back to what it has caused, or comes
-	})
+	of := turnOf(s, room)
+	of.MostParked = s.mostParked
+	of.Commits = s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any() // its status goes on, or something leads back to what it has caused, or comes
+	out, err := s.x.instance.Turn(of)
 	if err == nil {
-		if next, err := answerAgain(ctx, s, out.Repeated); next != goOn || err != nil {
+		if next, err := answerAgain(ctx, s, &out); next != goOn || err != nil {
 			return next, err
 		}
 	}
@@ -41,17 +48,14 @@ func (s *session) turn(ctx context.Context) (next, error) {
 	case len(out.Events) == 0:
 		return s.passOver(ctx, taken)
 	default:
-		trace(ctx, out.Events)
-		if next, err := runSteps(ctx, s, out.Events); next != goOn || err != nil {
-			return next, err
-		}
-		t := turn{s: s, out: &out}
-		next, err := t.commit(ctx)
-		if err == nil {
-			s.o.rooms.giveBack(room, t.out.Events)
-		}
-		return next, err
+		t := turn{s: s, out: &out, room: room}
+		return t.settle(ctx)
 	}
+}
+
+// turnOf is a turn of the session's code that takes what lies in a room.
+func turnOf(s *session, r *room) replay.Turn {
+	return replay.Turn{Now: s.o.options.Clock().UTC(), Version: s.x.version, BuildID: s.o.options.BuildID, Inputs: r.groups, Room: r.events}
 }
 
 // passOver gives up messages that do not concern the orchestration any more.
@@ -82,6 +86,23 @@ type turn struct {
 	// out is what the code has decided, consumed how many messages led to that.
 	out      *replay.Outcome
 	consumed int
+	// room is where its events lie.
+	room *room
+	// ahead: the code has run it before the turn before it was committed.
+	ahead bool
+}
+
+// settle runs what the turn has begun inline, and commits it.
+func (t *turn) settle(ctx context.Context) (next, error) {
+	trace(ctx, t.out.Events)
+	if next, err := runSteps(ctx, t.s, t.out.Events); next != goOn || err != nil {
+		return next, err
+	}
+	next, err := t.commit(ctx)
+	if err == nil {
+		t.s.o.rooms.giveBack(t.room, t.out.Events)
+	}
+	return next, err
 }
 
 // commit makes the turn durable and sends what it decided. Only then are its messages done.
@@ -92,32 +113,29 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 	if t.out.Continued != nil {
 		next = t.successor()
 	}
-	if err := t.seal(ctx, next); err != nil {
+	if err := t.seal(ctx, t.out.Events, next); err != nil {
 		return s.blockOrFail(ctx, fmt.Errorf("dispatch: instance %q: turn: %w", s.item.InstanceID, err))
 	}
-	decided := len(t.out.Events)
-	t.out.Events = s.steps.arriving(t.out.Events, s.o.options.Clock())
-	commit := t.with(decided, next)
-
-	refused, err := s.o.provider.AckOrchestrationItem(ctx, commit)
-	if errors.Is(err, provider.ErrTooLarge) && len(t.out.Events) > decided {
-		t.out.Events = t.out.Events[:decided]
-		commit = t.with(decided, next) // what has come is for a later commit
-		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
-	}
+	commit, refused, err := t.ack(ctx, next)
 	if errors.Is(err, provider.ErrTooLarge) {
 		if next := t.shrink(); next != goOn {
 			return next, nil
+		}
+		if t.out.Continued != nil && s.x.state.Parked > 0 {
+			return s.blockOrFail(ctx, &handoverError{err})
 		}
 		commit = t.endTooLarge(commit, err)
 		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
 	}
 	if err != nil {
-		return goOn, err
+		return goOn, unsent(ctx, s, err, commit, t.out.Waits...)
 	}
 
-	unsent := s.committed(ctx, commit, refused, t.consumed)
-	if err := sendSteps(ctx, s, unsent); err != nil {
+	if t.ahead {
+		refused = append(s.backlog.refused, refused...) // the code has not seen what was refused since it ran
+	}
+	leaving := s.committed(ctx, commit, refused, t.consumed, t.out.Waits...)
+	if err := sendSteps(ctx, s, leaving); err != nil {
 		return goOn, err
 	}
 	if commit.Next != nil {
@@ -127,6 +145,37 @@ func (t *turn) commit(ctx context.Context) (next, error) {
 	return goOn, chainOn(ctx, s)
 }
 
+// ack commits what the turn has decided, the outcomes of inline activities that have come, and what the code has decided ahead: as much of it as fits.
+func (t *turn) ack(ctx context.Context, next *provider.Successor) (commit *provider.Turn, refused []provider.OutputFailure, err error) {
+	s, decided := t.s, len(t.out.Events)
+	t.out.Events = s.steps.arriving(t.out.Events, s.o.options.Clock())
+	arrived := len(t.out.Events)
+	t.goAhead(ctx, decided)
+
+	ends := make([]int, 0, 3) //nolint:mnd // with all of it, without what is ahead, without what has arrived
+	if t.join(ctx) {
+		ends = append(ends, len(t.out.Events))
+	}
+	ends = append(ends, arrived)
+	if arrived > decided && s.ahead == nil { // else the code has seen what would be left to a later commit
+		ends = append(ends, decided)
+	}
+	for _, end := range ends {
+		t.out.Events = t.out.Events[:end]
+		commit = t.with(decided, next)
+		refused, err = s.o.provider.AckOrchestrationItem(ctx, commit)
+		if !errors.Is(err, provider.ErrTooLarge) {
+			break
+		}
+	}
+	if (err == nil || errors.Is(err, provider.ErrUnsent)) && len(t.out.Events) > arrived {
+		a := takeAhead(s)
+		t.out.Waits = append(t.out.Waits, a.out.Waits...)
+		s.o.rooms.giveBack(a.room, a.out.Events)
+	}
+	return commit, refused, err
+}
+
 // with is the turn with what it has decided, and the outcomes of inline activities behind that, and the execution that it continues as.
 func (t *turn) with(decided int, next *provider.Successor) *provider.Turn {
 	s, events := t.s, t.out.Events
@@ -134,8 +183,10 @@ func (t *turn) with(decided int, next *provider.Successor) *provider.Turn {
 		s.steps.unkept(events[decided:])
 	}
 	running := s.steps.leaving(events[:decided])
-	commit := s.x.newTurn(s.item.InstanceID, events)
+	commit := &s.commit
+	*commit = s.x.newTurn(s.item.InstanceID, events)
 	commit.LockedUntil, commit.Next, commit.Running = s.item.LockedUntil(), next, running
+	commit.Show = t.shows()
 	if t.consumed > 0 {
 		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
 	}
@@ -161,6 +212,9 @@ func (t *turn) messages() int {
 func (t *turn) shrink() next {
 	s := t.s
 	s.inline = inlineLimits{} // the turn is made again, and what has run inline does not run again here
+	if s.ahead != nil {
+		return takeFewer
+	}
 	switch waiting := s.x.state.Waiting(); {
 	case waiting > 0 && s.mostParked == 0:
 		s.mostParked = max(waiting/2, 1)
@@ -178,6 +232,7 @@ func (t *turn) shrink() next {
 // endTooLarge is the turn that takes the place of one which is too large by itself: an end with the reason.
 func (t *turn) endTooLarge(tooLarge *provider.Turn, why error) *provider.Turn {
 	s := t.s
+	t.out.Waits = nil // it is not the code that ends them
 	watermark := tooLarge.Watermark
 	if first := s.backlog.first(); t.consumed == 0 && first != nil {
 		t.consumed, watermark = 1, first.Position // what leads to an end has to lead back to it (R4)
@@ -188,15 +243,14 @@ func (t *turn) endTooLarge(tooLarge *provider.Turn, why error) *provider.Turn {
 
 	commit := s.x.newTurn(s.item.InstanceID, s.x.numbered(s.o.options.Clock(), events...))
 	commit.LockedUntil, commit.Watermark = tooLarge.LockedUntil, watermark
-	return commit
+	return &commit
 }
 
 // committed moves on: t is history, and its messages are consumed. It returns the steps that nobody has sent to their queues.
-func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int) (unsent []*step) {
-	logCancels(ctx, s.o.options.Logger, t)
-	s.x.committed(t, consumed > 0)
-	noteResult(s, t)
-	measure(s, t)
+// waits are the waits for external events that have ended in it.
+func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int, waits ...replay.WaitEnd) (unsent []*step) {
+	s.unshown = t.Show == provider.ShowLater && (s.unshown || t.Changes())
+	noteCommitted(ctx, s, t, consumed > 0, waits)
 	s.sent.upTo(s.x.head)
 
 	if t.Events[0].Parked == 0 { // else the turn took parked inputs alone
@@ -210,10 +264,28 @@ func (s *session) committed(ctx context.Context, t *provider.Turn, refused []pro
 		s.x.close()
 		return nil
 	}
-	if s.x.state.Arrived > 0 && s.x.instance != nil {
+	if s.x.state.Arrived > 0 && s.x.instance != nil && s.ahead == nil {
 		s.x.instance.Arrive(arrivedIn(t.Events))
 	}
 	return s.steps.committed(t)
+}
+
+// noteCommitted applies a turn that is history to the view, and notes it for the log, for interceptors and for metrics: nobody else does.
+func noteCommitted(ctx context.Context, s *session, t *provider.Turn, consumed bool, waits []replay.WaitEnd) {
+	logCancels(ctx, s.o.options.Logger, t)
+	s.x.committed(t, consumed)
+	noteResult(s, t)
+	noteTasks(s, t, waits)
+	measure(s, t)
+}
+
+// unsent returns the error of a commit. Where the turn is history all the same, and only not all is sent, whoever sends it knows nothing of it: it is noted here.
+// The view is given up with the error.
+func unsent(ctx context.Context, s *session, err error, t *provider.Turn, waits ...replay.WaitEnd) error {
+	if errors.Is(err, provider.ErrUnsent) {
+		noteCommitted(ctx, s, t, true, waits)
+	}
+	return err
 }
 
 // arrivedIn are the outcomes that the code has not seen, behind the decisions of a turn.

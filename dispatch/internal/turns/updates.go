@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -12,7 +13,11 @@ import (
 // answerAgain answers updates that have come again and are over, before the turn is committed in which they came: who sends one again has not
 // found its answer, which is kept for a time. History has what came of it, or it is forgotten: then an execution before this one has taken it. What every
 // turn has answered is sent by now (I4).
-func answerAgain(ctx context.Context, s *session, repeated map[string]string) (next, error) {
+func answerAgain(ctx context.Context, s *session, out *replay.Outcome) (next, error) {
+	if next, err := turnAway(ctx, s, out.TurnedAway); next != goOn || err != nil {
+		return next, err
+	}
+	repeated := out.Repeated
 	if len(repeated) == 0 {
 		return goOn, nil
 	}
@@ -25,7 +30,7 @@ func answerAgain(ctx context.Context, s *session, repeated map[string]string) (n
 	if err := s.o.provider.AnswerUpdates(ctx, provider.AnswersAgain(s.x.read, repeated)...); err != nil {
 		return goOn, fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
 	}
-	return goOn, nil
+	return goOn, tellAgain(ctx, s, out.Callers)
 }
 
 // mailAgain has answers that are given again own what lies in the store: the copies of the first ones may have expired. Of a result that is gone the answer

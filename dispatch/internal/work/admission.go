@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/body"
@@ -13,7 +14,7 @@ import (
 )
 
 // admission finds out whether the activity of a task is to be run here and now: whether it is due, not cancelled, not over, in time and
-// registered, and what its deliveries have come to. It returns a function that runs the activity, or the result without.
+// registered, and what its deliveries have come to. It returns what runs the activity, or the result without.
 type admission struct {
 	base      *intake.Base
 	registry  *registry.Registry
@@ -27,7 +28,7 @@ type admission struct {
 }
 
 // admit admits an activity, beside the others of its batch or, where a mark stands, when its turn has come.
-func (a *admission) admit(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+func (a *admission) admit(ctx context.Context, t *task) (run admitted, hindered *result) {
 	run, hindered = a.prepare(ctx, t)
 	if hindered != nil || !t.doubtful() {
 		return run, hindered
@@ -37,7 +38,7 @@ func (a *admission) admit(ctx context.Context, t *task) (run func(context.Contex
 	}
 
 	if !a.awaitTurn(ctx, t) {
-		return nil, &result{back: true}
+		return admitted{}, &result{back: true}
 	}
 	a.lookAgain(ctx, t)
 	if run, hindered = a.prepare(ctx, t); hindered == nil {
@@ -47,40 +48,40 @@ func (a *admission) admit(ctx context.Context, t *task) (run func(context.Contex
 }
 
 // prepare admits an activity, whatever its deliveries have come to.
-func (a *admission) prepare(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+func (a *admission) prepare(ctx context.Context, t *task) (run admitted, hindered *result) {
 	it := t.item
 	hop := false
 	if it.NotBefore != nil {
 		if hop = it.NotBefore.Sub(a.options.Clock()) > intake.WaitHere; !hop {
 			if err := intake.WaitUntil(ctx, a.options.Clock, *it.NotBefore); err != nil {
-				return nil, &result{back: true}
+				return admitted{}, &result{back: true}
 			}
 			a.lookAgain(ctx, t)
 		}
 	}
 
-	runs := it.WaitCancel && !hop
+	runs := it.TakesRun() && !hop
 	if runs { // what is over needs no run, for which its copies would have to wait
 		if hindered = a.overBefore(ctx, t); hindered != nil {
-			return nil, hindered
+			return admitted{}, hindered
 		}
 	}
 	if hindered = a.checkCancel(ctx, t, runs); hindered != nil {
-		return nil, hindered
+		return admitted{}, hindered
 	}
 	if !runs {
 		if hindered = a.overBefore(ctx, t); hindered != nil {
-			return nil, hindered
+			return admitted{}, hindered
 		}
 	}
 
 	switch {
 	case tooLate(&it.WorkItem, a.options.Clock()):
-		return nil, &result{outcome: a.tooLate(ctx, t)}
+		return admitted{}, &result{outcome: a.tooLate(ctx, t)}
 	case hop && mayNotHop(it):
-		return nil, &result{back: true}
+		return admitted{}, &result{back: true}
 	case hop:
-		return nil, a.hop(ctx, t)
+		return admitted{}, a.hop(ctx, t)
 	}
 	return a.runnable(ctx, t)
 }
@@ -104,7 +105,7 @@ func (a *admission) takeRun(ctx context.Context, t *task) *result {
 	taken, err := a.manager.runs.take(ctx, t)
 	switch {
 	case err != nil:
-		t.log().ErrorContext(ctx, "an activity that is waited for could not be taken, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "the run of an activity could not be taken, its work item goes back to the queue", "error", err)
 		return &result{back: true}
 	case taken.Outcome != nil: // it may have been sent, or not
 		return &result{outcome: taken.Outcome}
@@ -114,7 +115,24 @@ func (a *admission) takeRun(ctx context.Context, t *task) *result {
 	if over := t.handedOver(ctx, &taken.Left); over != nil { // it has an end that is not this worker's to send
 		return over
 	}
-	return a.heed(ctx, t, &taken.Cancel, taken.CancelsFrom)
+	if cancelled := a.heed(ctx, t, &taken.Cancel, taken.CancelsFrom); cancelled != nil {
+		return cancelled
+	}
+	return onlyOnce(ctx, t)
+}
+
+// onlyOnce is the result of a task of which no attempt is begun twice, where a delivery before it may have begun this one; nil where none has (R32).
+func onlyOnce(ctx context.Context, t *task) *result {
+	if before := t.run.before; !t.item.AtMostOnce || before == nil || before.Attempt != t.item.Attempt {
+		return nil
+	}
+	t.log().WarnContext(ctx, "an activity that runs at most once may have begun in another delivery, and was not ended: the attempt fails",
+		"attemptCount", t.item.Record.ReceiveCount)
+	r := t.interrupted(nil)
+	if t.item.WaitCancel {
+		r.outcome.Ended = t.endBefore()
+	}
+	return r
 }
 
 // heed is the result of a task whose activity was cancelled before it began here; nil where it was not.
@@ -157,7 +175,7 @@ func (a *admission) copyOf(ctx context.Context, t *task) *result {
 	if current, hindered := a.isCurrent(ctx, t); hindered != nil || !current {
 		return cmp.Or(hindered, &result{})
 	}
-	t.log().InfoContext(ctx, "another delivery of an activity that is waited for has begun it, this one goes back to the queue",
+	t.log().InfoContext(ctx, "another delivery of an activity has begun it, and has its run: this one goes back to the queue",
 		"attemptCount", t.item.Record.ReceiveCount)
 	return &result{back: true}
 }
@@ -226,7 +244,7 @@ func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutc
 }
 
 // runnable finds an activity, if this build can run it.
-func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Context) result, hindered *result) {
+func (a *admission) runnable(ctx context.Context, t *task) (run admitted, hindered *result) {
 	it := t.item
 	activity, ok := a.registry.Activity(it.Name)
 	if !ok {
@@ -234,41 +252,47 @@ func (a *admission) runnable(ctx context.Context, t *task) (run func(context.Con
 			intake.DimensionHub, a.options.HubName, intake.DimensionQueue, a.options.Queue, intake.MetricUnregistered, 1,
 			intake.MetricAttribute, intake.MetricsOf(a.options.Clock(), []string{intake.DimensionHub, intake.DimensionQueue}, intake.MetricUnit{Name: intake.MetricUnregistered, Unit: intake.UnitCount}))
 		a.manager.records.unknown(ctx, t)
-		return nil, &result{back: true}
+		return admitted{}, &result{back: true}
 	}
 	input, hindered := a.openInput(ctx, t)
 	if hindered != nil {
-		return nil, hindered
+		return admitted{}, hindered
 	}
 	if hindered = a.readPast(ctx, t); hindered != nil {
-		return nil, hindered
+		return admitted{}, hindered
 	}
 	if hindered = a.readySigner(ctx, t); hindered != nil {
-		return nil, hindered
+		return admitted{}, hindered
 	}
 
 	t.pollEvery = cmp.Or(activity.CancelPollInterval, a.options.CancelPollInterval)
-	return func(ctx context.Context) result {
-		activity.Run = body.Within(a.interceptors, activity.Run)
-		value, failure := t.runWithin(ctx, activity, input)
-		if failure != nil && failure.Type == registry.TypePending {
-			if it.ExclusiveKey == "" {
-				return result{outcome: t.pending()}
-			}
-			failure = exclusivePending(it)
+	return admitted{body.Within(a.interceptors, activity.Run), input}, nil
+}
+
+// admitted is an activity that is to be run.
+type admitted struct {
+	code  body.Run
+	input json.RawMessage
+}
+
+// run runs the activity of a task.
+func (a admitted) run(ctx context.Context, t *task) result {
+	it := t.item
+	value, failure := t.runWithin(ctx, a.code, a.input)
+	if failure != nil && failure.Type == registry.TypePending {
+		if it.ExclusiveKey == "" {
+			return result{outcome: t.pending()}
 		}
-		o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
-		if failure == nil {
-			var sealed bool
-			if o.Result, o.Error, sealed = sealResult(ctx, t, value); !sealed {
-				return result{back: true}
-			}
-		}
-		if it.WaitCancel && t.abandoned {
-			o.Ended = history.EndGivenUp
-		}
-		return result{outcome: o}
-	}, nil
+		failure = exclusivePending(it)
+	}
+	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: failure}
+	if !sealOutcome(ctx, t, o, value) {
+		return result{back: true}
+	}
+	if it.WaitCancel && t.abandoned {
+		o.Ended = history.EndGivenUp
+	}
+	return result{outcome: o}
 }
 
 // readPast reads what an earlier attempt or delivery may have left. Most are the first, and it costs them nothing. The result is that of
@@ -291,7 +315,7 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 		t.log().ErrorContext(ctx, "the details that an earlier attempt has left could not be read, its work item goes back to the queue", "error", err)
 		return &result{back: true}
 	}
-	t.beats.from(left)
+	leftDetails(t, left)
 	a.manager.records.known(ctx, t, &r)
 	if r.RunOutOf == it.Attempt {
 		t.past.runOuts = r.RunOuts

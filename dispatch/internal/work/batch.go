@@ -16,7 +16,8 @@ type batch struct {
 	ctx context.Context //nolint:containedctx // every call for the batch is made with it, also those that a timer leads to
 	// base is the parent of the activities' contexts. The manager ends those, with a reason; the end of ctx does not.
 	base   context.Context //nolint:containedctx // the same
-	ended  *collector
+	ended  collector
+	over   <-chan struct{} // closed when ctx ends; nil once the activities are told so
 	worker *Worker
 	// stopAt is when the activities are stopped since the invocation is about to end, lastAt when they are waited for no longer.
 	// Zero: the invocation has no known end.
@@ -34,13 +35,13 @@ type batch struct {
 
 // newBatch makes the tasks of an invocation that began at since.
 func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, since time.Time) *batch {
-	b := &batch{ctx: ctx, worker: w, since: since, ended: newCollector(len(items)), tasks: make([]task, len(items))}
+	b := &batch{ctx: ctx, worker: w, since: since, over: ctx.Done(), tasks: make([]task, len(items))}
+	b.ended.expect(len(items))
 	b.stopAt, b.lastAt = w.lastMoments(ctx)
 	b.base = body.Until(ctx, b.stopAt)
 	for i := range items {
 		t := &b.tasks[i]
 		t.item, t.batch, t.index = &items[i], b, i
-		t.info = infoOf(t.item)
 		t.cancels = items[i].Cancel
 		t.lease.ours = items[i].Record.Hold == nil
 		if mayBeOver(t.item) {
@@ -59,7 +60,7 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 func (b *batch) readCancels() {
 	read := b.tasks[0].cancels
 	for i := range b.tasks {
-		if t := &b.tasks[i]; t.cancels != read || t.item.WaitCancel || t.item.NotBefore != nil {
+		if t := &b.tasks[i]; t.cancels != read || t.item.TakesRun() || t.item.NotBefore != nil {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ type collector struct {
 	changed chan struct{} // capacity 1
 }
 
-func newCollector(running int) *collector {
-	return &collector{running: running, changed: make(chan struct{}, 1)}
+// expect readies the collector for so many activities.
+func (c *collector) expect(running int) {
+	c.running, c.ends, c.changed = running, make([]finished, 0, running), make(chan struct{}, 1)
 }
 
 func (c *collector) add(e finished) {
@@ -54,37 +56,55 @@ func (c *collector) take() []finished {
 	return ends
 }
 
-// all yields results as they come, those within a linger together, until all activities have ended.
-func (c *collector) all() func(yield func([]finished) bool) {
-	return func(yield func([]finished) bool) {
-		for {
-			switch ends, running := c.look(); {
-			case ends > 0:
-				if running > 0 {
-					c.await(time.After(linger))
-				}
-				if !yield(c.take()) {
-					return
-				}
-			case running > 0:
-				<-c.changed
-			default:
+// results yields results as they come, those within a linger together, until all activities of a batch have ended. While it waits it has them
+// told that the batch's context ends.
+func (b *batch) results(yield func([]finished) bool) {
+	c := &b.ended
+	for {
+		switch ends, running := c.look(); {
+		case ends > 0:
+			if running > 0 {
+				b.awaitAll(time.After(linger))
+			}
+			if !yield(c.take()) {
 				return
 			}
+		case running > 0:
+			b.await(nil)
+		default:
+			return
 		}
 	}
 }
 
-// await returns when no activity is running any more, or at the given time.
-func (c *collector) await(until <-chan time.Time) {
-	for {
-		if _, running := c.look(); running == 0 {
+// awaitAll returns when no activity is running any more, or at the given time.
+func (b *batch) awaitAll(until <-chan time.Time) {
+	for came := true; came; {
+		if _, running := b.ended.look(); running == 0 {
 			return
 		}
-		select {
-		case <-c.changed:
-		case <-until:
-			return
-		}
+		came = b.await(until)
 	}
+}
+
+// await waits until something may have changed; false: it is the given time.
+func (b *batch) await(until <-chan time.Time) (came bool) {
+	select {
+	case <-b.ended.changed:
+	case <-until:
+		return false
+	case <-b.over:
+		b.over = nil
+		b.worker.manager.stopAll(b, endOf(b.ctx))
+	}
+	return true
+}
+
+// watched has the activities of a batch that still run told that its context ends, while results of others are sent. Most batches end at once, and need
+// no such watch.
+func (b *batch) watched() (release func() bool) {
+	if _, running := b.ended.look(); running == 0 || b.over == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(b.ctx, func() { b.worker.manager.stopAll(b, endOf(b.ctx)) })
 }

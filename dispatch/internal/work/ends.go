@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -34,12 +35,22 @@ func (t *task) endedBefore(r result) result {
 	return result{outcome: &o}
 }
 
-// givenUp is the result of an activity that did not heed its cancel within the grace.
+// givenUp is the result of an activity that did not heed its cancel within the grace. Where it was its worker that had to stop, the next delivery says what
+// becomes of it.
 func (t *task) givenUp() result {
-	if !t.isWaitedFor() {
+	if !t.isWaitedFor() || t.stop.isOfWorker() {
 		return result{}
 	}
 	return t.endedAs(result{outcome: t.cancelled(t.stop.why)}, history.EndGivenUp, t.stop.at)
+}
+
+// interrupted is the result of an attempt that may have begun, and is not begun again; its code may have returned an error when it was stopped (R32).
+func (t *task) interrupted(returned *history.Failure) *result {
+	it := t.item
+	return &result{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
+		Type: history.TypeInterrupted, Cause: returned, Message: fmt.Sprintf("attempt %d of activity %q may have begun, and its worker died or had to stop before the end was known. "+
+			"It is called with AtMostOnce and not run again: look for what it has done", it.Attempt, it.Name),
+	}}}
 }
 
 // cancelled is the outcome of an activity that did not come to one of its own.

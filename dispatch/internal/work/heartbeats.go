@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// heartbeats is what the heartbeats of a task come to. The manager's lock guards it, but for left.
+// heartbeats is what the heartbeats of a task come to. Most activities have none, and then it is not made. The manager's lock guards it.
 type heartbeats struct {
 	// last is the time of the last heartbeat, or of the beginning.
 	last time.Time
@@ -35,13 +35,26 @@ type heartbeats struct {
 	progressed bool
 }
 
-// from sets the details that an earlier attempt or delivery has left.
-func (h *heartbeats) from(details json.RawMessage) { h.left = details }
+// beatsOf are the heartbeats of a task, which are made where there are none.
+func beatsOf(t *task) *heartbeats {
+	if t.beats == nil {
+		t.beats = &heartbeats{last: t.began, savedAt: t.began}
+	}
+	return t.beats
+}
+
+// leftDetails sets the details that an earlier attempt or delivery has left to a task that has not begun.
+func leftDetails(t *task, details json.RawMessage) {
+	if len(details) > 0 {
+		t.beats = &heartbeats{left: details}
+	}
+}
 
 // begin is the beginning of an attempt.
 func (h *heartbeats) begin(now time.Time) {
-	h.last = now
-	h.savedAt = now
+	if h != nil {
+		h.last, h.savedAt = now, now
+	}
 }
 
 // beat takes a heartbeat.
@@ -82,24 +95,26 @@ func (h *heartbeats) mute() (first bool) {
 	return first
 }
 
-// heartbeater implements activityctx.Heartbeats for one activity.
-type heartbeater struct {
-	manager *manager
-	task    *task
+// LastDetails implements activityctx.Heartbeats.
+func (a atWork) LastDetails() json.RawMessage {
+	m := a.task.batch.worker.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.task.beats == nil {
+		return nil
+	}
+	return a.task.beats.left
 }
 
-// LastDetails implements activityctx.Heartbeats.
-func (h heartbeater) LastDetails() json.RawMessage { return h.task.beats.left }
-
 // Beat implements activityctx.Heartbeats. An activity that has ended or was given up has no heartbeat any more.
-func (h heartbeater) Beat(details json.RawMessage, err error) {
-	m, t := h.manager, h.task
+func (a atWork) Beat(details json.RawMessage, err error) {
+	m, t := a.task.batch.worker.manager, a.task
 	m.mu.Lock()
 	if t.phase != phaseRunning || t.stop.lost {
 		m.mu.Unlock()
 		return
 	}
-	t.beats.beat(m.options.Clock(), details)
+	beatsOf(t).beat(m.options.Clock(), details)
 	if len(details) > 0 {
 		m.arm(t.beats.savedAt.Add(m.options.atMostEvery()))
 	}
@@ -121,14 +136,17 @@ type beatWriter struct {
 func (w *beatWriter) expect(t *task, expire context.CancelCauseFunc) {
 	w.manager.mu.Lock()
 	defer w.manager.mu.Unlock()
-	t.beats.expire = expire
+	beatsOf(t).expire = expire
 	w.manager.arm(t.beats.last.Add(time.Duration(t.item.HeartbeatMs) * time.Millisecond))
 }
 
 // due has the details of a running task's heartbeats written, ends an attempt that has gone without a heartbeat, and returns when that
 // is to be looked at again.
 func (w *beatWriter) due(t *task, now time.Time) (next time.Time) {
-	h := &t.beats
+	h := t.beats
+	if h == nil {
+		return next
+	}
 	if h.unwritten != nil && !h.saving && t.mayWrite(now) {
 		if next = h.savedAt.Add(w.manager.options.atMostEvery()); !next.After(now) {
 			next, h.saving = time.Time{}, true
@@ -174,8 +192,11 @@ func (w *beatWriter) flush(ctx context.Context, t *task) {
 // write writes the newest details, if the task is still in that phase and its lock is not over.
 func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
 	m := w.manager
+	var writing chan struct{}
 	m.mu.Lock()
-	writing := t.beats.writing
+	if t.beats != nil {
+		writing = t.beats.writing
+	}
 	m.mu.Unlock()
 	if writing == nil {
 		return
@@ -218,7 +239,7 @@ func (w *beatWriter) take(t *task, in phase) (r provider.ActivityRecord, due boo
 	w.manager.mu.Lock()
 	defer w.manager.mu.Unlock()
 	now := w.manager.options.Clock()
-	if t.beats.unwritten == nil || t.phase != in || !t.mayWrite(now) {
+	if t.beats == nil || t.beats.unwritten == nil || t.phase != in || !t.mayWrite(now) {
 		return r, false
 	}
 	return t.beats.take(t.item.ActivityID, now), true
@@ -228,5 +249,5 @@ func (w *beatWriter) take(t *task, in phase) (r provider.ActivityRecord, due boo
 func (w *beatWriter) hasProgressed(t *task) bool {
 	w.manager.mu.Lock()
 	defer w.manager.mu.Unlock()
-	return t.beats.progressed
+	return t.beats != nil && t.beats.progressed
 }

@@ -18,7 +18,7 @@ func TestNoInterceptorsAllocateNothingForAnActivity(t *testing.T) {
 	of, ctx := &task{item: &provider.LockedWorkItem{}}, t.Context()
 	plain.Run = body.Within(body.ChainOf(nil, nil), plain.Run)
 	allocations := testing.AllocsPerRun(100, func() {
-		if _, failed := of.runWithin(ctx, plain, input); failed != nil {
+		if _, failed := of.runWithin(ctx, plain.Run, input); failed != nil {
 			t.Error(failed)
 		}
 	})

@@ -158,30 +158,34 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 			t.item.Record.Hold = provider.NewHold(now, o.LockTimeout)
 		}
 		t.lease.renewing = true
-		items[i] = l.asking(t, now)
+		items[i] = l.asking(t)
 	}
+	l.manager.polls.instead(tasks, now)
 	l.manager.beside(b, func(ctx context.Context) {
 		// Half the time that is left: a call that hangs is tried again.
 		limited, stop := context.WithTimeout(ctx, o.LockRenewalBuffer/2)
 		defer stop()
 		if renewals, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...); ctx.Err() == nil { // else the batch is over
-			l.renewed(b, tasks, renewals, err)
+			l.renewed(b, tasks, now, renewals, err)
 		}
 	})
 }
 
 // asking is a task's item for a renewal, which answers what its next poll would: whether the activity is cancelled.
-func (l *leases) asking(t *task, now time.Time) provider.LockedWorkItem {
+func (l *leases) asking(t *task) provider.LockedWorkItem {
 	it := *t.item
-	it.CancelsFrom = l.manager.polls.instead(t, now)
+	it.CancelsFrom = l.manager.polls.from(t)
 	return it
 }
 
-// renewed takes the answers of a renewal, each of which is as good as a poll.
-func (l *leases) renewed(b *batch, tasks []*task, renewals []provider.Renewal, err error) {
+// renewed takes the answers of a renewal that was asked at a time, each of which is as good as a poll.
+func (l *leases) renewed(b *batch, tasks []*task, asked time.Time, renewals []provider.Renewal, err error) {
 	m := l.manager
 	m.mu.Lock()
 	now := m.options.Clock()
+	if err == nil {
+		m.polls.answered(tasks, asked)
+	}
 	for i, t := range tasks {
 		t.lease.renewing = false
 		t.lease.renewAt = l.next(t, now)

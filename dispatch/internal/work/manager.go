@@ -55,20 +55,19 @@ func newManager(b *intake.Base, o *Options, r *reporter) *manager {
 	return m
 }
 
-// enter takes charge of a batch, until it is left.
-func (m *manager) enter(b *batch) (leave func()) {
+// enter takes charge of a batch, until exit.
+func (m *manager) enter(b *batch) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.batches[b] = true
-	m.mu.Unlock()
+}
 
-	release := context.AfterFunc(b.ctx, func() { m.stopAll(b, endOf(b.ctx)) })
-	return func() {
-		release()
-		m.mu.Lock()
-		delete(m.batches, b)
-		m.mu.Unlock()
-		b.beside.end()
-	}
+// exit ends the charge of a batch whose activities are all over.
+func (m *manager) exit(b *batch) {
+	m.mu.Lock()
+	delete(m.batches, b)
+	m.mu.Unlock()
+	b.beside.end()
 }
 
 // begin takes charge of an activity that is about to run, unless its batch is ending, or it has lost its lock while it waited.
@@ -95,7 +94,7 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 func (m *manager) mayBegin(t *task, now time.Time) bool {
 	b := t.batch
 	switch {
-	case b.stopped != nil, !b.stopAt.IsZero() && !now.Before(b.stopAt):
+	case b.stopped != nil, b.ctx.Err() != nil, !b.stopAt.IsZero() && !now.Before(b.stopAt):
 		return false
 	case t.hasRun() && !now.Before(m.runs.ends(t)):
 		return false
@@ -296,7 +295,7 @@ func (m *manager) logCancels(seen []sighting) {
 // logExpired logs that activities are stopped since their runs could not be renewed.
 func (m *manager) logExpired(expired []*task) {
 	for _, t := range expired {
-		t.log().WarnContext(t.batch.ctx, "an activity that is waited for is stopped, since its run could not be renewed in time: its work item goes back to the queue",
+		t.log().WarnContext(t.batch.ctx, "an activity is stopped, since its run could not be renewed in time: its work item goes back to the queue",
 			"ranFor", t.stop.at.Sub(t.began))
 	}
 }

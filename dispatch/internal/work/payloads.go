@@ -3,8 +3,10 @@ package work
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
@@ -39,25 +41,52 @@ func (a *admission) openInput(ctx context.Context, t *task) (input json.RawMessa
 	return nil, &result{back: true}
 }
 
-// sealResult makes the result of an activity what is sent of it. Where that fails for good the activity has failed; else its work item goes back: its code
-// runs again, as where an outcome was not accepted.
-func sealResult(ctx context.Context, t *task, value json.RawMessage) (sealed history.Payload, failed *history.Failure, ok bool) {
+// sealOutcome makes the result of an activity, or the details of its error, what is sent of them. Where that fails for good the activity has failed; else
+// its work item goes back: its code runs again, as where an outcome was not accepted. What runs at most once is known here alone, so that is tried again
+// until its worker has to stop.
+func sealOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome, value json.RawMessage) (ok bool) {
 	v := vaultOf(t)
 	if v == nil {
-		return history.Inline(value), nil, true
+		if o.Error == nil {
+			o.Result = history.Inline(value)
+		}
+		return true
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit) // the activity's may have ended
-	defer stop()
-	sealed, err := v.Seal(ctx, aboutTask(t, perdure.PayloadActivityResult), value)
+	err := sealOnce(ctx, t, o, value)
+	if err != nil && !vault.IsFinal(err) && t.item.AtMostOnce {
+		t.log().WarnContext(ctx, "the result of an activity that runs at most once could not be sealed, it is tried again until its worker must stop", "error", err)
+		for err != nil && !vault.IsFinal(err) && ctx.Err() == nil {
+			clock := t.batch.worker.options.Clock
+			_ = intake.WaitUntil(ctx, clock, clock().Add(sealAgainAfter)) // the last try is when its context ends
+			err = sealOnce(ctx, t, o, value)
+		}
+	}
 	switch {
 	case err == nil:
-		return sealed, nil, true
+		return true
 	case vault.IsFinal(err):
-		return nil, &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error(), NonRetryable: true}, true
+		o.Error = &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error(), NonRetryable: true}
+		return true
+	case t.item.AtMostOnce: // and not run again
+		return false
 	default:
 		t.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "error", err)
-		return nil, nil, false
+		return false
 	}
+}
+
+// sealAgainAfter is how long a result waits that could not be sealed.
+const sealAgainAfter = 2 * time.Second
+
+// sealOnce is one try to seal an outcome.
+func sealOnce(ctx context.Context, t *task, o *provider.ActivityOutcome, value json.RawMessage) (err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit) // the activity's may have ended
+	defer stop()
+	if o.Error == nil {
+		o.Result, err = vaultOf(t).Seal(ctx, aboutTask(t, perdure.PayloadActivityResult), value)
+		return err
+	}
+	return vaultOf(t).SealFailure(ctx, aboutTask(t, perdure.PayloadErrorDetails), o.Error)
 }
 
 // sealDetails makes the details of a heartbeat what is stored of them.

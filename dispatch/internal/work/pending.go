@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +37,9 @@ func (t *task) pending() *provider.ActivityOutcome {
 }
 
 // handsOver reports whether a task has ended with a result that hands it over. One that its worker has stopped is begun again instead: it
-// may be another's by now.
+// may be another's by now. One that runs at most once is begun no more, and is handed over in its worker's last moments.
 func (t *task) handsOver(r result) bool {
-	stopped := t.stop.lost || t.stop.why != nil && onlyOfWorkers(t.stop.why.Reason)
+	stopped := t.stop.lost || !t.item.AtMostOnce && t.stop.isOfWorker()
 	return r.outcome != nil && r.outcome.Pending != nil && !stopped
 }
 
@@ -52,7 +53,7 @@ func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 		p.CloseAt = &at
 	}
 	if it.HeartbeatMs > 0 {
-		at := t.beats.last.UTC().Truncate(pendingUnit)
+		at := beatsOf(t).last.UTC().Truncate(pendingUnit)
 		p.BeatenAt = &at
 	}
 	if it.WaitCancel {
@@ -73,12 +74,16 @@ func (t *task) handedOver(ctx context.Context, left *provider.ActivityRecord) *r
 }
 
 // keepPending writes down which tasks are handed over, before that is sent. Where the end of one is waited for, and it could not be
-// written, it goes back: a copy must not send an end while somebody has the token. Any other is handed over all the same.
+// written, it goes back: a copy must not send an end while somebody has the token. Any other is handed over all the same, and so is one that runs at most
+// once, of which the next delivery could only say that it was interrupted.
 func (r *recorder) keepPending(ctx context.Context, ends []finished) []finished {
+	if !slices.ContainsFunc(ends, handsOver) {
+		return ends
+	}
 	var keeping sync.WaitGroup
 	for i := range ends {
 		t, o := ends[i].task, ends[i].outcome
-		if ends[i].back || o == nil || o.Pending == nil || t.began.IsZero() {
+		if !handsOver(ends[i]) {
 			continue
 		}
 		keeping.Go(func() {
@@ -86,11 +91,16 @@ func (r *recorder) keepPending(ctx context.Context, ends []finished) []finished 
 			if err == nil {
 				return
 			}
-			ends[i].back = t.item.WaitCancel
+			ends[i].back = t.item.WaitCancel && !t.item.AtMostOnce
 			t.log().WarnContext(ctx, "it could not be written that an activity is pending: should its work item be delivered again, it runs again",
 				intake.DimensionQueue, r.options.Queue, "error", err)
 		})
 	}
 	keeping.Wait()
 	return ends
+}
+
+// handsOver reports whether a task was handed over by its code, which has run here.
+func handsOver(e finished) bool {
+	return !e.back && e.outcome != nil && e.outcome.Pending != nil && !e.task.began.IsZero()
 }

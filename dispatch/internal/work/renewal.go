@@ -9,20 +9,21 @@ import (
 
 // RenewRecords is as of dispatch.Worker.
 func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
-	tasks, items := w.manager.tasksOf(records)
+	asked := w.options.Clock()
+	tasks, items := w.manager.tasksOf(records, asked)
 	renewals, err := w.provider.RenewWorkItemLocks(ctx, w.options.Queue, lock, items...)
 	for i := range renewals {
 		if renewals[i].Lost {
 			lost = append(lost, items[i].Record)
 		}
 	}
-	w.manager.heedRenewals(tasks, renewals, err)
+	w.manager.heedRenewals(tasks, asked, renewals, err)
 	return lost, err
 }
 
 // tasksOf returns the tasks of records, and what their renewals ask. A task is nil where there is none, yet or any more: such a record is
 // renewed all the same.
-func (m *manager) tasksOf(records []provider.Record) (tasks []*task, items []provider.LockedWorkItem) {
+func (m *manager) tasksOf(records []provider.Record, now time.Time) (tasks []*task, items []provider.LockedWorkItem) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	by := map[string]*task{}
@@ -32,7 +33,6 @@ func (m *manager) tasksOf(records []provider.Record) (tasks []*task, items []pro
 		}
 	}
 
-	now := m.options.Clock()
 	tasks, items = make([]*task, len(records)), make([]provider.LockedWorkItem, len(records))
 	for i := range records {
 		items[i].Record = records[i]
@@ -40,15 +40,19 @@ func (m *manager) tasksOf(records []provider.Record) (tasks []*task, items []pro
 		if t == nil || t.phase != phaseRunning || t.item.Record.Lock != records[i].Lock {
 			continue
 		}
-		tasks[i], items[i] = t, m.leases.asking(t, now)
+		tasks[i], items[i] = t, m.leases.asking(t)
 	}
+	m.polls.instead(tasks, now)
 	return tasks, items
 }
 
 // heedRenewals stops the activities that are cancelled as their renewals have answered.
-func (m *manager) heedRenewals(tasks []*task, renewals []provider.Renewal, err error) {
+func (m *manager) heedRenewals(tasks []*task, asked time.Time, renewals []provider.Renewal, err error) {
 	m.mu.Lock()
 	now := m.options.Clock()
+	if err == nil {
+		m.polls.answered(tasks, asked)
+	}
 	for i, t := range tasks {
 		if t == nil || t.phase != phaseRunning {
 			continue

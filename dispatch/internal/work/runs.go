@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ type heldRun struct {
 // hasRun reports whether a task holds the run of its activity.
 func (t *task) hasRun() bool { return t.run != nil && t.run.own.Token != "" }
 
-// runs takes the runs of activities that are waited for, and renews them. The manager's lock guards it.
+// runs takes the runs of activities, and renews them. The manager's lock guards it.
 type runs struct {
 	manager  *manager
 	provider provider.Provider
@@ -41,7 +42,7 @@ type runs struct {
 func (r *runs) take(ctx context.Context, t *task) (provider.Taken, error) {
 	next := r.next(t)
 	taken, err := r.provider.TakeRun(ctx, next)
-	if err == nil && taken.Outcome == nil && taken.Held {
+	if taken.Outcome == nil && taken.Held { // also where the cancel record could not be read then: the run is let go of
 		r.took(t, next, &taken)
 	}
 	return taken, err
@@ -68,7 +69,7 @@ func (r *runs) next(t *task) provider.Run {
 func (r *runs) took(t *task, own provider.Run, taken *provider.Taken) {
 	r.manager.mu.Lock()
 	defer r.manager.mu.Unlock()
-	if !t.hasRun() {
+	if !t.hasRun() || taken.Before != nil { // the second where it has waited for longer than its run, which another had meanwhile
 		t.run = &heldRun{before: taken.Before, left: taken.Left}
 		if before := t.run.before; before != nil && before.GivenUp {
 			t.past.givenUp()
@@ -158,19 +159,22 @@ func (r *runs) keep(ctx context.Context, t *task) {
 	m.mu.Unlock()
 
 	if firstFailure {
-		t.log().WarnContext(ctx, "the run of an activity that is waited for could not be renewed, it is tried again", "error", err)
+		t.log().WarnContext(ctx, "the run of an activity could not be renewed, it is tried again", "error", err)
 	}
 	m.look()
 }
 
-// keepOutcomes writes down how runs ended, before their outcomes are sent, and returns what may be sent: the rest goes back to the queue.
+// keepOutcomes writes down how runs ended, before their outcomes are sent, and returns what may be sent: the rest goes back to the queue. What runs at most
+// once is sent in any case, since nobody will come to it again.
 // Should an outcome be sent, and its record or a copy of it come again before a turn has taken the outcome, the code does not run beside
 // what follows.
 func (r *runs) keepOutcomes(ctx context.Context, ends []finished) []finished {
+	if !slices.ContainsFunc(ends, endsRun) {
+		return ends
+	}
 	var keeping sync.WaitGroup
 	for i := range ends {
-		t, o := ends[i].task, ends[i].outcome
-		if !ends[i].back && o != nil && o.Pending == nil && t.hasRun() && !t.began.IsZero() {
+		if t, o := ends[i].task, ends[i].outcome; endsRun(ends[i]) {
 			keeping.Go(func() { ends[i].back = !r.keepOutcome(ctx, t, named(t, o)) })
 		}
 	}
@@ -178,14 +182,25 @@ func (r *runs) keepOutcomes(ctx context.Context, ends []finished) []finished {
 	return ends
 }
 
+// endsRun reports whether an outcome ends the run of its activity.
+func endsRun(e finished) bool {
+	return !e.back && e.outcome != nil && e.outcome.Pending == nil && e.task.hasRun() && !e.task.began.IsZero()
+}
+
 func (r *runs) keepOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome) (kept bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
 	defer stop()
 	err := r.provider.EndRun(ctx, t.run.own, o)
-	if err != nil {
-		t.log().ErrorContext(ctx, "the outcome of an activity that is waited for could not be kept, its work item goes back to the queue", "error", err)
+	switch {
+	case err == nil:
+		return true
+	case t.item.WaitCancel && (!t.item.AtMostOnce || errors.Is(err, provider.ErrLockLost)): // another attempt may run by now
+		t.log().ErrorContext(ctx, "the outcome of an activity could not be kept, its work item goes back to the queue", "error", err)
+		return false
+	default:
+		t.log().WarnContext(ctx, "the outcome of an activity that runs at most once could not be kept, and is sent all the same", "error", err)
+		return true
 	}
-	return err == nil
 }
 
 // leave lets go of the runs of tasks that go back to their queue, at best: a run that stays expires by itself, and says that its activity
@@ -214,6 +229,6 @@ func (r *runs) leaveOne(ctx context.Context, t *task) {
 		leave = &over
 	}
 	if err := r.provider.LeaveRun(ctx, own, leave); err != nil {
-		t.log().WarnContext(ctx, "an activity that is waited for goes back to its queue, and is not begun again for as long as a lease takes", "error", err)
+		t.log().WarnContext(ctx, "an activity goes back to its queue, and is not begun again for as long as a lease takes", "error", err)
 	}
 }

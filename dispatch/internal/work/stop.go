@@ -44,6 +44,9 @@ func (t *task) lose(now time.Time) {
 	t.beginStop(&perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "another worker may have the activity now"}, now)
 }
 
+// isOfWorker reports whether an activity is stopped for a reason that concerns its worker alone.
+func (s *stopping) isOfWorker() bool { return s.why != nil && onlyOfWorkers(s.why.Reason) }
+
 // giveUpBy shortens the grace.
 func (s *stopping) giveUpBy(at time.Time) { s.giveUpAt = intake.Earlier(s.giveUpAt, at) }
 

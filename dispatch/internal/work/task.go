@@ -31,8 +31,6 @@ type task struct {
 	place     place
 	suspicion suspicion
 	past      past
-	metered   time.Time // when its code began, where that is measured
-	info      activityctx.Info
 	tokens    *provider.Tokens // make the token by which it may be completed from outside
 
 	// The manager's lock guards what follows, until the activity has ended.
@@ -41,8 +39,8 @@ type task struct {
 	cancel context.CancelCauseFunc
 	stop   stopping
 	lease  lease
-	run    *heldRun // nil until it is taken; only an activity that is waited for when it is cancelled has one
-	beats  heartbeats
+	run    *heldRun    // nil until it is taken; only an activity that is waited for when it is cancelled, or runs at most once, has one
+	beats  *heartbeats // nil until it has one, or something is to be known of them
 
 	// abandoned: its time was over, and its code may still run. leaked: its delivery is over, for whatever reason, and its code may
 	// still run.
@@ -96,10 +94,18 @@ func (r result) end() provider.ActivityEnd {
 // resultOf is the result to send of a task whose code ended with r or was given up. A worker that cannot go on with an activity gives it
 // back: another can.
 func (t *task) resultOf(r result) result {
-	if t.stop.lost || t.stop.why != nil && onlyOfWorkers(t.stop.why.Reason) {
+	switch {
+	case t.stop.lost:
 		return result{back: true}
+	case !t.stop.isOfWorker():
+		return r
+	case !t.item.AtMostOnce || r.outcome == nil:
+		return result{back: true}
+	case r.outcome.Error == nil: // in time, after all
+		return r
+	default:
+		return *t.interrupted(r.outcome.Error)
 	}
-	return r
 }
 
 // onlyOfWorkers reports whether a reason concerns the worker alone: whatever its activity returns then is no success, and another worker
@@ -126,25 +132,35 @@ func (t *task) log() *slog.Logger {
 
 // withInfo is ctx for what is done for an activity.
 func withInfo(ctx context.Context, t *task) context.Context {
-	if t.batch.worker.vault.Stores() {
-		ctx = activityctx.WithLargePayloads(ctx)
-	}
-	if trace := t.item.TraceParent; trace != "" {
-		ctx = perdure.WithTraceParent(ctx, string(trace))
-	}
-	return activityctx.WithInfo(ctx, &t.info)
+	return activityctx.For(traced(ctx, t), atWork{t})
 }
 
 // forCode is ctx for the code of an activity, which alone is given the token.
 func forCode(ctx context.Context, t *task) context.Context {
-	ctx = activityctx.WithToken(withInfo(ctx, t), func() string { return t.tokens.SignCompletion(&t.item.WorkItem) })
-	return activityctx.WithHeartbeats(ctx, heartbeater{t.batch.worker.manager, t})
+	return activityctx.ForCode(traced(ctx, t), atWork{t})
 }
 
-// infoOf is what the code of an activity may know.
-func infoOf(it *provider.LockedWorkItem) activityctx.Info {
+func traced(ctx context.Context, t *task) context.Context {
+	if trace := t.item.TraceParent; trace != "" {
+		return perdure.WithTraceParent(ctx, string(trace))
+	}
+	return ctx
+}
+
+// atWork implements activityctx.Activity for a task.
+type atWork struct{ task *task }
+
+// Info implements activityctx.Activity.
+func (a atWork) Info() activityctx.Info {
+	it := a.task.item
 	return activityctx.Info{
 		InstanceID: it.InstanceID, ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Name: it.Name,
 		Attempt: it.Attempt, AttemptCount: it.Record.ReceiveCount, Queue: it.Queue,
 	}
 }
+
+// Token implements activityctx.Activity.
+func (a atWork) Token() string { return a.task.tokens.SignCompletion(&a.task.item.WorkItem) }
+
+// TakesLargePayloads implements activityctx.Activity.
+func (a atWork) TakesLargePayloads() bool { return a.task.batch.worker.vault.Stores() }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -18,9 +17,9 @@ func tooLate(it *provider.WorkItem, at time.Time) bool {
 
 // runWithin runs an activity within its limits. One that does not come back by then has failed, whatever its code does afterwards: it is
 // not waited for.
-func (t *task) runWithin(ctx context.Context, a registry.Activity, input json.RawMessage) (json.RawMessage, *history.Failure) {
+func (t *task) runWithin(ctx context.Context, code body.Run, input json.RawMessage) (json.RawMessage, *history.Failure) {
 	it := t.item
-	attempt := body.Attempt{Name: it.Name, Code: a.Run, StartToClose: time.Duration(it.StartToCloseMs) * time.Millisecond, CloseBy: it.CloseBy}
+	attempt := body.Attempt{Name: it.Name, Code: code, StartToClose: time.Duration(it.StartToCloseMs) * time.Millisecond, CloseBy: it.CloseBy}
 	if it.CloseBy != nil {
 		attempt.Now = t.batch.worker.options.Clock
 	}

@@ -3,6 +3,7 @@ package work
 
 import (
 	"context"
+	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
@@ -43,17 +44,20 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 
 // serve runs the activities of a batch side by side, those of one exclusive key one after the other.
 func (w *Worker) serve(ctx context.Context, b *batch) (failed []string) {
-	defer w.manager.enter(b)()
+	w.manager.enter(b)
+	defer w.manager.exit(b)
 	w.manager.leases.takeEarly(b)
 	b.readCancels()
 	for i := range b.tasks {
 		go w.run(ctx, &b.tasks[i])
 	}
-	for ends := range b.ended.all() {
+	for ends := range b.results {
+		release := b.watched()
 		back := w.settlement.settle(ctx, ends, b.ended.over())
 		failed = append(failed, back...)
 		w.manager.release(ends)
 		w.admission.sent(b, ends, back)
+		release()
 	}
 	return failed
 }
@@ -68,10 +72,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	}
 	run, hindered := w.admission.admit(ctx, t)
 	if hindered != nil {
-		if o := hindered.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
-			w.meter.Count(intake.MetricActivitiesFailed, t.item.Name, 1)
-		}
-		t.batch.ended.add(finished{t, *hindered})
+		w.hindered(ctx, t, *hindered)
 		return
 	}
 	activity, ok := w.manager.begin(t)
@@ -80,17 +81,31 @@ func (w *Worker) run(ctx context.Context, t *task) {
 		return
 	}
 
-	r, returned := result{}, false
+	r, returned, began := result{}, false, time.Time{} // began: where that is measured
 	defer func() {
 		if !returned {
 			r.outcome = vanished(t.item)
 		}
-		w.meter.Since(intake.MetricActivityExecution, t.item.Name, t.metered)
+		w.meter.Since(intake.MetricActivityExecution, t.item.Name, began)
 		w.finish(ctx, t, r)
 	}()
-	t.metered = w.meter.Now()
-	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), t.metered)
-	r, returned = run(forCode(activity, t)), true //nolint:contextcheck // ctx's end does not end it: the manager does
+	began = w.meter.Now()
+	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), began)
+	r, returned = run.run(forCode(activity, t), t), true //nolint:contextcheck // ctx's end does not end it: the manager does
+}
+
+// hindered collects the result of an activity whose code is not run here.
+func (w *Worker) hindered(ctx context.Context, t *task, r result) {
+	if o := r.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
+		if o.Error.Type == history.TypeInterrupted && o.Run == "" { // else it was kept, with when it is tried again
+			r = w.retried(ctx, t, r)
+			if o.RetryAt != nil && o.Ended != history.EndGivenUp { // how the activity ends is for its last attempt to say
+				o.Ended = ""
+			}
+		}
+		w.count(t, r)
+	}
+	t.batch.ended.add(finished{t, r})
 }
 
 // finish collects the result of an activity, unless the activity was given up: then its result is sent already.

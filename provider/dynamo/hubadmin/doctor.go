@@ -85,6 +85,7 @@ func (h *Hub) Examine(ctx context.Context) []Finding {
 	x.deadLetters(ctx)
 	x.functions(ctx, x.mappings(ctx))
 	x.schedules(ctx)
+	x.payloads(ctx)
 	x.workers(ctx)
 	x.builds(ctx)
 	x.clock(ctx)

@@ -55,7 +55,7 @@ func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfi
 	if c.Environment == nil {
 		return
 	}
-	for name, want := range map[string]string{"PERDURE_HUB": x.Where.Name, "PERDURE_TABLE": x.Where.Table, "PERDURE_INBOX_URL": x.Where.InboxURL} {
+	for name, want := range map[string]string{"PERDURE_HUB": x.Where.Name, "PERDURE_TABLE": x.Where.Table, "PERDURE_INBOX_URL": x.Where.InboxURL, "PERDURE_PAYLOAD_BUCKET": x.Where.PayloadBucket} {
 		if is, set := c.Environment.Variables[name]; set && is != want {
 			x.wrong(of, fmt.Sprintf("its %s is %s, and that of the hub is %s", name, is, want), "it works on another hub: instances and messages are not where they are looked for", redeploy)
 		}

@@ -70,6 +70,8 @@ type Hub struct {
 	Functions FunctionsAPI
 	Roles     RolesAPI
 	Schedules SchedulesAPI
+	// ExpiryRules are those of a bucket; nil: Examine does not look at them.
+	ExpiryRules func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error)
 	// ServerTime returns the time that AWS has, Now that of this machine.
 	ServerTime func(ctx context.Context) (time.Time, error)
 	Now        func() time.Time
@@ -93,6 +95,9 @@ func Open(ctx context.Context, hub string) (*Hub, error) {
 		Lambda: functions, Events: eventbridge.NewFromConfig(cfg), Table: table, Describe: table,
 		Now: time.Now, ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Hub().Table) }, //nolint:forbidigo // the clock that is examined
 		Queues: sqs.NewFromConfig(cfg), Sleep: sleep.For,
+		ExpiryRules: func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error) {
+			return dynamo.ExpiryRules(ctx, cfg, bucket)
+		},
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/examples"
 	"github.com/perdure/perdure/tests/scenarios"
 )
@@ -22,8 +23,8 @@ type Naps struct {
 	Each  time.Duration
 }
 
-// Registry holds the examples and the orchestrations of the tests.
-func Registry() *perdure.Registry {
+// Registry holds the examples and the orchestrations of the tests. The hub is what activities hold; a process that runs none needs none.
+func Registry(hub *client.Client) *perdure.Registry {
 	r := examples.Registry()
 	perdure.AddActivity(r, "nap", nap)
 	perdure.AddOrchestration(r, "hello", hello)
@@ -43,7 +44,9 @@ func Registry() *perdure.Registry {
 	perdure.AddActivity(r, "holds", holds)
 	perdure.AddActivity(r, "lets-go", letsGo)
 	perdure.AddOrchestration(r, "holding", holding)
-	scenarios.Register(r, scenarios.All(0)...) // their durations come with their inputs
+	all := scenarios.All(0) // their durations come with their inputs
+	scenarios.Register(r, all...)
+	scenarios.Hold(hub, all...)
 	return r
 }
 

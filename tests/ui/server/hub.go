@@ -142,7 +142,7 @@ func (h *hub) poller(end time.Time) {
 	s.at(20*time.Hour, history.Event{Kind: history.OrchestrationContinuedAsNew, Input: history.Payload(`1`)})
 	s.at(20*time.Hour+time.Second, history.Event{Kind: history.TurnStarted, Version: v100, BuildID: "b7"})
 	fire := end.Add(4 * time.Hour)
-	s.at(20*time.Hour+time.Second, history.Event{Kind: history.TimerCreated, FireAt: &fire})
+	s.at(20*time.Hour+time.Second, history.Event{Kind: history.TimerCreated, FireAt: &fire, Message: "next look"})
 }
 
 func (h *hub) failed(end time.Time) {

@@ -63,9 +63,9 @@ func compensates(ctx *perdure.OrchestrationContext, o order) (string, error) {
 }
 
 func deferred(ctx *perdure.OrchestrationContext, o order) (_ string, err error) {
-	perdure.Compensate(ctx, &err, undo)                 // want `calls perdure\.Compensate, and does not defer it itself.*\[compensation\]`
-	defer perdure.RaiseEvent(ctx, "audit", "undone", o) // want `deferred raises an event in a deferred function through a context that may be cancelled.*\[compensation\]`
-	defer undo(ctx)                                     // want `deferred defers undo, which waits through a context that may be cancelled.*\[compensation\]`
+	perdure.Compensate(ctx, &err, undo)                    // want `calls perdure\.Compensate, and does not defer it itself.*\[compensation\]`
+	defer perdure.RaiseEvent(ctx, "audit", "undone", o.ID) // want `deferred raises an event in a deferred function through a context that may be cancelled.*\[compensation\]`
+	defer undo(ctx)                                        // want `deferred defers undo, which waits through a context that may be cancelled.*\[compensation\]`
 	defer func() {
 		if err != nil {
 			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx) // want `deferred waits in a deferred function through a context that may be cancelled.*\[compensation\]`
@@ -106,12 +106,42 @@ func updated(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	})); err != nil {
 		return "", err
 	}
-	return o.ID, perdure.HandleUpdate(ctx, "pack", packed)
+	return o.ID, perdure.HandleUpdate(ctx, "pack", packed) // want `order has the unexported field total.*\[payload\]`
 }
 
 // packed is a handler by its name.
 func packed(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	return o.ID + time.Now().String(), perdure.Sleep(ctx, time.Hour) // want `packed calls time\.Now.*\[clock\]`
+}
+
+// polls checks again and again: both functions are code of the orchestration.
+func polls(ctx *perdure.OrchestrationContext, o order) (order, error) {
+	return perdure.WaitForCondition(ctx, o, func(_ *perdure.OrchestrationContext, o order) (order, error) {
+		o.ID = time.Now().String() // want `polls calls time\.Now.*\[clock\]`
+		return o, nil
+	}, func(order) bool {
+		return time.Now().Hour() > 8 // want `polls calls time\.Now.*\[clock\]`
+	}, perdure.PollPolicy{})
+}
+
+// pollsLate is over when it is late.
+func pollsLate(ctx *perdure.OrchestrationContext, o order) (order, error) {
+	return perdure.WaitForCondition(ctx, o, checked, late, perdure.PollPolicy{}) // want `pollsLate uses late .*, which calls time\.Now.*\[clock\]`
+}
+
+func checked(_ *perdure.OrchestrationContext, o order) (order, error) {
+	time.Sleep(time.Second) // want `checked calls time\.Sleep.*\[clock\]`
+	return o, nil
+}
+
+func late(order) bool { return time.Now().Hour() > 20 }
+
+// pollsInTheEnd waits when it may be cancelled.
+func pollsInTheEnd(ctx *perdure.OrchestrationContext, o order) (string, error) {
+	defer func() {
+		_, _ = perdure.WaitForCondition(ctx, o, checked, func(order) bool { return true }, perdure.PollPolicy{}) // want `pollsInTheEnd waits in a deferred function.*\[compensation\]`
+	}()
+	return o.ID, nil
 }
 
 func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {

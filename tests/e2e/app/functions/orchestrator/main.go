@@ -6,4 +6,4 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-func main() { lambdahandler.StartOrchestrator(app.Registry()) }
+func main() { lambdahandler.StartOrchestrator(app.Registry(nil), lambdahandler.WithCodec(app.Codec())) }

@@ -6,4 +6,4 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-func main() { lambdahandler.StartRenewer(app.Registry()) }
+func main() { lambdahandler.StartRenewer(app.Registry(nil)) }

@@ -1,9 +1,19 @@
-// Command worker is the worker of the end-to-end tests' application.
+// Command worker is the worker of the end-to-end tests' application. Its activities hold a client of the hub.
 package main
 
 import (
+	"context"
+	"log"
+
 	"github.com/perdure/perdure/lambdahandler"
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-func main() { lambdahandler.StartWorker(app.Registry()) }
+func main() {
+	codec := lambdahandler.WithCodec(app.Codec())
+	hub, err := lambdahandler.NewClient(context.Background(), codec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambdahandler.StartWorker(app.Registry(hub), codec)
+}

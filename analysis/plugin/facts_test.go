@@ -1,0 +1,51 @@
+package plugin_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+
+	"github.com/golangci/plugin-module-register/register"
+)
+
+// What is known of a package travels to those that import it, in the form in which golangci-lint keeps it: the plugin's analyzer tells of the clock that an
+// orchestration reaches through two other packages, and of a method that waits in another.
+func TestFactsTravelBetweenPackages(t *testing.T) {
+	t.Parallel()
+	build, err := register.GetPlugin("perdure")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := p.BuildAnalyzers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule}, "../testdata/wrong/effects", "../testdata/wrong/holders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph, err := checker.Analyze(all, pkgs, &checker.Options{SanityCheck: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found strings.Builder
+	for _, act := range graph.Roots {
+		if act.Err != nil {
+			t.Fatal(act.Err)
+		}
+		for _, d := range act.Diagnostics {
+			found.WriteString(d.Message + "\n")
+		}
+	}
+	for _, want := range []string{"which calls far.Stamp (far/far.go:11), which calls time.Now", "ranges over a map and calls holding.Saga.Pause"} {
+		if !strings.Contains(found.String(), want) {
+			t.Errorf("not found: %s in\n%s", want, found.String())
+		}
+	}
+}

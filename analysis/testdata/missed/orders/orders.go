@@ -1,0 +1,95 @@
+// Package orders is wrong in ways that the linter does not find, and that its rules say of themselves.
+package orders
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+func send(context.Context, string) (string, error) { return "", nil }
+
+// maporder: floats, ties, the last that meets a condition, iterators of one's own and reflect's.
+func order(ctx *perdure.OrchestrationContext, in map[string]float64) (float64, error) {
+	sum, most, best, big := 0.0, 0.0, "", ""
+	for name, n := range in {
+		sum += n
+		if n > most {
+			most, best = n, name
+		}
+		if n > 3 {
+			big = name
+		}
+	}
+	for _, name := range slices.Collect(names(in)) {
+		ctx.SetCustomStatus(name + best + big)
+	}
+	for it := reflect.ValueOf(in).MapRange(); it.Next(); {
+		ctx.SetCustomStatus(it.Key().String())
+	}
+	return sum, nil
+}
+
+func names(m map[string]float64) iter.Seq[string] { return maps.Keys(m) }
+
+// endless: a condition that holds for ever, and a way out for errors of one kind alone.
+func rounds(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	for n := 0; n >= 0; n++ {
+		if err := perdure.Sleep(ctx, time.Hour); err != nil {
+			return in, err
+		}
+	}
+	for {
+		if err := perdure.Sleep(ctx, time.Hour); errors.Is(err, context.Canceled) {
+			return in, err
+		}
+	}
+}
+
+// unawaited: read otherwise, and kept in a field.
+type kept struct{ sent *perdure.Future[string] }
+
+func keeps(ctx *perdure.OrchestrationContext, in string) (bool, error) {
+	var k kept
+	k.sent = perdure.CallActivity(ctx, send, in)
+	late := perdure.CreateTimer(ctx, time.Hour)
+	return late.IsDone(), nil
+}
+
+// compensation: two functions away from the defer.
+func undone(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	defer undo(ctx)
+	return in, nil
+}
+
+func undo(ctx *perdure.OrchestrationContext) { pause(ctx) }
+
+func pause(ctx *perdure.OrchestrationContext) { _ = perdure.Sleep(ctx, time.Second) }
+
+// compensation: a field that is given a context of WithoutCancel elsewhere.
+type cleaner struct{ ctx *perdure.OrchestrationContext }
+
+func (c *cleaner) clean() { _ = perdure.Sleep(c.ctx, time.Second) }
+
+func cleaned(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	safe := &cleaner{ctx: perdure.WithoutCancel(ctx)}
+	defer safe.clean()
+	c := &cleaner{ctx: ctx}
+	defer c.clean()
+	return in, nil
+}
+
+// payload: behind any.
+type hidden struct{ id string }
+
+func sends(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	var data any = hidden{in}
+	perdure.RaiseEvent(ctx, "other", "done", data)
+	return in, nil
+}

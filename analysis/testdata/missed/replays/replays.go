@@ -1,0 +1,49 @@
+// Package replays decides otherwise at a replay, in ways that the linter does not find, and that its rules say of themselves.
+package replays
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+var (
+	fast    = flag.Bool("fast", false, "")
+	counter = new(int)
+)
+
+type shop struct {
+	now   func() time.Time
+	write func(string)
+}
+
+func open() shop { return shop{now: time.Now, write: func(s string) { fmt.Println(s) }} }
+
+// clock, io, random, environment, globals, log: in a field, by an address, of a flag, through a pointer, in a variable of one's own.
+func reads(ctx *perdure.OrchestrationContext, s *shop) (string, error) {
+	s.write(s.now().String())
+	mine := counter
+	*mine++
+	logger(slog.New(slog.DiscardHandler))
+	return fmt.Sprintf("%p %v", ctx, *fast), nil
+}
+
+func logger(l *slog.Logger) { l.Info("again") }
+
+// replaying, change, continueasnew, query, scope: by a variable, and further away.
+func decides(ctx *perdure.OrchestrationContext, change string) (string, error) {
+	again := ctx.IsReplaying()
+	if !again {
+		_ = perdure.Sleep(ctx, time.Second)
+	}
+	_ = perdure.Version(ctx, change, 1, 2)
+	_, err := perdure.ContinueAsNew[string](ctx, change)
+	outer := ctx
+	done := perdure.Go(ctx, func(*perdure.OrchestrationContext) { _ = perdure.Sleep(outer, time.Second) })
+	answer := func(struct{}) (int, error) { return 0, perdure.Sleep(ctx, time.Second) }
+	return "", errors.Join(perdure.SetQueryHandler(ctx, "wait", answer), perdure.WhenAll(ctx, done), errors.Unwrap(err))
+}

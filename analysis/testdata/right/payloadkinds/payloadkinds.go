@@ -1,0 +1,71 @@
+// Package payloadkinds sends everywhere what JSON carries, and keeps to itself what it does not.
+package payloadkinds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+type order struct {
+	ID    string
+	Due   time.Time
+	Price *big.Int
+	Sizes map[size]map[int]string
+	cache map[string]int `json:"-"`
+}
+
+// secret has a form of its own.
+type secret struct{ text string }
+
+func (s secret) MarshalJSON() ([]byte, error)     { return json.Marshal(s.text) }
+func (s *secret) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.text) }
+
+type size struct{ w, h int }
+
+func (s size) MarshalText() ([]byte, error)     { return []byte{byte(s.w), byte(s.h)}, nil }
+func (s *size) UnmarshalText(text []byte) error { s.w, s.h = int(text[0]), int(text[1]); return nil }
+
+// progress stays within the execution.
+type progress struct{ done int }
+
+func fulfil(ctx *perdure.OrchestrationContext, in any) (any, error) {
+	o := perdure.SideEffect(ctx, func() order { return order{cache: map[string]int{}} })
+	s := perdure.SideEffect(ctx, func() secret { return secret{} })
+	if err := perdure.HandleUpdate(ctx, "add", func(*perdure.OrchestrationContext, order) (any, error) { return in, nil }); err != nil {
+		return "", err
+	}
+	if err := perdure.SetQueryHandler(ctx, "all", func(struct{}) ([]order, error) { return []order{o}, nil }); err != nil {
+		return "", err
+	}
+	perdure.RaiseEvent(ctx, "other", "done", nil)
+	perdure.RaiseEvent(ctx, "other", "done", in)
+	perdure.CallEntity[struct{}](ctx, "cart", "7", "add", s)
+	if _, err := perdure.StartOrchestration(ctx, "settle", &o); err != nil {
+		return "", err
+	}
+	p, err := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (progress, error) { return progress{1}, nil }).Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	p, err = perdure.WaitForCondition(ctx, p, func(_ *perdure.OrchestrationContext, p progress) (progress, error) {
+		p.done++
+		return p, nil
+	}, func(p progress) bool { return p.done > 3 }, perdure.PollPolicy{})
+	return p.done, perdure.WithDetails(errors.Join(err), o)
+}
+
+// typed sends what its caller gives it.
+func typed[T any](ctx *perdure.OrchestrationContext, v T) *perdure.Future[struct{}] {
+	return perdure.RaiseEvent(ctx, "other", "done", v)
+}
+
+func start(ctx context.Context, c *client.Client) error {
+	_, err := c.Start(ctx, "order", order{}, client.WithInstanceID("7"))
+	return err
+}

@@ -1,0 +1,48 @@
+// Package loops goes round without an end, in other words.
+package loops
+
+import (
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+func always(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	for true { // want `always loops without an end: .*\[endless\]`
+		if err := perdure.Sleep(ctx, time.Hour); err != nil {
+			return "", err
+		}
+	}
+	return in, nil
+}
+
+func continues(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	for { // want `continues loops without an end: .*\[endless\]`
+		err := perdure.Sleep(ctx, time.Hour)
+		if err == nil {
+			continue
+		}
+		return in, err
+	}
+}
+
+func otherwise(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	for { // want `otherwise loops without an end: .*\[endless\]`
+		if err := perdure.Sleep(ctx, time.Hour); err == nil {
+			in += "."
+		} else {
+			return in, err
+		}
+	}
+}
+
+func switches(ctx *perdure.OrchestrationContext, in string) (string, error) {
+	for { // want `switches loops without an end: .*\[endless\]`
+		switch err := perdure.Sleep(ctx, time.Hour); {
+		case err != nil:
+			return in, err
+		case in == "":
+			in = "."
+		}
+	}
+}

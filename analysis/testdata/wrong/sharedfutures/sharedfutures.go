@@ -1,0 +1,62 @@
+// Package sharedfutures keeps futures in slices, maps and arrays that nothing else has.
+package sharedfutures
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+)
+
+func send(context.Context, string) (string, error) { return "", nil }
+
+type futures []*perdure.Future[string]
+
+// add grows its own copy of the slice.
+func (f futures) add(ctx *perdure.OrchestrationContext) {
+	f = append(f, perdure.CallActivity(ctx, send, "a")) // want `nothing reads f, which .*\[unawaited\]`
+}
+
+func order(ctx *perdure.OrchestrationContext, in []string) (string, error) {
+	emptied := futures(nil)
+	emptied = append(emptied, perdure.CallActivity(ctx, send, "a")) // want `nothing reads emptied, which .*\[unawaited\]`
+	slots := make(futures, len(in))
+	for i := range slots {
+		slots[i] = perdure.CallActivity(ctx, send, "a") // want `nothing reads slots, which .*\[unawaited\]`
+	}
+	counted := make(futures, len(in))
+	for i := 0; i < len(counted); i++ {
+		counted[i] = perdure.CallActivity(ctx, send, "a") // want `nothing reads counted, which .*\[unawaited\]`
+	}
+	written := futures{perdure.CallActivity(ctx, send, "a")} // want `nothing reads written, which .*\[unawaited\]`
+	_ = written
+	byName := map[string]*perdure.Future[string]{"a": perdure.CallActivity(ctx, send, "a")} // want `nothing reads byName, which .*\[unawaited\]`
+	byName["b"] = nil
+	return "", nil
+}
+
+// Arrays are copied.
+func copies(ctx *perdure.OrchestrationContext, pairs [][2]*perdure.Future[string]) (string, error) {
+	own := pairs[0]
+	own[1] = perdure.CallActivity(ctx, send, "a") // want `nothing reads own, which .*\[unawaited\]`
+	for _, pair := range pairs {
+		pair[0] = perdure.CallActivity(ctx, send, "a") // want `nothing reads pair, which .*\[unawaited\]`
+	}
+	fill(ctx, pairs[0])
+	return joined(ctx, pairs[0][:])
+}
+
+func fill(ctx *perdure.OrchestrationContext, pair [2]*perdure.Future[string]) {
+	pair[0] = perdure.CallActivity(ctx, send, "a") // want `nothing reads pair, which .*\[unawaited\]`
+}
+
+// Awaitables that are kept beside others are no slices.
+func last(ctx *perdure.OrchestrationContext, one perdure.Awaitable) (string, error) {
+	either := one
+	either = perdure.CallActivity(ctx, send, "a") // want `nothing reads either, which .*\[unawaited\]`
+	_ = either
+	return "", nil
+}
+
+func joined(ctx *perdure.OrchestrationContext, all futures) (string, error) {
+	return "", perdure.WhenAll(ctx, perdure.Awaitables(all)...)
+}

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/provider"
+)
+
+// CallEntity calls an operation of the entity that a key has (perdure.AddEntity), and returns its result, as JSON. The first call of a key makes the entity. The
+// operation is an update of the instance perdure.EntityInstanceID: see Update for how long it waits, for WithUpdateID, by which a call that is sent again is the
+// same call, and for its errors; ErrTerminal says that the entity was cancelled or terminated, and takes no call until it is purged.
+func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption) (json.RawMessage, error) {
+	var o updateOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	u, err := c.newUpdate(perdure.EntityInstanceID(entity, key), operation, input, o)
+	if err == nil {
+		err = checkEntity(entity, key)
+	}
+	if err == nil {
+		err = c.makeEntity(ctx, entity, u.instanceID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: call of entity %q: %w", entity, err)
+	}
+	result, err := u.run(ctx)
+	return result, u.told(err)
+}
+
+// checkEntity returns what is wrong with an entity's name, or with a key.
+func checkEntity(entity, key string) error {
+	if err := checkText("entity", entity, 1, MaxOrchestrationBytes-1); err != nil {
+		return err
+	}
+	if registry.HasKey(entity) {
+		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("%q has an %s, behind which the key begins", provider.Echo(entity), registry.EntityMark)}
+	}
+	return checkText("key", key, 1, MaxInstanceIDBytes)
+}
+
+// makeEntity makes the instance of a key, where there is none.
+func (c *Client) makeEntity(ctx context.Context, entity, instanceID string) error {
+	in, err := c.hub.ReadInstance(ctx, instanceID)
+	switch {
+	case err == nil && in.Status != StatusDeleting:
+		return nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	}
+	s, err := c.startOf(ctx, perdure.EntityOrchestration(entity), nil, []StartOption{WithInstanceID(instanceID)})
+	if err != nil {
+		return err
+	}
+	_, err = c.beginToTell(ctx, &s, nil)
+	return err
+}
+
+// EntityState returns the state of the entity that a key has, as JSON, as its last operation has left it. It is ErrNotFound where there is none: nobody has called
+// the key, or its state was deleted. It is a query, with the errors of Query; of an entity that was cancelled or terminated it is the last state.
+func (c *Client) EntityState(ctx context.Context, entity, key string) (json.RawMessage, error) {
+	if err := checkEntity(entity, key); err != nil {
+		return nil, fmt.Errorf("client: state of entity %q: %w", entity, err)
+	}
+	state, err := c.query(ctx, perdure.EntityInstanceID(entity, key), perdure.EntityStateQuery, nil)
+	if err != nil {
+		return nil, fmt.Errorf("client: state of entity %q: %w", entity, err)
+	}
+	if string(state) == "null" {
+		return nil, fmt.Errorf("client: state of entity %q: key %q has none: %w", entity, key, ErrNotFound)
+	}
+	return state, nil
+}

@@ -1,0 +1,195 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// entities is a hub that knows the entity "sum", whose operations give back what they are given.
+func entities() (*client.Client, *fakeprovider.Provider) {
+	h := fakeprovider.New(time.Now, "@sum", "bye")
+	h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+		return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: m.Data}
+	})
+	return client.New(h, client.WithAsker(h)), h
+}
+
+func TestCallEntityMakesItOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, h := entities()
+		for n, want := range []string{"7", "8"} {
+			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", 7+n); err != nil || string(got) != want {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		in, err := h.ReadInstance(t.Context(), perdure.EntityInstanceID("sum", "k"))
+		if err != nil || in.Name != perdure.EntityOrchestration("sum") {
+			t.Errorf("%+v, %v", in, err)
+		}
+		for _, m := range h.Sent() {
+			if m.Kind == provider.MessageUpdate && m.StartID != in.StartID {
+				t.Errorf("a call is for another life: %+v", m)
+			}
+		}
+		same := client.WithUpdateID("u")
+		for _, input := range []int{3, 4} {
+			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", input, same); err != nil || string(got) != "3" {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
+		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrTerminal) {
+			t.Errorf("a call of what is over: %v", err)
+		}
+	})
+}
+
+func TestCallEntityChecksItsNames(t *testing.T) {
+	t.Parallel()
+	c, h := entities()
+	for field, call := range map[string][3]string{
+		"entity": {"", "k", "add"}, "key": {"sum", "", "add"}, "update": {"sum", "k", ""}, "instanceId": {"sum", strings.Repeat("k", 1024), "add"}, "orchestration": {"unknown", "k", "add"},
+	} {
+		_, err := c.CallEntity(t.Context(), call[0], call[1], call[2], 1)
+		e, told := errors.AsType[*provider.FieldError](err)
+		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown || field != "orchestration" && (!told || e.Field != field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") would be ("a", "b@c")
+		_, called := c.CallEntity(t.Context(), entity, "k", "add", 1)
+		_, asked := c.EntityState(t.Context(), entity, "k")
+		for _, err := range []error{called, asked} {
+			if e, told := errors.AsType[*provider.FieldError](err); !told || e.Field != "entity" {
+				t.Errorf("%s: %v", entity, err)
+			}
+		}
+	}
+	if len(h.Sent()) > 0 {
+		t.Errorf("sent %+v", h.Sent())
+	}
+}
+
+func TestEntityState(t *testing.T) {
+	t.Parallel()
+	c, h := entities()
+	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
+	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return answer, failed })
+	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(answer) {
+		t.Errorf("%s, %v", got, err)
+	}
+	answer = json.RawMessage("null")
+	if _, err := c.EntityState(t.Context(), "sum", "k"); !errors.Is(err, client.ErrNotFound) {
+		t.Error(err)
+	}
+	failed = provider.ErrNotFound
+	if _, err := c.EntityState(t.Context(), "sum", "k"); !errors.Is(err, client.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestStartOrUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, h := entities()
+		var told []string
+		for _, call := range []struct{ key, data string }{{"a", "1"}, {"a", "2"}, {"b", "3"}} {
+			got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", json.RawMessage(call.data), client.WithInstanceID("one"), client.WithIdempotencyKey(call.key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, string(got))
+			if want := call.key == "a"; started != want {
+				t.Errorf("key %s has started it: %v", call.key, started)
+			}
+		}
+		if !slices.Equal(told, []string{"1", "1", "3"}) {
+			t.Errorf("told %q", told)
+		}
+		h.Append("one", completed("1"))
+		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
+			t.Errorf("the answer of what is over: %s, %v", got, err)
+		}
+		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err, client.ErrTerminal) {
+			t.Error(err)
+		}
+		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.IfExists(client.Replace))
+		if err != nil || !started || string(got) != "9" {
+			t.Errorf("replaced: %s, %v, %v", got, started, err)
+		}
+		in, err := h.ReadInstance(t.Context(), "one")
+		if sent := h.Sent(); err != nil || sent[len(sent)-1].StartID != in.StartID {
+			t.Errorf("sent %+v, %v", sent[len(sent)-1], err)
+		}
+	})
+}
+
+// The errors name what is wrong as the caller has called it.
+func TestStartOrUpdateRefuses(t *testing.T) {
+	t.Parallel()
+	c, h := entities()
+	fresh := client.WithInstanceID("new")
+	ask := func(orchestration, update string, input, data any, opts ...client.StartOption) error {
+		_, _, err := c.StartOrUpdate(t.Context(), orchestration, input, update, data, opts...)
+		return err
+	}
+	for field, err := range map[string]error{
+		"instanceId":     ask("bye", "say", 0, 7),
+		"orchestration":  ask("", "say", 0, 7, fresh),
+		"update":         ask("bye", "", 0, 7, fresh),
+		"input":          ask("bye", "say", make(chan int), 7, fresh),
+		"data":           ask("bye", "say", 0, make(chan int), fresh),
+		"idempotencyKey": ask("bye", "say", 0, 7, fresh, client.WithIdempotencyKey("a\n")),
+	} {
+		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := ask("nobody", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
+		t.Errorf("nobody knows it: %v", err)
+	}
+	if len(h.Sent()) > 0 {
+		t.Errorf("sent %+v", h.Sent())
+	}
+}
+
+// The update is for the life that the start has looked at, and is not read again; what has another by then is told nothing.
+func TestStartOrUpdateIsForOneLife(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, h := occupied(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: m.Data}
+		})
+		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 7, one)
+		if err != nil || started || string(got) != "7" {
+			t.Errorf("%s, %v, %v", got, started, err)
+		}
+		h.wantCalls(t, "start", "send")
+
+		was := h.life(t, "one")
+		h.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return nil })
+		h.do["send"] = func() {
+			_ = h.DeleteInstance(t.Context(), "one", true)
+			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})
+		}
+		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started || !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("%v, %v", started, err)
+		}
+		if last := h.told[len(h.told)-1]; last.StartID != was {
+			t.Errorf("told %+v", last)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package client_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
+)
+
+// A resume asks the schedule, and where that is of a release which does not know of pauses of its own, or its instance is paused, the instance.
+func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
+	t.Parallel()
+	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
+	rejected := func(reason string) provider.UpdateAnswer {
+		return provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"}}
+	}
+	answered := func(doc string) provider.UpdateAnswer {
+		return provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(doc)}
+	}
+	for name, c := range map[string]struct {
+		answer provider.UpdateAnswer
+		paused bool // its instance
+		sent   []string
+		want   error
+		code   client.UpdateCode
+	}{
+		"it was paused":           {answer: answered("true"), sent: []string{update}},
+		"it was not":              {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
+		"of a release before":     {answer: rejected(history.UpdateUnknown), sent: []string{update, instance}, want: client.ErrNotPaused},
+		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance}},
+		"it cannot be asked now":  {answer: rejected(history.UpdateTooMany), sent: []string{update}, code: client.UpdateTooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := fakeprovider.New(time.Now, schedule.Orchestration)
+			cl := client.New(p)
+			if err := cl.PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "report", When: "@daily"}); err != nil {
+				t.Fatal(err)
+			}
+			if c.paused {
+				p.Append(schedule.InstanceID("s"), history.Event{Kind: history.ExecutionSuspended, Time: time.Now()})
+			}
+			p.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return &c.answer })
+			err := cl.ResumeSchedule(t.Context(), "s", "it is over")
+			e, ended := errors.AsType[*client.UpdateError](err)
+			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {
+				t.Errorf("%v", err)
+			}
+			var sent []string
+			for _, m := range p.Sent() {
+				sent = append(sent, strings.Join(strings.Fields(string(m.Kind)+" "+m.Name+" "+string(m.Data)+m.Text), " "))
+			}
+			if !slices.Equal(sent, c.sent) {
+				t.Errorf("sent %q", sent)
+			}
+		})
+	}
+}

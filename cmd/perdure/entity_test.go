@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestCallAndStatePrintWhatAnEntitySays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			if m.Name == "slow" {
+				return nil
+			}
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		})
+		h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+			if q.InstanceID == "@account@bob" {
+				return json.RawMessage("null"), nil
+			}
+			return json.RawMessage(`{"total":7}`), nil
+		})
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"call", "account", "ann", "deposit"}, `{"with":null}` + "\n"},
+			{[]string{"call", "account", "ann", "deposit", "7", "--update-id", "u-1"}, `{"with":7}` + "\n"},
+			{[]string{"call", "account", "ann", "deposit", "8", "--update-id", "u-1", "--json"}, `{"instanceId":"@account@ann","update":"deposit","updateId":"u-1","result":{"with":7}}` + "\n"},
+			{[]string{"state", "account", "ann"}, `{"total":7}` + "\n"},
+			{[]string{"state", "account", "ann", "--json"}, `{"entity":"account","key":"ann","instanceId":"@account@ann","state":{"total":7}}` + "\n"},
+		} {
+			if got := h.mustRun(c.args...); got != c.want {
+				t.Errorf("%v prints %s", c.args, got)
+			}
+		}
+		h.wantError(exitTimeout, "wait on with perdure update @account@ann slow --update-id u-2", "call", "account", "ann", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(exitError, "the operation's name are wanted", "call", "account", "ann")
+		h.wantError(exitError, "an entity and a key are wanted", "state", "account")
+		h.wantError(exitError, `this key of entity "account" has no state`, "state", "account", "bob")
+		h.wantError(exitError, `knows the entity "acount": check the spelling`, "call", "acount", "ann", "deposit", "50")
+	})
+}

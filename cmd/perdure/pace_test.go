@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// clock is what a long call tells by: the test says when a tick has come.
+type clock struct {
+	every    time.Duration
+	ticks    chan time.Time
+	told     chan struct{}
+	awaited  atomic.Bool
+	standard io.Writer
+}
+
+// byClock has the tool tell by a clock.
+func (h *tool) byClock() *clock {
+	c := &clock{ticks: make(chan time.Time), told: make(chan struct{}), standard: &h.err}
+	h.ticker = func(every time.Duration) (<-chan time.Time, func()) {
+		c.every = every
+		return c.ticks, func() {}
+	}
+	h.stderr = c
+	return c
+}
+
+// tick lets so much time go by, and returns when it is told how far the call has come.
+func (c *clock) tick() {
+	c.awaited.Store(true)
+	c.ticks <- began
+	<-c.told
+}
+
+// Write implements io.Writer.
+func (c *clock) Write(b []byte) (int, error) {
+	n, err := c.standard.Write(b)
+	if c.awaited.CompareAndSwap(true, false) {
+		c.told <- struct{}{}
+	}
+	return n, err
+}
+
+// slow is a hub in which time goes by while it is listed, and while a history is read.
+type slow struct {
+	*fakeprovider.Provider
+	lists, reads func()
+}
+
+func (s *slow) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+	s.lists()
+	return s.Provider.ListInstances(ctx, q)
+}
+
+func (s *slow) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+	s.reads()
+	return s.Provider.ReadHistory(ctx, instanceID, executionID, after)
+}
+
+// A job whose log is read later is told each minute how far it has come, and a person every ten seconds.
+func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
+	t.Parallel()
+	const listed, replayed = "perdure: 0 instances read\n", "perdure: 0 of 1 instances replayed, of which 0 would be blocked and 0 cannot be read\n"
+	for attended, every := range map[bool]time.Duration{true: 10 * time.Second, false: time.Minute} {
+		for _, tt := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"versions"}, listed},
+			{[]string{"versions", "--json"}, listed},
+			{[]string{"versions", "--changes"}, "perdure: 0 histories read, and 0 that cannot be\n" + "perdure: 0 histories read, and 0 that cannot be\n"},
+			{[]string{"verify", "--binary", orchestratorOf(t, "same")}, listed + replayed},
+		} {
+			h := setup(t)
+			fulfilling(h, "a")
+			c := h.byClock()
+			h.attended = attended
+			h.client = client.New(&slow{h.Provider, c.tick, c.tick})
+			h.mustRun(tt.args...)
+			if got := h.err.String(); got != tt.want || c.every != every {
+				t.Errorf("%v, attended: %v: told every %v:\n%s", tt.args, attended, c.every, got)
+			}
+		}
+	}
+}
+
+// While a service throttles, the lines say so.
+func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	h, b := scanning(t, false, 300<<10)
+	c := h.byClock()
+	b.fails = func(reads int) error {
+		if reads == 1 {
+			return &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503\nSlowDown")}
+		}
+		c.tick()
+		return nil
+	}
+	h.sleep = func(context.Context, time.Duration) error {
+		c.tick()
+		return nil
+	}
+	if exit, _ := h.verified("takes"); exit != 0 {
+		t.Errorf("exit %d, %s", exit, h.err.String())
+	}
+	const reached = "perdure: 0 of 1 instances replayed, of which 0 would be blocked and 0 cannot be read"
+	const waits = "; asked again after client: stored payload: "
+	if got := h.err.String(); !strings.HasPrefix(got, reached+waits) || !strings.HasSuffix(got, "503 SlowDown\n"+reached+"\n") || strings.Count(got, "\n") != 2 {
+		t.Errorf("told\n%s", got)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/docpage"
+)
+
+// called are the commands of this tool in a page: in the line, and in a block of code.
+var called = []*regexp.Regexp{
+	regexp.MustCompile("`perdure ([a-z][^`\n]*)`"),
+	regexp.MustCompile(`(?m)^ {4}(?:go tool |go run \./cmd/)?perdure ([a-z].*)$`),
+	regexp.MustCompile(`(?m)^(?:\$ |go tool |go run \./cmd/)perdure ([a-z].*)$`),
+}
+
+var flagOf = regexp.MustCompile(`(?:^|[ [])--([a-z][a-z-]*)`)
+
+// What the pages have people call is there: each verb, and each flag of it.
+func TestPagesCallWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for path, page := range pages(t) {
+		for _, in := range called {
+			for _, m := range in.FindAllStringSubmatch(page, -1) {
+				if wrong := notThere(m[1]); wrong != "" {
+					t.Errorf("%s: perdure %s: there is no %s", path, m[1], wrong)
+				}
+			}
+		}
+	}
+}
+
+// notThere returns what a call names that the tool has not; empty where it has all.
+func notThere(call string) string {
+	root := (&command{getenv: func(string) string { return "" }, out: io.Discard, err: io.Discard}).root()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	call, _, _ = strings.Cut(call, " #")
+	verb, rest, err := root.Find(strings.Fields(call))
+	if err != nil || verb == root || verb.HasSubCommands() && len(rest) > 0 {
+		return "verb in it"
+	}
+	verb.InitDefaultHelpFlag()
+	for _, m := range flagOf.FindAllStringSubmatch(call, -1) {
+		if verb.Flags().Lookup(m[1]) == nil && verb.InheritedFlags().Lookup(m[1]) == nil {
+			return "flag --" + m[1]
+		}
+	}
+	return ""
+}
+
+// pages are those of this repository, by their paths; the change log speaks of what was.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := docpage.All("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(found, filepath.Join("../..", "CHANGELOG.md"))
+	return found
+}

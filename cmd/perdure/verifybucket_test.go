@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// turned is a codec that turns the bytes around.
+type turned struct{}
+
+func (turned) ID() string { return "turned" }
+
+func (turned) Encode(_ context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
+	return around(doc), nil
+}
+
+func (turned) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]byte, error) {
+	return around(data), nil
+}
+
+func around(b []byte) []byte {
+	b = bytes.Clone(b)
+	slices.Reverse(b)
+	return b
+}
+
+// storing is a hub with a bucket.
+type storing struct {
+	*fakeprovider.Provider
+	bucket *bucket
+}
+
+func (s *storing) Payloads() provider.Payloads { return s.bucket }
+
+func (*storing) SweepPayloads(context.Context, string) (next string, deleted int, err error) {
+	return "", 0, nil
+}
+
+// bucket counts what is read of it.
+type bucket struct {
+	provider.Payloads
+
+	mu      sync.Mutex
+	objects map[string][]byte
+	reads   []string
+	fails   func(reads int) error // nil: no read fails
+}
+
+func (b *bucket) GetPayload(_ context.Context, key string) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads = append(b.reads, key)
+	if b.fails != nil {
+		if err := b.fails(len(b.reads)); err != nil {
+			return nil, err
+		}
+	}
+	data, ok := b.objects[key]
+	if !ok {
+		return nil, fmt.Errorf("no object %s: %w", key, provider.ErrNotFound)
+	}
+	return data, nil
+}
+
+// put stores a text of so many bytes as a payload of an execution.
+func (b *bucket) put(executionID string, length int, encoded bool) history.Payload {
+	doc := []byte(`"` + strings.Repeat(strconv.Itoa(len(b.objects)), length) + `"`)
+	s := history.Sealed{Bytes: int64(len(doc))}
+	if encoded {
+		digest := sha256.Sum256(doc)
+		s.Codec, s.Digest = turned{}.ID(), around(digest[:])
+		doc = around(doc)
+	}
+	sum := sha256.Sum256(doc)
+	s.SHA256 = hex.EncodeToString(sum[:])
+	s.Key = provider.PayloadKey(executionID, s.SHA256)
+	b.objects[s.Key] = doc
+	return s.Payload()
+}
+
+// scanning is a hub with an instance whose code has taken texts from the bucket, and has decided on what to do by their lengths.
+func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
+	t.Helper()
+	h, b := setup(t), &bucket{objects: map[string][]byte{}}
+	h.client = client.New(&storing{h.Provider, b})
+	h.mustRun("start", "fulfil", "--id", "a", "--input", strconv.Itoa(len(lengths)))
+	h.Append("a", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b-1"}))
+	for range lengths {
+		h.Append("a", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "scan", Queue: "default", Input: history.Payload("null")}))
+	}
+	h.Append("a", at(time.Minute, history.Event{Kind: history.TurnStarted, BuildID: "b-1", LargePayloads: true}))
+	all := 0
+	for i, length := range lengths {
+		all += length
+		h.Append("a", at(time.Minute, history.Event{Kind: history.ActivityCompleted, SourceEventID: int64(3 + i), Result: b.put("x1", length, encoded)}))
+	}
+	h.Append("a", at(time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "measure", Queue: "default", Input: history.Payload(strconv.Itoa(all))}))
+	return h, b
+}
+
+// unread fails the test unless the one instance is unread, and why is told.
+func (h *tool) unread(tells, code string) {
+	h.t.Helper()
+	exit, v := h.verified(code)
+	if exit != exitError || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeUnread || v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
+		h.t.Errorf("exit %d, %+v; %s; want %s", exit, v, h.err.String(), tells)
+	}
+}
+
+// What lies in the bucket the command reads for the code: what fits the memory of what was read last, what does not, and what a codec of the binary has encoded.
+func TestVerifyReadsWhatLiesInTheBucket(t *testing.T) {
+	t.Parallel()
+	for _, encoded := range []bool{false, true} {
+		code := "takes"
+		if encoded {
+			code = "takes, encoded"
+		}
+		h, b := scanning(t, encoded, 300<<10, 9<<20, 201<<10)
+		if exit, v := h.verified(code); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 {
+			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
+		}
+		if len(b.reads) != 3 {
+			t.Errorf("%s: read %d objects: %v", code, len(b.reads), b.reads)
+		}
+	}
+}
+
+// Code that has taken what lies there, and then parts from history, would block the instance.
+func TestVerifyFindsCodeThatPartsBehindAnObject(t *testing.T) {
+	t.Parallel()
+	h, _ := scanning(t, false, 300<<10)
+	exit, v := h.verified("takes, and weighs")
+	if exit != exitFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 || !strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
+		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
+	}
+}
+
+// A binary that lacks the codec would block the instance: it says so, and need not read the object for that.
+func TestVerifyFindsABinaryWithoutTheCodec(t *testing.T) {
+	t.Parallel()
+	h, b := scanning(t, true, 300<<10)
+	exit, v := h.verified("takes", "--allow-unread", "1")
+	if exit != exitFailed || len(v.Findings) != 1 || v.Findings[0].Outcome != outcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, `codec "turned"`) || len(b.reads) != 0 {
+		t.Errorf("exit %d, %+v; %s; read %v", exit, v, h.err.String(), b.reads)
+	}
+}
+
+// An object that is gone, or is not what was stored, or may not be read, says nothing of the code: the instance is unread, and the gate stays shut.
+func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	h, b := scanning(t, false, 300<<10)
+	clear(b.objects)
+	h.unread("the store of large payloads does not have it, or no longer", "takes")
+
+	h, b = scanning(t, false, 300<<10)
+	for key := range b.objects {
+		b.objects[key] = []byte(`"another"`)
+	}
+	h.unread("stored was one with", "takes")
+
+	h, b = scanning(t, false, 300<<10)
+	b.fails = func(int) error { return &provider.Error{Op: "S3.GetObject", Err: errors.New("AccessDenied")} }
+	h.unread("AccessDenied", "takes")
+
+	h, _ = scanning(t, false, 300<<10)
+	h.client = nil // a hub without a bucket
+	h.unread("which this program was given none of", "takes")
+}
+
+// A bucket that throttles, for longer than a call is repeated, is asked again: no instance counts as unread for it. The time that this may take is --timeout's.
+func TestVerifyWaitsForABucketThatThrottles(t *testing.T) {
+	t.Parallel()
+	throttled := &provider.Error{Op: "S3.GetObject", Retryable: true, Err: errors.New("503 SlowDown")}
+	h, b := scanning(t, false, 300<<10)
+	b.fails = func(reads int) error {
+		if reads <= 7 {
+			return throttled
+		}
+		return nil
+	}
+	var pauses []time.Duration
+	h.sleep = func(_ context.Context, d time.Duration) error {
+		pauses = append(pauses, d)
+		return nil
+	}
+	exit, v := h.verified("takes")
+	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+	if exit != 0 || len(v.Findings) != 0 || !slices.Equal(pauses, want) {
+		t.Errorf("exit %d, %+v; %s; paused for %v", exit, v, h.err.String(), pauses)
+	}
+
+	h, b = scanning(t, false, 300<<10)
+	b.fails = func(int) error { return throttled }
+	h.sleep = func(ctx context.Context, _ time.Duration) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	if exit, v := h.verified("takes", "--timeout", "1s"); exit != exitTimeout || len(v.Findings) != 0 {
+		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
+	}
+}
+
+// Where the time is over while a service throttles, that is told: more time may not help.
+func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
+	t.Parallel()
+	v := newVerification(&command{}, nil, "")
+	v.pace.waitsFor(errors.New("503 SlowDown"))
+	found := v.result()
+	err := found.exit(&verifyFlags{timeout: time.Minute}, true)
+	if e, ok := errors.AsType[*exit](err); !ok || e.code != exitTimeout || !strings.Contains(e.text, "after 1m0s; asked again after 503 SlowDown: --timeout gives more time") {
+		t.Errorf("%v", err)
+	}
+}
+
+// asksOn is a binary that asks for an object that no history refers to, and then for one that it has got, for ever.
+func asksOn() {
+	l := rehearsal.BinarySide(os.Stdin, os.Stdout)
+	ask := func(key string) bool {
+		var answer rehearsal.Request
+		if l.Send(rehearsal.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
+			return false
+		}
+		if answer.Bytes > 0 {
+			_, err := l.ReceiveObject(answer.Bytes)
+			return err == nil
+		}
+		return answer.Problem != ""
+	}
+	var asked rehearsal.Request
+	if l.Send(rehearsal.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
+		return
+	}
+	for i := range asked.Replay.Events {
+		if key := asked.Replay.Events[i].Result.StoredAt(); key != "" {
+			for ask("x/00/another/object") && ask(key) {
+				fmt.Fprintln(os.Stderr, "asked for", key)
+			}
+		}
+	}
+}
+
+// A binary that asks on and on reads no bucket empty, and reads nothing that the history does not refer to. It is ended.
+func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
+	t.Parallel()
+	h, b := scanning(t, false, 9<<20, 300<<10)
+	h.unread("the binary asks on for what lies in the bucket: 8 times by now, for the 2 payloads that instance \"a\" has there", "asks on")
+	if len(b.reads) != 4 || slices.Contains(b.reads, "x/00/another/object") {
+		t.Errorf("read %v", b.reads)
+	}
+}
+
+// What is exported has no bucket beside it: an import asks for nothing, and says that it cannot be read.
+func TestImportReadsNoBucket(t *testing.T) {
+	t.Parallel()
+	h, b := scanning(t, false, 300<<10)
+	file, _ := h.exported()
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "which this program was given none of") || len(b.reads) != 0 {
+		t.Errorf("exit %d, %s; read %v", exit, h.err.String(), b.reads)
+	}
+
+	h, _ = scanning(t, true, 300<<10)
+	file, _ = h.exported()
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "does not have the codec") {
+		t.Errorf("without the codec: exit %d, %s", exit, h.err.String())
+	}
+}
+
+// A history that the engine has written, with objects that it has stored and a codec has encoded, is replayed.
+func TestVerifyReplaysWhatTheEngineHasStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := codeToVerify("takes, encoded")
+		var scanned, read atomic.Int64 // functions run side by side
+		perdure.AddActivity(r, "scan", func(context.Context, any) (string, error) {
+			return strings.Repeat(strconv.FormatInt(scanned.Add(1), 10), 300<<10), nil
+		})
+		perdure.AddActivity(r, "measure", func(context.Context, int) (int, error) { return 0, perdure.ErrPending })
+		hub, err := simhub.New(simhub.Options{Registry: r, Bucket: true, Codecs: []perdure.Codec{turned{}}, BatchSize: 1, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "GetObject" {
+				read.Add(1)
+			}
+			return next()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer synctest.Wait()
+		defer hub.Close()
+		h := setup(t)
+		h.client = client.New(hub.Provider)
+		h.mustRun("start", "fulfil", "--id", "a", "--input", "3")
+		hub.ServeFor(t.Context(), time.Minute)
+		read.Store(0)
+		if exit, v := h.verified("takes, encoded"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 || read.Load() != 3 {
+			t.Errorf("exit %d, %+v; %s; read %d", exit, v, h.err.String(), read.Load())
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// notes is how many notes a relay takes: more than history shows in the place of references.
+const notes = 50
+
+// relay waits in its first execution until it is told to go, and takes in the next one what its first was sent: a text, and notes. It measures them all.
+func relay(ctx *perdure.OrchestrationContext, baggage string) (int, error) {
+	if baggage == "none yet" {
+		if _, err := perdure.WaitForExternalEvent[any](ctx, "go").Await(ctx); err != nil {
+			return 0, err
+		}
+		return perdure.ContinueAsNew[int](ctx, strings.Repeat("b", 300<<10))
+	}
+	text, err := perdure.WaitForExternalEvent[string](ctx, "text").Await(ctx)
+	if err != nil {
+		return 0, err
+	}
+	length := len(baggage) + len(text)
+	for range notes {
+		note, err := perdure.WaitForExternalEvent[string](ctx, "note").Await(ctx)
+		if err != nil {
+			return 0, err
+		}
+		length += len(note)
+	}
+	return perdure.CallActivityByName[int](ctx, "measure", length).Await(ctx)
+}
+
+// readsOf notes which objects of the bucket are read.
+type readsOf struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (r *readsOf) intercept(_ context.Context, c simaws.Call, next func() error) error {
+	if object, ok := c.Input.(*simaws.BucketCall); ok && c.Operation == "GetObject" {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.keys = append(r.keys, object.Key)
+	}
+	return next()
+}
+
+// relaying is a hub of an instance that has taken from its second execution what its first was sent.
+func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
+	t.Helper()
+	r, reads := codeToVerify("same"), &readsOf{}
+	perdure.AddActivity(r, "measure", func(context.Context, int) (int, error) { return 0, perdure.ErrPending })
+	hub, err := simhub.New(simhub.Options{Registry: r, Bucket: true, BatchSize: 1, Intercept: reads.intercept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.client = client.New(hub.Provider)
+	h.mustRun("start", "relay", "--id", "a", "--input", `"none yet"`)
+	raise := func(name, data string) {
+		t.Helper()
+		if err := h.client.Raise(t.Context(), "a", name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise("text", strings.Repeat("t", 300<<10))
+	for n := range notes {
+		raise("note", strings.Repeat(strconv.Itoa(n%10), 90<<10))
+	}
+	hub.ServeFor(t.Context(), time.Minute)
+	raise("go", "")
+	hub.ServeFor(t.Context(), time.Minute)
+	return hub, reads
+}
+
+// goesOn fails the test unless the one instance is replayed, and goes on.
+func (h *tool) goesOn() {
+	h.t.Helper()
+	if exit, v := h.verified("same"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 {
+		h.t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
+	}
+}
+
+// What an execution has from the one before is read where it lies: in the bucket, also under that one's name, and in its history.
+func TestVerifyReadsWhatThePastExecutionWasSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		hub, reads := relaying(t, h)
+		defer synctest.Wait()
+		defer hub.Close()
+		s, err := h.client.Status(t.Context(), "a")
+		if err != nil || s.Status != client.StatusRunning {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		stored, referred := carried(t, h, "a")
+		if len(stored) != 1 || strings.Contains(stored[0], s.ExecutionID) || referred == 0 {
+			t.Fatalf("stored are %v, %d are referred to", stored, referred)
+		}
+		reads.keys, h.client = nil, client.New(hub.Provider) // which has stored nothing itself
+		h.goesOn()
+		if !slices.ContainsFunc(reads.keys, func(key string) bool { return strings.HasSuffix(key, stored[0]) }) {
+			t.Errorf("read %v, not %s", reads.keys, stored[0])
+		}
+	})
+}
+
+// So is what an instance has from the one that it was restarted from: its history until then, and what that had from executions before.
+func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		hub, _ := relaying(t, h)
+		defer synctest.Wait()
+		defer hub.Close()
+		h.mustRun("terminate", "a")
+		hub.ServeFor(t.Context(), time.Minute)
+		scheduled := int64(0)
+		for e, err := range h.client.History(t.Context(), "a") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == history.ActivityScheduled {
+				scheduled = e.ID
+			}
+		}
+		h.mustRun("restart", "a", "--id", "b", "--from", strconv.FormatInt(scheduled, 10))
+		hub.ServeFor(t.Context(), time.Minute)
+		h.mustRun("purge", "a")
+		hub.ServeFor(t.Context(), time.Hour)
+		if stored, _ := carried(t, h, "b"); len(stored) != 1 {
+			t.Fatalf("stored are %v", stored)
+		}
+		h.client = client.New(hub.Provider) // which has stored nothing itself
+		h.goesOn()
+	})
+}
+
+// carried is what the current execution of an instance has of events that were sent to another: the keys of those in the bucket, and how many lie in another history.
+func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
+	t.Helper()
+	s, err := h.client.Status(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range h.client.History(t.Context(), id, client.WithExecution(s.ExecutionID)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range e.CarriedEvents {
+			if key := c.Data.StoredAt(); key != "" {
+				stored = append(stored, key)
+			} else if _, refers := c.Data.Reference(); refers {
+				referred++
+			}
+		}
+	}
+	return stored, referred
+}

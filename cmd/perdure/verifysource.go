@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/rehearsal"
+	"github.com/perdure/perdure/provider"
+)
+
+// source is where a binary's replay has read for it what a history refers to.
+type source struct {
+	document func(history.Reference) (json.RawMessage, error)
+	// object reads what lies in the hub's bucket; nil: there is nothing, or nobody can.
+	object func(key string) ([]byte, error)
+}
+
+// source reads from the hub what a history refers to, and nothing else: the code is not to be trusted with more.
+func (v *verification) source(ctx context.Context, h *rehearsal.History) source {
+	s := source{document: func(ref history.Reference) (doc json.RawMessage, err error) {
+		err = v.patiently(ctx, func() error {
+			doc, err = v.document(ctx, h.InstanceID, ref)
+			return err
+		})
+		return doc, err
+	}}
+	if o := objectsOf(h); o.left > 0 {
+		s.object = func(key string) (data []byte, err error) {
+			of, err := o.take(key)
+			if err != nil {
+				return nil, err
+			}
+			err = v.patiently(ctx, func() error {
+				data, err = v.cl.StoredPayload(ctx, h.InstanceID, of)
+				return err
+			})
+			return data, err
+		}
+	}
+	return s
+}
+
+// document reads an event of this or a past execution that a history refers to.
+func (v *verification) document(ctx context.Context, id string, ref history.Reference) (json.RawMessage, error) {
+	at, err := history.ParsePlace(ref.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range v.cl.History(ctx, id, client.WithExecution(at.ExecutionID), client.After(at.EventID-1)) {
+		if err != nil {
+			return nil, err
+		}
+		doc, ok := at.DocumentIn([]history.Event{e})
+		if !ok || len(doc) == 0 {
+			break
+		}
+		return doc, ref.Check(doc)
+	}
+	return nil, fmt.Errorf("the history of instance %q lacks it", id)
+}
+
+// objects are what a history has in the bucket, and how often the replay may still ask for any.
+type objects struct {
+	instance string
+	by       map[string]history.EventPayload // by key
+	payloads int
+	left     int
+}
+
+// askedEach is how often a replay may ask for each payload that lies in the bucket. Code takes each once, an update's twice; what was fetched ahead, and had to make room
+// before it was taken, is asked for again.
+const askedEach = 4
+
+// objectsOf lists what a history has in the bucket.
+func objectsOf(h *rehearsal.History) *objects {
+	o := &objects{instance: h.InstanceID, by: map[string]history.EventPayload{}}
+	for i := range h.Events {
+		h.Events[i].Payloads(func(of history.EventPayload) {
+			if key := of.Payload.StoredAt(); key != "" {
+				o.by[key] = of
+				o.payloads++
+			}
+		})
+	}
+	o.left = askedEach * o.payloads
+	return o
+}
+
+// asksOnError is about a binary that never stops to ask.
+type asksOnError struct {
+	instance string
+	asked    int
+	payloads int
+}
+
+// Error implements error.
+func (e *asksOnError) Error() string {
+	return fmt.Sprintf("the binary asks on for what lies in the bucket: %d times by now, for the %d payloads that instance %q has there", e.asked, e.payloads, e.instance)
+}
+
+// take notes that an object is asked for, and returns what it is.
+func (o *objects) take(key string) (history.EventPayload, error) {
+	if o.left == 0 {
+		return history.EventPayload{}, &asksOnError{o.instance, askedEach * o.payloads, o.payloads}
+	}
+	o.left--
+	of, ok := o.by[key]
+	if !ok {
+		return of, fmt.Errorf("the history of instance %q refers to no object %s", o.instance, key)
+	}
+	return of, nil
+}
+
+// The pauses between two tries, of which each is twice as long as the one before.
+const (
+	shortestPause = time.Second
+	longestPause  = 30 * time.Second
+)
+
+// patiently makes a call of the hub until it succeeds, as long as it may yet do so and there is time: where a service throttles for longer than a call
+// is repeated anyway, what was found so far is not thrown away for it.
+func (v *verification) patiently(ctx context.Context, call func() error) error {
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		err := call()
+		if failed, ok := errors.AsType[*provider.Error](err); !ok || !failed.Retryable || ctx.Err() != nil {
+			return err
+		}
+		v.pace.waitsFor(err)
+		if err := v.c.sleep(ctx, pause); err != nil {
+			return err
+		}
+		v.pace.waitsFor(nil)
+	}
+}

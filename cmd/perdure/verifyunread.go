@@ -1,0 +1,60 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// allowance is how many instances verify need not know anything of: a number, or a share of those that are replayed, in percent.
+type allowance struct {
+	number int
+	share  float64
+}
+
+func parseAllowance(text string) (a allowance, err error) {
+	share, isShare := strings.CutSuffix(text, "%")
+	if isShare {
+		a.share, err = strconv.ParseFloat(share, 64)
+	} else {
+		a.number, err = strconv.Atoi(text)
+	}
+	if err != nil || a.number < 0 || !(a.share >= 0 && a.share <= 100) { // it may be NaN
+		return a, fmt.Errorf("must be a number of instances, or a share of those that are replayed, such as 1%%, is %q", text)
+	}
+	return a, nil
+}
+
+// allows reports whether so many may be unread. All never may: nothing would be known of the code then.
+func (a allowance) allows(unread, replayed int) bool {
+	switch unread {
+	case 0:
+		return true
+	case replayed:
+		return false
+	default:
+		return unread <= a.number || float64(unread)*100 <= a.share*float64(replayed)
+	}
+}
+
+// unread is how many instances could not be replayed.
+func (v *verified) unread() (n int) {
+	for i := range v.Orchestrations {
+		n += v.Orchestrations[i].Unread
+	}
+	return n
+}
+
+// unreadText says how many instances could not be replayed, which, and why the first of them.
+func (v *verified) unreadText() string {
+	var ids []string
+	why := ""
+	for i := range v.Findings {
+		if f := &v.Findings[i]; f.Outcome == outcomeUnread {
+			ids = append(ids, f.InstanceID)
+			why = cmp.Or(why, excerpt(f.Problem, 4*longestDetail))
+		}
+	}
+	return fmt.Sprintf("%d of %d instances could not be replayed: %s (%s): of these nothing is known; --allow-unread lets some pass", v.unread(), v.Replayed, named(ids, v.unread()), why)
+}

@@ -1,0 +1,280 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+)
+
+// looksStrongly reports whether a call reads a cancel record, and whether strongly consistent.
+func looksStrongly(c simaws.Call) (strong, looks bool) {
+	if !readsCancels(c) {
+		return false, false
+	}
+	return *c.Input.(*dynamodb.QueryInput).ConsistentRead, true
+}
+
+// slowCalls are the ways in which a call keeps whoever makes it waiting.
+var slowCalls = map[string]func(ctx context.Context, next func() error) error{
+	"hangs": func(ctx context.Context, _ func() error) error {
+		<-ctx.Done()
+		return ctx.Err()
+	},
+	"is throttled, and the client waits": func(ctx context.Context, _ func() error) error {
+		if err := sleepFor(ctx, 3*time.Second); err != nil {
+			return err
+		}
+		return &types.ProvisionedThroughputExceededException{}
+	},
+	"is throttled": func(context.Context, func() error) error { return &types.ProvisionedThroughputExceededException{} },
+	"answers late": func(ctx context.Context, next func() error) error {
+		if err := sleepFor(ctx, 600*time.Millisecond); err != nil {
+			return err
+		}
+		return next()
+	},
+	"answers late, and nothing new": func(ctx context.Context, _ func() error) error {
+		if err := sleepFor(ctx, 240*time.Millisecond); err != nil {
+			return err
+		}
+		return errors.New("refused")
+	},
+}
+
+// Whatever becomes of the eventually consistent looks, the strongly consistent one comes a second behind the one before: a look that hangs, or is
+// throttled, holds nothing up. Of each interval, also of one that is no part of a second.
+func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, wait := range slowCalls {
+		for _, every := range []time.Duration{250 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprint(name, every), func(t *testing.T) {
+				t.Parallel()
+				for _, ms := range []int{10, 260, 510, 760, 990} {
+					onFloor(t, func(ctx context.Context, f *floor) {
+						in := f.jobsOf("a", forever)
+						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval, o.LockAfter = every, 2*time.Hour }))
+						f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+							if strong, looks := looksStrongly(c); looks && !strong {
+								return wait(ctx, next)
+							}
+							return next()
+						})
+						f.Cloud.Table.Lag(1000)
+						time.Sleep(time.Minute + time.Duration(ms)*time.Millisecond)
+						f.cancel(in, 3)
+						decided := time.Now()
+						<-over
+						if took := f.seenAt().Sub(decided); took > time.Second+50*time.Millisecond || took <= 0 {
+							t.Errorf("it is seen %v after it was decided, want a second at the most", took)
+						}
+						if strings.Contains(f.log.String(), "cancel record") {
+							t.Error("it is logged, though each second a look succeeds")
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// A shorter interval gives an eventually consistent look the time that a call may well take: the one that misses nothing is late by no more than that.
+func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 20 * time.Millisecond }))
+		answered := &atomic.Bool{}
+		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			strong, looks := looksStrongly(c)
+			switch {
+			case !looks || strong:
+			case answered.Load():
+				return slowCalls["hangs"](ctx, next)
+			default:
+				if err := sleepFor(ctx, 200*time.Millisecond); err != nil {
+					t.Error("a look of 200 ms was given up")
+				}
+			}
+			return next()
+		})
+		time.Sleep(time.Minute)
+		answered.Store(true)
+		f.cancel(in, 3)
+		decided := time.Now()
+		<-over
+		if took := f.seenAt().Sub(decided); took > 1250*time.Millisecond {
+			t.Errorf("it is seen %v after it was decided", took)
+		}
+	})
+}
+
+// A strongly consistent look that hangs is given up after a second. One behind it has longer: where each takes that long, none would ever answer.
+func TestALookThatMissesNothingAndHangs(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }))
+		f.Cloud.Table.Lag(1000)
+		time.Sleep(time.Minute + 10*time.Millisecond)
+		var hung atomic.Int64
+		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if strong, _ := looksStrongly(c); strong && hung.Add(1) == 1 {
+				return slowCalls["hangs"](ctx, next)
+			}
+			return next()
+		})
+		f.cancel(in, 3)
+		decided := time.Now()
+		<-over
+		if took := f.seenAt().Sub(decided); took > 2*time.Second {
+			t.Errorf("it is seen %v after it was decided, want the second of the look that hung, and another", took)
+		}
+	})
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever)
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }))
+		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if readsCancels(c) {
+				if err := sleepFor(ctx, 2*time.Second); err != nil {
+					return err
+				}
+			}
+			return next()
+		})
+		time.Sleep(time.Minute)
+		if n := strings.Count(f.log.String(), "cancel record"); n != 1 {
+			t.Errorf("%d lines of looks that take two seconds each, want one of the first", n)
+		}
+		f.cancel(in, 3)
+		decided := time.Now()
+		<-over
+		if took := f.seenAt().Sub(decided); took > 4*time.Second {
+			t.Errorf("it is seen %v after it was decided, by looks of two seconds each", took)
+		}
+	})
+}
+
+// The looks of one execution hold up no other's.
+func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		first, second := f.jobsOf("a", forever), f.jobsOf("b", forever)
+		over := f.handled(ctx, f.worker(nil))
+		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+			if in, ok := c.Input.(*dynamodb.QueryInput); ok && readsCancels(c) && strings.Contains(fmt.Sprint(in.ExpressionAttributeValues), first.ExecutionID) {
+				return slowCalls["hangs"](ctx, next)
+			}
+			return next()
+		})
+		time.Sleep(time.Minute + 10*time.Millisecond)
+		f.cancel(second, 3)
+		decided := time.Now()
+		time.Sleep(time.Second)
+		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
+			t.Errorf("it is seen %v after it was decided", took)
+		}
+		f.interfere(nil)
+		f.cancel(first, 3)
+		<-over
+	})
+}
+
+// A renewal answers what a look does, and takes the place of one, once it has answered: one that hangs puts off no look by more than the interval.
+func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
+	t.Parallel()
+	for _, ms := range []int{0, 240, 490, 740, 990} {
+		onFloor(t, func(ctx context.Context, f *floor) {
+			in := f.jobsOf("a", forever)
+			w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = time.Minute + time.Duration(ms)*time.Millisecond })
+			over := f.handled(ctx, w)
+			f.Cloud.Table.Lag(1000)
+			f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+				if c.Operation == "ChangeMessageVisibilityBatch" {
+					return slowCalls["hangs"](ctx, next)
+				}
+				return next()
+			})
+			time.Sleep(time.Minute + time.Millisecond)
+			f.cancel(in, 3)
+			decided := time.Now()
+			<-over
+			if took := f.seenAt().Sub(decided); took > time.Second+dispatch.DefaultCancelPollInterval {
+				t.Errorf("a renewal behind %d ms: it is seen %v after it was decided", ms, took)
+			}
+		})
+	}
+}
+
+// A renewal answers for what it renews: what else of the execution runs in the process is looked after as ever, however often others are renewed.
+func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		in := f.jobsOf("a", forever, forever)
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		records := f.receive("sim://default")
+		over := make(chan []string, 1)
+		go func() { over <- f.mapped(ctx, w, records) }()
+		time.Sleep(time.Minute + 10*time.Millisecond)
+		other := records[0]
+		if strings.Contains(other.Body, `"activityId":3`) {
+			other = records[1]
+		}
+		f.cancel(in, 3)
+		decided := time.Now()
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := w.RenewRecords(ctx, 30*time.Second, other); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
+			t.Errorf("it is seen %v after it was decided", took)
+		}
+		f.cancel(in, 4)
+		<-over
+	})
+}
+
+// A process of many executions looks after each less often; the look that misses nothing still comes once a second.
+func TestACrowdMissesNothingForASecond(t *testing.T) {
+	t.Parallel()
+	shortrun.Skip(t)
+	for _, executions := range []int{60, 110, 180, 300} {
+		onFloor(t, func(ctx context.Context, f *floor) {
+			w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+			var all []provider.Instance
+			for i := range executions {
+				all = append(all, f.jobsOf(fmt.Sprint("i", i), job{Takes: 2 * time.Minute}))
+			}
+			for n := 0; n < executions; {
+				records := f.receive("sim://default")
+				n += len(records)
+				go w.HandleRecords(ctx, records)
+			}
+			f.Cloud.Table.Lag(1000)
+			for i := range 10 {
+				time.Sleep(time.Second + time.Duration(i)*100*time.Millisecond)
+				f.cancel(all[i], 3)
+				decided := time.Now()
+				time.Sleep(time.Second + 10*time.Millisecond)
+				f.mu.Lock()
+				if len(f.told) != i+1 {
+					t.Errorf("of %d executions: it is not seen within a second of %v", executions, decided)
+				}
+				f.mu.Unlock()
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simaws"
+)
+
+// What still runs learns at once that its batch is to end, also while the results of others are being sent by a call that hangs.
+func TestABatchsEndIsToldWhileResultsAreSent(t *testing.T) {
+	t.Parallel()
+	onFloor(t, func(ctx context.Context, f *floor) {
+		f.jobsOf("a", job{Takes: time.Second}, forever)
+		inbox := f.Provider.Hub().InboxURL
+		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == inbox {
+				time.Sleep(time.Minute)
+			}
+			return next()
+		})
+		ctx, stop := context.WithCancel(ctx)
+		over := f.handled(ctx, f.worker(nil))
+		time.Sleep(10 * time.Second)
+		at := time.Now()
+		stop()
+		<-over
+		f.wantCause(4, perdure.ReasonShutdown)
+		if seen, _ := f.cause(4); !seen.Equal(at) {
+			t.Errorf("it was told %v after the end, want at once", seen.Sub(at))
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// calling says how an orchestration updates another: so many updates "add", of the numbers from 0 on, and how that one deals with them.
+type calling struct {
+	To    string
+	Calls int
+	// ID names all of the updates, which are then one.
+	ID string
+	tallying
+}
+
+// tallying says how an orchestration counts: up to how many updates, after which it continues as new, and whether each calls an activity.
+type tallying struct {
+	Left  int
+	Anew  bool
+	Slow  bool
+	Added []int
+}
+
+// sum is an entity.
+type sum struct{ Total, Operations int }
+
+func addCalling(r *perdure.Registry) *perdure.Registry {
+	perdure.AddOrchestration(r, "calls", calls)
+	perdure.AddOrchestration(r, "tallies", tallies)
+	perdure.AddOrchestration(r, "calls-nobody", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+		_, err := perdure.CallUpdate[int](ctx, id, "add", 1).Await(ctx)
+		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceNotFound)), nil
+	})
+	perdure.AddOrchestration(r, "calls-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
+			return "", err
+		}
+		_, err := perdure.CallUpdate[int](ctx, id, "add", 1, perdure.StartingWith("tallies", tallying{Left: 1})).Await(ctx)
+		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceOver)), nil
+	})
+	perdure.AddOrchestration(r, "accounts", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		var fs []*perdure.Future[int]
+		for i := range n {
+			fs = append(fs, perdure.CallEntity[int](ctx, "sum", "k", "add", i+1))
+		}
+		last := 0
+		for _, f := range fs {
+			v, err := f.Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			last = v
+		}
+		return last, nil
+	})
+	perdure.AddEntity(r, "sum",
+		perdure.Operation("add", func(ctx *perdure.OrchestrationContext, s *sum, n int) (int, error) {
+			s.Operations++
+			s.Total += n
+			switch {
+			case n < 0:
+				return 0, errors.New("negative")
+			case n == 13:
+				panic("unlucky")
+			}
+			return s.Total, nil
+		}),
+		perdure.Operation("add-slowly", func(ctx *perdure.OrchestrationContext, s *sum, n int) (int, error) {
+			before := s.Total
+			if _, err := perdure.CallActivity(ctx, inc, n).Await(ctx); err != nil {
+				return 0, err
+			}
+			s.Operations++
+			s.Total = before + n
+			return s.Total, nil
+		}),
+		perdure.Operation("close", func(_ *perdure.OrchestrationContext, s *sum, _ int) (int, error) { return s.Total, nil }, perdure.DeletesState()))
+	return r
+}
+
+// calls updates another instance, which it brings about, and tells the answers.
+func calls(ctx *perdure.OrchestrationContext, in calling) (string, error) {
+	var opts []perdure.CallUpdateOption
+	if in.To != ctx.InstanceID() {
+		opts = append(opts, perdure.StartingWith("tallies", in.tallying))
+	} else if err := handleAdd(ctx, &in.tallying); err != nil {
+		return "", err
+	}
+	if in.ID != "" {
+		opts = append(opts, perdure.WithUpdateID(in.ID))
+	}
+	var fs []*perdure.Future[[]int]
+	for i := range in.Calls {
+		fs = append(fs, perdure.CallUpdate[[]int](ctx, in.To, "add", i, opts...))
+	}
+	var answers [][]int
+	for _, f := range fs {
+		a, err := f.Await(ctx)
+		if err != nil {
+			return "", err
+		}
+		answers = append(answers, a)
+	}
+	return fmt.Sprint(answers), nil
+}
+
+func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
+	return perdure.HandleUpdate(ctx, "add", func(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
+		if in.Slow {
+			if _, err := perdure.CallActivity(ctx, inc, n).Await(ctx); err != nil {
+				return nil, err
+			}
+		}
+		in.Added = append(in.Added, n)
+		in.Left--
+		if err := perdure.Sleep(ctx, time.Millisecond); err != nil { // the orchestration goes on, and the next update is not begun before
+			return nil, err
+		}
+		return in.Added, nil
+	}, perdure.OneAtATime())
+}
+
+// tallies takes updates, one at a time, until none is left.
+func tallies(ctx *perdure.OrchestrationContext, in tallying) ([]int, error) {
+	before := in.Left
+	if err := handleAdd(ctx, &in); err != nil {
+		return nil, err
+	}
+	for in.Left > 0 {
+		if err := perdure.Sleep(ctx, 30*time.Second); err != nil {
+			return nil, err
+		}
+		if in.Anew && in.Left < before && in.Left > 0 {
+			if err := perdure.UpdatesDone(ctx); err != nil {
+				return nil, err
+			}
+			return perdure.ContinueAsNew[[]int](ctx, in)
+		}
+	}
+	return in.Added, perdure.UpdatesDone(ctx)
+}

@@ -1,0 +1,278 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// holding says what an instance does whose handler waits for an event that never comes: how it ends when it hears "end".
+type holding struct{ End string }
+
+// addHolding adds who holds updates, and who asks.
+func addHolding(r *perdure.Registry) *perdure.Registry {
+	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holding) (int, error) {
+		err := perdure.HandleUpdate(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+		}, perdure.ValidateUpdate(func(n int) error {
+			if n < 0 {
+				return errors.New("negative")
+			}
+			return nil
+		}))
+		if err == nil {
+			_, err = perdure.WaitForExternalEvent[int](ctx, "end").Await(ctx)
+		}
+		switch {
+		case err != nil:
+			return 0, err
+		case in.End == "fails":
+			return 0, errors.New("it failed")
+		case in.End == "anew":
+			return perdure.ContinueAsNew[int](ctx, holding{})
+		default:
+			return 1, nil
+		}
+	})
+	perdure.AddOrchestration(r, "asks", asksToHold)
+	return r
+}
+
+// asksToHold tells what becomes of an update.
+func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
+	v, err := perdure.CallUpdate[int](ctx, "c", "hold", n).Await(ctx)
+	if e, failed := errors.AsType[*perdure.CallUpdateError](err); failed {
+		if e.InstanceID != "c" || e.Update != "hold" || !strings.Contains(e.Error(), e.UpdateID) || e.UpdateID == "" {
+			return "", fmt.Errorf("the error does not say which: %w", e)
+		}
+		return e.Type + e.Reason, nil
+	}
+	return fmt.Sprint(v), err
+}
+
+func (h *hub) raiseNamed(in provider.Instance, name string) {
+	h.t.Helper()
+	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: name, EventID: name, Data: history.Payload("5")})
+}
+
+// Whatever becomes of the instance that has an update, who sent it is answered.
+func TestR31AnEndAnswersWhoWaits(t *testing.T) {
+	t.Parallel()
+	deploy := func(h *hub, r *perdure.Registry, build string) {
+		if err := h.Deploy(h.t.Context(), r, build); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	broken := func() *perdure.Registry {
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
+			return 0, perdure.Sleep(ctx, time.Hour)
+		})
+		perdure.AddOrchestration(r, "asks", asksToHold)
+		return r
+	}
+	for name, tt := range map[string]struct {
+		in     holding
+		before func(h *hub, in provider.Instance)
+		then   func(h *hub, in provider.Instance)
+		want   string
+	}{
+		"it answers":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "go") }, want: "5"},
+		"it returns":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
+		"it fails":     {in: holding{"fails"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
+		"it goes anew": {in: holding{"anew"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
+		"it is cancelled": {then: func(h *hub, in provider.Instance) {
+			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested"})
+		}, want: history.UpdateLeft},
+		"it is terminated": {then: (*hub).terminate, want: history.UpdateLeft},
+		"it is purged":     {then: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.UpdateLeft},
+		"it is terminated while it is paused": {
+			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
+			then:   (*hub).terminate, want: history.TypeOver,
+		},
+		"it is purged while it is paused": {
+			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
+			then:   func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeOver,
+		},
+		"it goes on from a pause": {
+			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
+			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1"); h.turns(); h.raiseNamed(in, "go") }, want: "5",
+		},
+		"it is terminated while it is blocked": {
+			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
+			then:   (*hub).terminate, want: history.TypeOver,
+		},
+		"it is mended": {
+			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
+			then: func(h *hub, in provider.Instance) {
+				deploy(h, addHolding(registry()), "b3")
+				h.watch()
+				h.serveFor(30 * time.Minute)
+				h.raiseNamed(in, "go")
+			}, want: "5",
+		},
+		"it ends as it takes what was parked": {
+			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.raiseNamed(in, "end"); h.turns() },
+			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1") }, want: history.TypeOver,
+		},
+		"it is over before":   {before: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end"); h.turns() }, want: history.TypeOver},
+		"it is purged before": {before: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, crash := range []bool{false, true} { // of who answers, before it does
+				intercept, _ := crashOnce(false, func(c simaws.Call) bool { return crash && sendsKind(c, provider.MessageUpdateAnswered) })
+				inBubble(t, simhub.Options{Registry: addHolding(registry()), Intercept: intercept}, func(_ context.Context, h *hub) {
+					in := h.startAs("c", "holds", tt.in)
+					h.turns()
+					if tt.before != nil {
+						tt.before(h, in)
+					}
+					sender := h.start("asks", 1)
+					h.serveFor(10 * time.Minute)
+					if tt.then != nil {
+						tt.then(h, in)
+					}
+					h.serveFor(2 * time.Hour)
+					h.wantOutput(sender, fmt.Sprintf("%q", tt.want))
+				})
+			}
+		})
+	}
+}
+
+// What is rejected, and what nobody handles, is answered with why.
+func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
+		h.startAs("c", "holds", holding{})
+		h.turns()
+		sender := h.start("asks", -1)
+		h.serveFor(time.Minute)
+		h.wantOutput(sender, fmt.Sprintf("%q", history.UpdateRejection+history.UpdateRefused))
+	})
+	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
+		h.startAs("c", "timer", time.Hour)
+		h.turns()
+		sender := h.start("asks", 1)
+		h.serveFor(time.Minute)
+		h.wantOutput(sender, fmt.Sprintf("%q", history.UpdateRejection+history.UpdateUnknown))
+	})
+}
+
+// twice sends each message of the inbox again, as one that the queue does not know any more.
+func (h *hub) twice() {
+	h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+			return next()
+		}
+		err := next()
+		twice := &sqs.SendMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Clone(in.Entries)}
+		for i := range twice.Entries {
+			twice.Entries[i].MessageDeduplicationId = aws.String("again" + aws.ToString(twice.Entries[i].MessageDeduplicationId))
+		}
+		_, sent := h.Cloud.Queues.SendMessageBatch(ctx, twice)
+		return errors.Join(err, sent)
+	})
+}
+
+// Each message arrives twice: an update is taken once, and starts one instance.
+func TestR31EveryMessageTwice(t *testing.T) {
+	t.Parallel()
+	for _, in := range []calling{
+		{To: "c", Calls: 4, tallying: tallying{Left: 4}},
+		{To: "c", Calls: 4, tallying: tallying{Left: 4, Anew: true, Slow: true}},
+	} {
+		inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
+			h.twice()
+			caller := h.start("calls", in)
+			if end := h.finish(caller); string(end.Output) != `"[[0] [0 1] [0 1 2] [0 1 2 3]]"` {
+				t.Errorf("ended with %s %s", end.String(), end.Output)
+			}
+			h.wantOutput(h.read(provider.Instance{InstanceID: "c"}), "[0,1,2,3]")
+			h.wantInstances(2)
+			h.checkRest()
+		})
+	}
+}
+
+// Any call of a function fails, or its response is lost: updates are taken once, in order.
+func TestR31UpdatesArriveInOrderWhateverFails(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		for n, made := int64(1), true; made; n++ {
+			intercept, calls := simhub.FailAt(n, after)
+			inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
+				in := h.start("calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true}})
+				if end := h.finish(in); string(end.Output) != `"[[0] [0 1] [0 1 2]]"` {
+					t.Errorf("call %d fails: ended with %s %s", n, end.String(), end.Output)
+				}
+				h.checkRest()
+			})
+			made = calls.Load() >= n
+		}
+	}
+}
+
+// sentUpdate is an update of an entity that an execution has sent.
+func sentUpdate(executionID string, eventID int64, at time.Time, n int) provider.Message {
+	return provider.Message{
+		Kind: provider.MessageUpdateSent, InstanceID: perdure.EntityInstanceID("sum", "k"), Name: "add", EventID: provider.StartID(executionID, eventID),
+		Data: history.Payload(fmt.Sprint(n)), SentAt: &at, Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
+		Orchestration: perdure.EntityOrchestration("sum"), Input: history.Payload("null"),
+	}
+}
+
+// wantSum fails unless the state of the entity is that.
+func (h *hub) wantSum(want string) {
+	h.t.Helper()
+	h.wantEntity("sum", want)
+}
+
+// wantEntity holds the state of an entity, of the key k, against what it must be.
+func (h *hub) wantEntity(name, want string) {
+	h.t.Helper()
+	got, err := h.Orchestrators[0].Ask(h.t.Context(), provider.Question{InstanceID: perdure.EntityInstanceID(name, "k"), Name: perdure.EntityStateQuery})
+	if err != nil || string(got) != want {
+		h.t.Errorf("the state is %s, %v, want %s", got, err, want)
+	}
+}
+
+// An entity continues as new again and again, and has forgotten the id of an update whose copy comes late.
+func TestR31ACopyThatOutlivesItsExecutionIsNotTakenAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		first := sentUpdate("px", 1, time.Now(), 1_000_000)
+		h.send(first)
+		h.turns()
+		for n := range int64(1300) {
+			h.send(sentUpdate("qx", n+1, time.Now(), 1))
+			if n%10 == 9 {
+				h.turns()
+			}
+		}
+		h.turns()
+		in := h.read(provider.Instance{InstanceID: first.InstanceID})
+		if in.ExecutionNumber < 2 {
+			t.Errorf("execution %d", in.ExecutionNumber)
+		}
+		time.Sleep(6 * time.Minute)
+		h.send(first)
+		h.turns()
+		h.wantSum(`{"Total":1001300,"Operations":1301}`)
+	})
+}

@@ -1,0 +1,405 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+var sumInstance = provider.Instance{InstanceID: perdure.EntityInstanceID("sum", "k")}
+
+// onSum is an orchestration that calls operations of the entity, one after the other, and tells what they say.
+func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, error) {
+	return func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		var all []string
+		for i := 0; i < len(operations); i += 2 {
+			v, err := perdure.CallEntity[int](ctx, "sum", "k", operations[i].(string), operations[i+1]).Await(ctx)
+			if e, failed := errors.AsType[*perdure.CallUpdateError](err); failed {
+				all = append(all, e.Type+e.Reason)
+			} else if err != nil {
+				return "", err
+			} else {
+				all = append(all, fmt.Sprint(v))
+			}
+		}
+		return strings.Join(all, " "), nil
+	}
+}
+
+// withOnSum is the registry with such an orchestration.
+func withOnSum(operations ...any) *perdure.Registry {
+	r := registry()
+	perdure.AddOrchestration(r, "on-sum", onSum(operations...))
+	return r
+}
+
+// An operation that fails, or panics, leaves the state as it was; what deletes it has the next begin anew.
+func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")}, func(_ context.Context, h *hub) {
+		in := h.start("on-sum", 1)
+		h.serveFor(time.Minute)
+		h.wantOutput(in, `"2 update_failed 5 update_failed update_rejectedunknown_update update_rejectedbad_input"`)
+		h.wantSum(`{"Total":5,"Operations":2}`)
+	})
+	inBubble(t, simhub.Options{Registry: withOnSum("add", 2, "close", 0, "add", 3)}, func(_ context.Context, h *hub) {
+		in := h.start("on-sum", 1)
+		h.serveFor(time.Minute)
+		h.wantOutput(in, `"2 2 3"`)
+		h.wantSum(`{"Total":3,"Operations":1}`)
+	})
+}
+
+// One call is sent twice with one id: the second joins the first, also where that is over within the turn, and it is done once.
+func TestR31ACallIsJoined(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "joins", func(ctx *perdure.OrchestrationContext, operation string) (int, error) {
+		var fs []*perdure.Future[int]
+		for range 3 {
+			fs = append(fs, perdure.CallEntity[int](ctx, "sum", "k", operation, 4, perdure.WithUpdateID("same")))
+		}
+		return sumOf(ctx, fs)
+	})
+	for _, operation := range []string{"add", "add-slowly"} {
+		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+			h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+			h.turns()
+			in := h.start("joins", operation)
+			h.serveFor(time.Minute)
+			h.wantOutput(in, "12")
+			h.wantSum(`{"Total":4,"Operations":1}`)
+			again := h.startAs("i-2", "joins", operation) // it is over by now
+			h.serveFor(time.Minute)
+			h.wantOutput(again, "12")
+			h.wantSum(`{"Total":4,"Operations":1}`)
+		})
+	}
+}
+
+// Two orchestrations call a key at once that is not there: it is made once, and no call is lost, whatever crashes.
+func TestR31TwoFirstCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		for n, made := int64(1), true; made; n++ {
+			intercept, calls := simhub.CrashAt(n, after)
+			inBubble(t, simhub.Options{Registry: withOnSum("add-slowly", 5, "add", 1), Environments: 2, Intercept: intercept}, func(_ context.Context, h *hub) {
+				for i := range 3 {
+					h.startAs(fmt.Sprint("caller-", i), "on-sum", 1)
+				}
+				h.serveFor(2 * time.Hour)
+				h.wantInstances(4)
+				h.wantSum(`{"Total":18,"Operations":6}`)
+				h.wantEmpty()
+			})
+			made = calls.Load() >= n
+		}
+	}
+}
+
+// Operations of a key that wait are dealt with one after the other, also across the executions of the entity: none is lost, and none runs beside another.
+func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		var fs []*perdure.Future[int]
+		for i := range n {
+			if i == 800 { // a thousand wait at the most
+				if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+					return 0, err
+				}
+			}
+			operation := "add"
+			if i%100 == 99 {
+				operation = "add-slowly"
+			}
+			fs = append(fs, perdure.CallEntity[int](ctx, "sum", "k", operation, 1))
+		}
+		for i, f := range fs {
+			if v, err := f.Await(ctx); err != nil || v != i+1 {
+				return i, fmt.Errorf("operation %d: %d, %w", i, v, err)
+			}
+		}
+		return n, nil
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		in := h.start("many", 1500)
+		h.serveFor(24 * time.Hour)
+		h.wantOutput(in, "1500")
+		h.wantSum(`{"Total":1500,"Operations":1500}`)
+		if n := h.read(sumInstance).ExecutionNumber; n != 2 {
+			t.Errorf("it is in execution %d", n)
+		}
+		h.wantEmpty()
+	})
+}
+
+// What operations are given counts for how long an execution of an entity goes on, as their results and states do: a query replays it all. What waits then goes
+// to the next execution with it, however large it is.
+func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
+	t.Parallel()
+	const operations, bytes = 50, 150_000
+	for name, o := range map[string]simhub.Options{"warm": {}, "cold": {CacheBytes: -1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Registry = registry()
+			perdure.AddEntity(o.Registry, "notes", perdure.Operation("note", func(ctx *perdure.OrchestrationContext, noted *[]string, text string) (int, error) {
+				if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
+					return 0, err
+				}
+				*noted = append(*noted, describeText(text))
+				return len(*noted), nil
+			}))
+			perdure.AddOrchestration(o.Registry, "notes-much", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+				var fs []*perdure.Future[int]
+				for _, text := range textsOf(operations, bytes) {
+					fs = append(fs, perdure.CallEntity[int](ctx, "notes", "k", "note", text))
+				}
+				last := 0
+				for _, f := range fs {
+					var err error
+					if last, err = f.Await(ctx); err != nil {
+						return 0, err
+					}
+				}
+				return last, nil
+			})
+			want := make([]string, operations)
+			for i, text := range textsOf(operations, bytes) {
+				want[i] = describeText(text)
+			}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				in := h.start("notes-much", 1)
+				h.serveFor(time.Hour)
+				h.wantOutput(in, fmt.Sprint(operations))
+				notes := provider.Instance{InstanceID: perdure.EntityInstanceID("notes", "k")}
+				if n := h.read(notes).ExecutionNumber; n != 2 { // 7.5 MB, of which 4 are an execution's
+					t.Errorf("it is in execution %d", n)
+				}
+				h.wantEntity("notes", `["`+strings.Join(want, `","`)+`"]`)
+				h.wantEmpty()
+			})
+		})
+	}
+}
+
+// An entity that is purged is made anew by the next call, also by one that comes while it is being deleted.
+func TestR31APurgedEntityIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(ctx context.Context, h *hub) {
+		h.start("on-sum", 1)
+		h.serveFor(time.Minute)
+		h.purge(sumInstance.InstanceID)
+		h.startAs("i-2", "on-sum", 1)
+		h.serveFor(time.Minute)
+		h.wantSum(`{"Total":2,"Operations":1}`)
+
+		h.failDeletion(sumInstance.InstanceID, func(c simaws.Call) bool {
+			return c.Operation == "BatchWriteItem" || c.Operation == "DeleteItem" || c.Operation == "PutItem"
+		})
+		in := h.startAs("i-3", "on-sum", 1)
+		h.serveFor(time.Minute)
+		h.interfere(nil)
+		for range 10 {
+			h.watch()
+			h.serveFor(5 * time.Minute)
+		}
+		h.wantOutput(in, `"2"`)
+		h.wantSum(`{"Total":2,"Operations":1}`)
+	})
+}
+
+// A copy of a call whose entity is purged meanwhile does not make the next one: what it did is done. One that was sent after the purge does.
+func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		first, second := sentUpdate("px", 1, time.Now(), 1), sentUpdate("qx", 1, time.Now(), 2)
+		h.send(first, second)
+		h.turns()
+		h.wantSum(`{"Total":3,"Operations":2}`)
+		h.purge(sumInstance.InstanceID)
+		time.Sleep(6 * time.Minute)
+		h.send(first, second)
+		h.serveFor(time.Minute)
+		h.wantNone(sumInstance.InstanceID)
+		h.send(sentUpdate("qx", 2, time.Now(), 4))
+		h.serveFor(time.Minute)
+		h.wantSum(`{"Total":4,"Operations":1}`)
+	})
+}
+
+// Interleaving: an entity takes a call, is purged, and is made anew by another call; then a copy of the first comes, of a process that stood still. The next
+// life does not take it: the caller was answered by the purge, and is told again.
+func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		first, second := sentUpdate("px", 1, time.Now(), 1), sentUpdate("qx", 1, time.Now(), 2)
+		h.send(first)
+		h.turns()
+		time.Sleep(6 * time.Minute)
+		h.purge(sumInstance.InstanceID)
+		time.Sleep(6 * time.Minute)
+		h.send(sentUpdate("rx", 1, time.Now(), 4))
+		h.turns()
+		h.send(first)
+		h.turns()
+		h.wantSum(`{"Total":4,"Operations":1}`)
+		if told := h.toldOf("px"); len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.UpdatePurged {
+			t.Errorf("who sent the copy was told %+v", told)
+		}
+		late := sentUpdate("rx", 2, time.Now(), 8) // what is late, and was sent to this life, is taken
+		time.Sleep(11 * time.Minute)
+		h.send(late, second)
+		h.turns()
+		h.wantSum(`{"Total":12,"Operations":2}`)
+	})
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) { // nobody had the id before: what is late is taken
+		late := sentUpdate("px", 1, time.Now(), 1)
+		h.send(sentUpdate("qx", 1, time.Now(), 2))
+		time.Sleep(6 * time.Minute)
+		h.turns()
+		h.send(late)
+		h.turns()
+		h.wantSum(`{"Total":3,"Operations":2}`)
+	})
+}
+
+// toldOf are the answers that were sent to an execution.
+func (h *hub) toldOf(executionID string) (told []provider.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.calls {
+		in, ok := c.Input.(*sqs.SendMessageBatchInput)
+		if !ok {
+			continue
+		}
+		for i := range in.Entries {
+			if m, err := provider.DecodeMessage(*in.Entries[i].MessageBody); err == nil && m.Kind == provider.MessageUpdateAnswered && m.ExecutionID == executionID {
+				told = append(told, m)
+			}
+		}
+	}
+	return told
+}
+
+// What is started whose orchestration no build has yet waits for the build that has it, with the update.
+func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.StartingWith("later", holding{})).Await(ctx)
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("starts-unknown", 1)
+		h.serveFor(time.Hour)
+		h.wantStatus(provider.Instance{InstanceID: "u"}, provider.StatusBlocked)
+		known := registry()
+		perdure.AddOrchestration(known, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.StartingWith("later", holding{})).Await(ctx)
+		})
+		perdure.AddOrchestration(known, "later", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
+			if err := perdure.HandleUpdate(ctx, "hold", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }); err != nil {
+				return 0, err
+			}
+			return 0, perdure.Sleep(ctx, time.Hour)
+		})
+		if err := h.Deploy(ctx, known, "b2"); err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			h.watch()
+			h.serveFor(10 * time.Minute)
+		}
+		h.wantOutput(in, "7")
+	})
+}
+
+// An entity that is cancelled is over once its operation is, and takes no call until it is purged.
+func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(_ context.Context, h *hub) {
+		h.start("on-sum", 1)
+		h.serveFor(time.Minute)
+		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: sumInstance.InstanceID, Reason: "requested"})
+		h.serveFor(time.Minute)
+		h.wantStatus(sumInstance, provider.StatusCancelled)
+		in := h.startAs("i-2", "on-sum", 1)
+		h.serveFor(time.Minute)
+		h.wantOutput(in, fmt.Sprintf("%q", history.TypeOver))
+	})
+}
+
+// What a caller sends is taken whatever becomes of it: it ends in the same turn, is cancelled, or continues as new.
+func TestR31WhatIsSentIsTakenWhateverBecomesOfTheCaller(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
+		"ends":  func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil },
+		"fails": func(*perdure.OrchestrationContext, int) (int, error) { return 1, errors.New("it failed") },
+		"anew": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+			if n > 0 {
+				return perdure.ContinueAsNew[int](ctx, 0)
+			}
+			return 0, perdure.Sleep(ctx, time.Minute)
+		},
+		"gives up": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			f := perdure.CallEntity[int](ctx, "sum", "k", "add-slowly", 4)
+			f.Cancel("no matter")
+			_, err := f.Await(ctx)
+			return 0, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := registry()
+			perdure.AddOrchestration(r, "leaves", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+				if n > 0 {
+					perdure.CallEntity[int](ctx, "sum", "k", "add-slowly", 3)
+				}
+				return ends(ctx, n)
+			})
+			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+				h.start("leaves", 1)
+				h.serveFor(time.Hour)
+				want := `{"Total":3,"Operations":1}`
+				if name == "gives up" {
+					want = `{"Total":7,"Operations":2}`
+				}
+				h.wantSum(want)
+				h.wantEmpty()
+			})
+		})
+	}
+}
+
+// A turn calls ten thousand keys, each of which is made.
+func TestR31TenThousandKeysOfOneTurn(t *testing.T) {
+	t.Parallel()
+	shortrun.Skip(t)
+	const keys = 10_000
+	r := registry()
+	perdure.AddOrchestration(r, "calls-keys", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		fs := make([]*perdure.Future[int], n)
+		for i := range fs {
+			fs[i] = perdure.CallEntity[int](ctx, "sum", fmt.Sprint(i), "add", 1)
+		}
+		return sumOf(ctx, fs)
+	})
+	inBubble(t, simhub.Options{Registry: r, InvocationLimit: 30 * time.Second}, func(_ context.Context, h *hub) {
+		in := h.start("calls-keys", keys)
+		h.serveFor(24 * time.Hour)
+		h.wantOutput(in, fmt.Sprint(keys))
+		h.wantEmpty()
+	})
+}

@@ -1,0 +1,330 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// The interleavings of a turn that the code has run ahead, and of a status that is left to a later turn (docs/decisions/0017-inline-activities.md).
+
+// joinedBody is a step, and behind it a message to a worker: one segment, of two turns.
+func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	v, err := callWork(ctx, n).Await(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return perdure.CallActivity(ctx, inc, v).Await(ctx)
+}
+
+func TestR20WhatFollowsOutsideIsCommittedWithTheOutcome(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	inWorkshop(t, w, simhub.Options{}, joinedBody, func(_ context.Context, h *hub) {
+		in := h.start("works", 1)
+		h.turn(0)
+		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted", "TurnStarted", "ActivityScheduled")
+		if h.item("x#"+in.ExecutionID, "h#0000000002") != nil {
+			t.Error("it took two segments")
+		}
+		if end := h.finish(in); string(end.Output) != "3" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		w.wantRuns(t, 1, 0)
+		h.checkRest()
+	})
+}
+
+// The process dies before or after that commit, or its answer is lost: it is one, and what both turns have caused is sent once it is there.
+func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		w := &workshop{}
+		crash, crashed := crashOnce(after, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
+		inWorkshop(t, w, simhub.Options{Intercept: crash}, joinedBody, func(_ context.Context, h *hub) {
+			if end := h.finish(h.start("works", 1)); string(end.Output) != "3" || !crashed.Load() {
+				t.Errorf("after %v: ended with %s %s", after, end.String(), end.Output)
+			}
+			if after {
+				w.wantRuns(t, 1, 0)
+			} else {
+				w.wantRuns(t, 2, 1)
+			}
+			h.checkRest()
+		})
+	}
+}
+
+// Another process has committed a turn: the code that has gone ahead is given up with the outcome that it went on with.
+func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []bool{false, true} { // behind the outcome: joined, or apart
+		w := &workshop{}
+		body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+			first, second := callWork(ctx, 1500), callWork(ctx, 1) // as meanwhile has it
+			v, err := first.Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			more, err := second.Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if steps {
+				return callWork(ctx, v+more).Await(ctx)
+			}
+			return v + more, nil
+		}
+		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+			in := h.start("works", 0)
+			conflicts := 0
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+				if isCommit(c, "h#0000000001") && conflicts == 0 {
+					conflicts++
+					h.meanwhile(in)
+				}
+				return next()
+			})
+			want := "1503"
+			if steps {
+				want = "1504"
+			}
+			if end := h.finish(in); string(end.Output) != want || conflicts != 1 {
+				t.Errorf("steps %v: ended with %s %s", steps, end.String(), end.Output)
+			}
+			h.checkRest()
+		})
+	}
+}
+
+// What the commit of a turn could not send is told to the code, which has gone on to a step by then.
+func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		lost := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1)
+		for range n {
+			if _, err := callWork(ctx, 1).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if _, err := lost.Await(ctx); err == nil {
+			return 0, errors.New("it was sent to nowhere")
+		}
+		return n, nil
+	}
+	for _, n := range []int{1, 2, 5} {
+		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+			if end := h.finish(h.start("works", n)); string(end.Output) != fmt.Sprint(n) {
+				t.Errorf("%d steps: ended with %s %s %v", n, end.String(), end.Output, end.Error)
+			}
+			h.checkRest()
+		})
+	}
+}
+
+// The outcome and what follows are too large for one commit: then they are two. Is the outcome too large beside what was decided with it, the step goes
+// to its queue.
+func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
+	t.Parallel()
+	r, ran := perdure.NewRegistry(), atomic.Int64{}
+	perdure.AddActivity(r, "large", func(_ context.Context, n int) (string, error) {
+		ran.Add(1)
+		return letters(n), nil
+	}, perdure.Inline())
+	perdure.AddActivity(r, "length", func(_ context.Context, s string) (int, error) { return len(s), nil })
+	perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, sides [2]int) (int, error) {
+		var lengths []*perdure.Future[int]
+		call := func(n int) {
+			for i := range n {
+				lengths = append(lengths, perdure.CallActivityByName[int](ctx, "length", letters(i)))
+			}
+		}
+		step := perdure.CallActivityByName[string](ctx, "large", 99)
+		call(sides[0])
+		if _, err := step.Await(ctx); err != nil {
+			return 0, err
+		}
+		call(sides[1])
+		return sumOf(ctx, lengths)
+	})
+	for _, sides := range [][2]int{{3, 5}, {10, 5}, {5, 10}, {10, 12}, {15, 1}, {15, 15}, {16, 0}, {16, 3}} {
+		ran.Store(0)
+		want := 1 + int64(sides[0]/16) // which does not fit beside the outcome
+		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+			if end := h.finish(h.start("works", sides)); string(end.Output) != fmt.Sprint((sides[0]+sides[1])*190_000) || ran.Load() != want {
+				t.Errorf("%v: ended with %s %s %v after %d runs", sides, end.String(), end.Output, end.Error, ran.Load())
+			}
+			h.checkRest()
+		})
+	}
+}
+
+// A pause waits behind what led to a turn: the code does not go on with the outcome before it.
+func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	inWorkshop(t, w, simhub.Options{}, joinedBody, func(ctx context.Context, h *hub) {
+		in := h.start("works", 1)
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
+		h.turn(0)
+		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted", "ExecutionSuspended")
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
+		if end := h.finish(in); string(end.Output) != "3" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		w.wantRuns(t, 1, 0)
+		h.checkRest()
+	})
+}
+
+// Code that blocks on what it has been given is found after the outcome is history: the step does not run again.
+func TestR20CodeThatBlocksAheadLeavesTheOutcomeInHistory(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		v, err := callWork(ctx, n).Await(ctx)
+		time.Sleep(time.Hour)
+		return v, err
+	}
+	inWorkshop(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, body, func(_ context.Context, h *hub) {
+		in := h.start("works", 1)
+		h.serveFor(20 * time.Minute)
+		if now := h.read(in); now.Status != provider.StatusBlocked {
+			t.Errorf("it is %s", now.Status)
+		}
+		w.wantRuns(t, 1, 0)
+		if kinds := h.events(in); kinds[3].Kind != history.ActivityCompleted {
+			t.Errorf("%s is where the outcome should be", kinds[3].String())
+		}
+		time.Sleep(5 * time.Hour) // the bubble waits for the bodies
+	})
+}
+
+// statusWritten is the status that a call writes to an instance which is there.
+func statusWritten(c simaws.Call) (string, bool) {
+	u, ok := c.Input.(*dynamodb.UpdateItemInput)
+	if !ok || text(u.Key, "sk") != "i" {
+		return "", false
+	}
+	return text(u.ExpressionAttributeValues, ":status"), true
+}
+
+// statuses are the statuses that instances were written with so far, in order.
+func (h *hub) statuses() (all []string) {
+	for _, c := range h.made() {
+		if u, ok := statusWritten(c); ok {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// An instance that ends in its first invocation is written when it starts and when it is over. One that goes on for longer than anybody waits shows that,
+// as one does that rests: in the invocation's last commit.
+func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		each, rests time.Duration
+		want        []string
+	}{
+		"short": {time.Millisecond, 0, []string{"Completed"}}, "long": {300 * time.Millisecond, 0, []string{"Running", "Completed"}},
+		"rests": {time.Millisecond, time.Hour, []string{"Running", "Completed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, c.each) }}
+			body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+				for range n {
+					if v, err = callWork(ctx, v).Await(ctx); err != nil {
+						return 0, err
+					}
+				}
+				if c.rests > 0 {
+					err = perdure.Sleep(ctx, c.rests)
+				}
+				return v, err
+			}
+			inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+				began, shown := time.Now(), time.Duration(0)
+				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+					if status, ok := statusWritten(c); ok && status == "Running" {
+						shown = time.Since(began)
+					}
+					return next()
+				})
+				if end := h.finish(h.start("works", 10)); string(end.Output) != "10" {
+					t.Errorf("ended with %s %s", end.String(), end.Output)
+				}
+				if got := h.statuses(); !slices.Equal(got, c.want) {
+					t.Errorf("written were %q, want %q", got, c.want)
+				}
+				if shown > 1500*time.Millisecond {
+					t.Errorf("it was shown to run after %v", shown)
+				}
+				h.checkRest()
+			})
+		})
+	}
+}
+
+// A process that dies before it has written a status that it left to a later turn: the repeated dispatch writes it.
+func TestR20AStatusThatWasLeftIsWrittenByWhoGoesOn(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
+		for range n {
+			if v, err = callWork(ctx, v).Await(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
+	}
+	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		in := h.start("works", 5)
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if isCommit(c, "h#0000000002") {
+				return simhub.ErrCrashed
+			}
+			return next()
+		})
+		if failed := h.turn(0); len(failed) != 1 || h.read(in).Status != provider.StatusPending {
+			t.Errorf("%d messages failed, and it is %s", len(failed), h.read(in).Status)
+		}
+		h.interfere(nil)
+		h.serveFor(time.Hour)
+		if now := h.read(in); now.Status != provider.StatusRunning {
+			t.Errorf("it is %s", now.Status)
+		}
+	})
+}
+
+// A chain that another invocation goes on with shows what it is at.
+func TestR20AChainThatIsHandedOverShowsItsStatus(t *testing.T) {
+	t.Parallel()
+	w := &workshop{}
+	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+		in := h.start("works", 2500)
+		h.turn(0) // a thousand turns, in no time
+		if now := h.read(in); now.Status != provider.StatusRunning {
+			t.Errorf("it is %s", now.Status)
+		}
+		if end := h.finish(in); string(end.Output) != "2500" {
+			t.Errorf("ended with %s %s", end.String(), end.Output)
+		}
+		w.wantRuns(t, 2500, 0)
+		h.checkRest()
+	})
+}

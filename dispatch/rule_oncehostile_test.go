@@ -1,0 +1,288 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// onceRegistry has the orchestration "once", which calls the activity "pay" so, and the activity, which notes that it begins.
+func (d *debits) onceRegistry(code func(ctx context.Context) (int, error), opts ...perdure.ActivityCallOption) *perdure.Registry {
+	r := registry()
+	perdure.AddActivity(r, "pay", func(ctx context.Context, _ int) (int, error) {
+		d.begins(ctx)
+		return code(ctx)
+	})
+	perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "pay", 0, append(opts, perdure.AtMostOnce())...).Await(ctx)
+	})
+	return r
+}
+
+// writes reports whether a call is an update of an item whose expression has a text.
+func writes(c simaws.Call, expression string) bool {
+	in, ok := c.Input.(*dynamodb.UpdateItemInput)
+	return ok && in.UpdateExpression != nil && strings.Contains(*in.UpdateExpression, expression)
+}
+
+const (
+	takesARun       = "REMOVE #outcome"
+	keepsAnOutcome  = "SET #outcome = :outcome"
+	notesThePending = "#pendingOf"
+)
+
+// throttledForTenMinutes fails calls that a test picks, from the first on.
+func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
+	var since atomic.Int64
+	return func(_ context.Context, c simaws.Call, next func() error) error {
+		if !picks(c) {
+			return next()
+		}
+		since.CompareAndSwap(0, time.Now().UnixNano())
+		if time.Since(time.Unix(0, since.Load())) < 10*time.Minute {
+			return simaws.Throttled()
+		}
+		return next()
+	}
+}
+
+// What is handed over in the last moments of its worker has its limits as ever.
+func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]perdure.ActivityCallOption{
+		"start-to-close": perdure.WithStartToClose(10 * time.Minute), "heartbeat": perdure.WithHeartbeatTimeout(10 * time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &debits{}
+			r := d.onceRegistry(func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, perdure.ErrPending
+			}, opt)
+			inBubble(t, simhub.Options{Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+				in := h.start("once", 0)
+				end := h.finish(in)
+				if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || end.Time.Sub(in.CreatedAt) > 13*time.Minute {
+					t.Errorf("it ended after %v with %+v", end.Time.Sub(in.CreatedAt), end.Error)
+				}
+				h.checkRest()
+			})
+			d.check(t, name, 1)
+		})
+	}
+}
+
+// A worker that stops one whose end is waited for does not say how it ended while its code runs; its policy goes on, and who undoes it knows that the code may still run.
+func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
+	t.Parallel()
+	for _, retried := range []bool{false, true} {
+		t.Run(fmt.Sprint("retried ", retried), func(t *testing.T) {
+			t.Parallel()
+			d := &debits{}
+			opts := []perdure.ActivityCallOption{perdure.WaitForCancellation()}
+			if retried {
+				opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{}))
+			}
+			r := d.onceRegistry(func(ctx context.Context) (int, error) {
+				if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
+					time.Sleep(10 * time.Minute)
+				}
+				return 1, nil
+			}, opts...)
+			inBubble(t, simhub.Options{Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+				in := h.start("once", 0)
+				end := h.finish(in)
+				var ended string
+				for _, e := range h.events(in) {
+					if (e.Kind == history.ActivityFailed || e.Kind == history.ActivityCompleted) && e.Cancel != nil {
+						ended = e.Cancel.Ended
+					}
+				}
+				if retried != (string(end.Output) == "1") || ended != history.EndGivenUp {
+					t.Errorf("it ended with %s %+v, and the activity as %q", end.String(), end.Error, ended)
+				}
+				h.checkRest()
+			})
+			d.check(t, "not returned", 2)
+		})
+	}
+}
+
+// A worker dies with one whose end is waited for: its failure says so.
+func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
+	t.Parallel()
+	d, die := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
+	r := d.onceRegistry(func(ctx context.Context) (int, error) {
+		simhub.Die(ctx)
+		return 1, nil
+	}, perdure.WaitForCancellation())
+	inBubble(t, simhub.Options{Registry: r, Intercept: simhub.Crash(die), WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+		in := h.start("once", 0)
+		h.finish(in)
+		for _, e := range h.events(in) {
+			if e.Kind == history.ActivityFailed && history.EndOf(&e) != history.EndWorkerGone {
+				t.Errorf("it ended as %q", history.EndOf(&e))
+			}
+		}
+		h.checkRest()
+	})
+	d.check(t, "dead", 1)
+}
+
+// What a worker knows is not lost by a service that fails for a while: nothing would come to it again.
+func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	wait := perdure.WaitForCancellation()
+	codec := &turning{id: "turned"}
+	for name, c := range map[string]struct {
+		opts  []perdure.ActivityCallOption
+		code  func(context.Context) (int, error)
+		fault simaws.Interceptor
+		codec perdure.Codec
+	}{
+		"the outcome of one that is waited for cannot be kept": {
+			opts:  []perdure.ActivityCallOption{wait},
+			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, keepsAnOutcome) }),
+		},
+		"it cannot be read whether it is cancelled": {
+			fault: throttledForTenMinutes(readsCancels),
+		},
+		"it cannot be read whether one that is waited for is cancelled": {
+			opts:  []perdure.ActivityCallOption{wait},
+			fault: throttledForTenMinutes(readsCancels),
+		},
+		"its run cannot be taken": {
+			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, takesARun) }),
+		},
+		"its result cannot be sealed": {
+			code: func(context.Context) (int, error) {
+				codec.fail(errors.New("out of service"))
+				time.AfterFunc(time.Minute, func() { codec.fail(nil) })
+				return 1, nil
+			},
+			codec: codec,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &debits{}
+			if c.code == nil {
+				c.code = func(context.Context) (int, error) { return 1, nil }
+			}
+			o := simhub.Options{Registry: d.onceRegistry(c.code, c.opts...), Intercept: c.fault, WorkVisibility: time.Minute}
+			if c.codec != nil {
+				o.Codecs = []perdure.Codec{c.codec}
+			}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
+					t.Errorf("it ended with %s %+v", end.String(), end.Error)
+				}
+				h.checkRest()
+			})
+			d.check(t, name, 1)
+		})
+	}
+}
+
+// It is handed over, which cannot be written down: nobody fails it while somebody has the token.
+func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
+	t.Parallel()
+	d := &debits{}
+	r := d.onceRegistry(func(context.Context) (int, error) { return 0, perdure.ErrPending }, perdure.WaitForCancellation(), perdure.WithStartToClose(3*time.Hour))
+	fault := throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, notesThePending) })
+	inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+		end := h.finish(h.start("once", 0))
+		if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
+			t.Errorf("it ended with %+v", end.Error)
+		}
+		h.checkRest()
+	})
+	d.check(t, "handed over", 1)
+}
+
+// A renewal of the run that arrives late takes away no outcome that is kept: its worker then dies before it is sent.
+func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []bool{false, true} {
+		t.Run(fmt.Sprint("waited ", wait), func(t *testing.T) {
+			t.Parallel()
+			d := &debits{}
+			var opts []perdure.ActivityCallOption
+			if wait {
+				opts = append(opts, perdure.WaitForCancellation())
+			}
+			var taken, sent atomic.Int64
+			r := d.onceRegistry(func(context.Context) (int, error) {
+				for taken.Load() < 2 {
+					time.Sleep(time.Second)
+				}
+				return 1, nil
+			}, opts...)
+			fault := func(_ context.Context, c simaws.Call, next func() error) error {
+				in, sends := c.Input.(*sqs.SendMessageBatchInput)
+				switch {
+				case writes(c, takesARun) && taken.Add(1) == 2:
+					time.Sleep(3 * time.Second)
+				case sends && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) && sent.Add(1) == 1:
+					time.Sleep(5 * time.Second)
+					return errors.New("out of service")
+				}
+				return next()
+			}
+			inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
+					t.Errorf("it ended with %s %+v", end.String(), end.Error)
+				}
+				h.checkRest()
+			})
+			d.check(t, "renewed late", 1)
+		})
+	}
+}
+
+// A process dies, or a call fails or is lost, at any call: no attempt begins twice, and the policy has it end as without; also where the end is waited for.
+func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){
+		"dies before": func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
+		"dies after":  func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
+		"fails":       func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, false) },
+		"is lost":     func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, true) },
+	} {
+		for _, takes := range []time.Duration{0, 40 * time.Second} {
+			t.Run(fmt.Sprint(name, " ", takes), func(t *testing.T) {
+				t.Parallel()
+				for n := int64(1); ; n++ {
+					d := &debits{}
+					r := d.onceRegistry(func(context.Context) (int, error) {
+						time.Sleep(takes)
+						return 1, nil
+					}, perdure.WaitForCancellation(), perdure.WithRetry(perdure.RetryPolicy{}))
+					intercept, calls := fault(n)
+					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+						if end := h.finish(h.start("once", 0)); string(end.Output) != "1" {
+							t.Errorf("call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
+						}
+						h.checkRest()
+					})
+					d.check(t, fmt.Sprint("call ", n), 2)
+					if calls.Load() < n || t.Failed() {
+						return
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package dispatch_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/internal/sleep"
+)
+
+// gathering registers an orchestration that takes large results of so many bytes in one turn, and another that takes nothing.
+func gathering(r *perdure.Registry, results, size int) {
+	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) { return mark + strings.Repeat("x", size), nil })
+	perdure.AddOrchestration(r, "gathers", func(ctx *perdure.OrchestrationContext, _ int) (bytes int, err error) {
+		var fs []*perdure.Future[string]
+		for i := range results {
+			fs = append(fs, perdure.CallActivityByName[string](ctx, "make", string(rune('A'+i))))
+		}
+		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
+			return 0, err
+		}
+		for _, f := range fs {
+			text, err := f.Await(ctx)
+			if err != nil {
+				return bytes, err
+			}
+			bytes += len(text)
+		}
+		return bytes, nil
+	})
+	perdure.AddOrchestration(r, "beside", func(*perdure.OrchestrationContext, int) (string, error) { return "over", nil })
+}
+
+// slowBucket has each read take as long, in virtual time, unless it is given up.
+func slowBucket(d time.Duration) simaws.Interceptor {
+	return func(ctx context.Context, c simaws.Call, next func() error) error {
+		if c.Service == "S3" && c.Operation == "GetObject" && sleep.For(ctx, d) != nil {
+			return ctx.Err()
+		}
+		return next()
+	}
+}
+
+// turnFailed is what the log says of a turn that is tried again.
+const turnFailed = "the turn failed, its messages will be delivered again"
+
+// TestR28WhatAnInvocationHasReadIsThereForTheNext: 40 reads of 6 s, first one, then two, and soon sixteen side by side, take more than the
+// 28 s that an invocation has for them. The process keeps what it has read, and the next invocation in it reads the rest.
+func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
+	t.Parallel()
+	const results, size = 40, 300 << 10
+	r := registry()
+	gathering(r, results, size)
+	var log strings.Builder
+	o := simhub.Options{
+		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "gathers", 0, client.WithInstanceID("i-1")))
+		h.serveFor(10 * time.Minute)
+		if n, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || n != results*(size+1) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n := strings.Count(log.String(), turnFailed); n != 1 {
+			t.Errorf("%d turns failed, and one is to be too long:\n%s", n, log.String())
+		}
+	})
+}
+
+// TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne: of what is too large to be kept a turn reads more than an invocation can. It is tried again, says
+// each time how far it has come and what it needs, harms nobody beside it, and is done once invocations are longer: nothing is lost, blocked or poison.
+func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
+	t.Parallel()
+	const results, size = 6, 9 << 20
+	r := registry()
+	gathering(r, results, size)
+	var log strings.Builder
+	o := simhub.Options{
+		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		_ = must(c.Start(ctx, "gathers", 0, client.WithInstanceID("i-1")))
+		h.serveFor(5 * time.Minute)
+		_ = must(c.Start(ctx, "beside", 0, client.WithInstanceID("i-2")))
+		h.serveFor(time.Second)
+		if s := must(c.Status(ctx, "i-2")); s.Status != client.StatusCompleted {
+			t.Errorf("beside it: %s", s.Status)
+		}
+		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusRunning {
+			t.Errorf("%s, %+v", s.Status, s.Failure)
+		}
+		failed := 0
+		for line := range strings.Lines(log.String()) {
+			if !strings.Contains(line, turnFailed) || !strings.Contains(line, "deadline exceeded") { // the last was cut short by this test
+				continue
+			}
+			if failed++; !strings.Contains(line, "has taken 4 large payloads with 37748748 bytes") || !strings.Contains(line, "InboxTimeout") {
+				t.Errorf("it does not say how far it came: %s", line)
+			}
+		}
+		if failed < 3 {
+			t.Errorf("%d turns failed:\n%s", failed, log.String())
+		}
+
+		longer := must(simhub.New(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, On: h.Hub, InvocationLimit: 5 * time.Minute}))
+		longer.ServeFor(ctx, 10*time.Minute)
+		if n, err := client.Result[int](must(client.New(longer.Provider).Status(ctx, "i-1"))); err != nil || n != results*(size+1) {
+			t.Errorf("in a longer invocation: %d, %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/provider"
+)
+
+// addNamed has a client call an operation of the entity under an id of its choice, and give up before there is an answer.
+func (h *hub) addNamed(ctx context.Context, id string, n int) {
+	h.t.Helper()
+	short, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	_, err := client.New(h.Provider).CallEntity(short, "sum", "k", "add", n, client.WithUpdateID(id))
+	if e, told := errors.AsType[*client.UpdateError](err); !told || e.Code != client.UpdatePending {
+		h.t.Errorf("the caller is told %v", err)
+	}
+}
+
+// addMany sends as many operations as an entity takes before it continues as new, and more than the ids that it hands on.
+func (h *hub) addMany() {
+	h.t.Helper()
+	for n := range int64(1300) {
+		h.send(sentUpdate("qx", n+1, time.Now(), 1))
+	}
+}
+
+// A call is made again before it is answered, since much waits before it: both messages are in the inbox, and between them the entity continues as new and
+// takes more updates than the ids that it hands on. It is taken once.
+func TestR27ACallThatIsRepeatedWhileItWaitsIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+		h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+		h.turns()
+		h.addNamed(ctx, "same", 1_000_000)
+		h.addMany()
+		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		h.addNamed(ctx, "same", 1_000_000)
+		h.turns()
+		h.wantSum(`{"Total":1001300,"Operations":1301}`)
+	})
+}
+
+// The same while the entity is paused: all is parked, and the executions behind the pause hand it on.
+func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	joins := func(executionID string) provider.Message {
+		m := sentUpdate(executionID, 1, time.Now(), 1_000_000)
+		m.EventID = "same"
+		return m
+	}
+	for name, call := range map[string]func(ctx context.Context, h *hub, n int){
+		"a client":         func(ctx context.Context, h *hub, _ int) { h.addNamed(ctx, "same", 1_000_000) },
+		"an orchestration": func(_ context.Context, h *hub, n int) { h.send(joins(fmt.Sprint("px", n))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
+				in := h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+				h.turns()
+				h.pause(in, "p1")
+				call(ctx, h, 1)
+				h.addMany()
+				h.turns()
+				time.Sleep(6 * time.Minute)
+				call(ctx, h, 2)
+				h.turns()
+				h.resume(in, "r1")
+				h.turns()
+				h.wantSum(`{"Total":1001300,"Operations":1301}`)
+				if told := h.toldOf("px2"); name != "a client" && (len(told) != 1 || string(told[0].Result) != "1000000") {
+					t.Errorf("the second is told %+v", told)
+				}
+			})
+		})
+	}
+}
+
+// Two orchestrations join an update with which the instance ends: that whose message comes behind it in one batch has its answer, too.
+func TestR31AnUpdateThatEndsItsInstanceIsJoinedInItsBatch(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddOrchestration(r, "ended", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		waits, end := perdure.WithCancel(ctx)
+		err := perdure.HandleUpdate(ctx, "end", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			end()
+			return n, nil
+		})
+		if err == nil {
+			_, _ = perdure.WaitForExternalEvent[int](waits, "never").Await(ctx)
+		}
+		return 1, err
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
+		in := h.startAs("c", "ended", 0)
+		h.turns()
+		for _, executionID := range []string{"px", "qx"} {
+			m := sentUpdate(executionID, 1, time.Now(), 5)
+			m.InstanceID, m.Name, m.EventID, m.Orchestration, m.Input = in.InstanceID, "end", "same", "", nil
+			h.send(m)
+		}
+		h.turns()
+		h.wantStatus(in, provider.StatusCompleted)
+		for _, executionID := range []string{"px", "qx"} {
+			if told := h.toldOf(executionID); len(told) != 1 || string(told[0].Result) != "5" {
+				t.Errorf("%s is told %+v", executionID, told)
+			}
+		}
+	})
+}

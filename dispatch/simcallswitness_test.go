@@ -1,0 +1,487 @@
+package dispatch_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+)
+
+// auditor goes through the histories of all that there was when all is over, also of what was purged, and holds what traders were told against what
+// accounts and ledgers did (R31).
+type auditor struct {
+	w *witness
+
+	mu sync.Mutex
+	// seen are the histories of what may be purged, by execution, as they grow.
+	seen map[string][]history.Event
+	// begun is how many executions had begun before each: lives may follow each other in a moment.
+	begun map[string]int
+	// mortal are the instances that may be purged or end before they have answered all.
+	mortal map[string]bool
+	// displaced are the instances, and the updates, of which a message was among the dead letters: what it and its turn send comes later (R24).
+	displaced map[string]bool
+	errs      []error
+
+	executions map[string]audited
+	order      []string // the executions, each instance's in their order
+	sent       []sentCall
+	asked      []askedCall
+	taken      map[string]*takings // by instance
+}
+
+// audited is an execution.
+type audited struct {
+	instance, id string
+	events       []history.Event
+}
+
+// sentCall is an UpdateSent, and what it was told.
+type sentCall struct {
+	from     audited
+	event    *history.Event
+	id       string
+	named    bool
+	answered *history.Event
+}
+
+// askedCall is one of a client, and what it was told.
+type askedCall struct {
+	instance, id string
+	result       json.RawMessage
+	err          error
+}
+
+// takings are what an instance did, in all its lives.
+type takings struct {
+	lives []*life
+}
+
+// life is one, from a start to an end or a purge: the updates that it has accepted, by their ids, in their order.
+type life struct {
+	startID  string
+	order    []string
+	updates  map[string]*takenUpdate
+	book     book
+	rejected map[string]bool
+	done     int // that many of order have ended, and maybe more
+}
+
+type takenUpdate struct {
+	at      int
+	op      string
+	posting posting
+	ends    []*history.Event
+}
+
+func newAuditor(w *witness) *auditor {
+	return &auditor{w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{}, displaced: map[string]bool{}, executions: map[string]audited{}, taken: map[string]*takings{}}
+}
+
+func (a *auditor) wrongf(format string, args ...any) {
+	a.errs = append(a.errs, fmt.Errorf(format, args...))
+}
+
+// intercept notes, after each commit of what may be purged, what its history is, and what is picked up from the dead letters.
+func (a *auditor) intercept(c simaws.Call) {
+	a.picksUp(c)
+	for _, it := range itemsPut(c) {
+		id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
+		if !ofExecution || !strings.HasPrefix(text(it, "sk"), "h#") || text(it, "stub") != "" {
+			continue
+		}
+		a.w.mu.Lock()
+		instance := a.w.instances["x#"+id]
+		a.w.mu.Unlock()
+		a.grows(instance, id)
+	}
+}
+
+// grows is for an execution of which something is committed.
+func (a *auditor) grows(instance, id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.begun[id]; !known {
+		a.begun[id] = len(a.begun)
+	}
+	if !a.mortal[instance] {
+		return
+	}
+	after := int64(0)
+	if n := len(a.seen[id]); n > 0 {
+		after = a.seen[id][n-1].ID
+	}
+	for e, err := range a.w.h.Provider.ReadHistory(context.Background(), instance, id, after) {
+		if err != nil {
+			return
+		}
+		a.seen[id] = append(a.seen[id], e)
+	}
+}
+
+func (a *auditor) picksUp(c simaws.Call) {
+	in, ok := c.Input.(*sqs.SendMessageBatchInput)
+	if !ok || *in.QueueUrl != a.w.h.Provider.Hub().InboxURL {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range in.Entries {
+		m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+		if err != nil || m.PickedUp == nil {
+			continue
+		}
+		a.displaced[m.InstanceID] = true
+		if m.Kind == provider.MessageUpdateSent {
+			a.displaced[m.EventID] = true
+		}
+	}
+}
+
+// check reads all, and says what is wrong.
+func (a *auditor) check(ctx context.Context) error {
+	a.read(ctx)
+	for _, id := range a.order {
+		a.follow(a.executions[id])
+	}
+	for _, id := range a.order {
+		a.send(a.executions[id])
+	}
+	for i := range a.sent {
+		a.judge(&a.sent[i])
+	}
+	for _, c := range a.asked {
+		a.judgeAsked(&c)
+	}
+	a.ordered()
+	a.once()
+	return errors.Join(a.errs...)
+}
+
+// read has the histories, in the order of the instances' executions, but for starts that nobody has named: they are of nobody (R11).
+func (a *auditor) read(ctx context.Context) {
+	for pk, instance := range a.w.instances {
+		id := strings.TrimPrefix(pk, "x#")
+		x := audited{instance: instance, id: id, events: a.seen[id]}
+		named := a.w.executions[id].named
+		if !a.mortal[instance] {
+			for e, err := range a.w.h.Provider.ReadHistory(ctx, instance, id, 0) {
+				if err != nil && !named && errors.Is(err, provider.ErrNotFound) {
+					break
+				}
+				if err != nil {
+					a.wrongf("the history of %s of %q: %w", id, instance, err)
+					break
+				}
+				x.events = append(x.events, e)
+			}
+		}
+		if len(x.events) > 0 && (named || x.events[0].Number > 1) {
+			a.executions[id] = x
+		}
+	}
+	a.order = slices.SortedFunc(maps.Keys(a.executions), func(one, two string) int {
+		x, y := a.executions[one], a.executions[two]
+		return cmp.Or(cmp.Compare(x.instance, y.instance), x.events[0].Time.Compare(y.events[0].Time), cmp.Compare(x.events[0].Number, y.events[0].Number), cmp.Compare(a.begun[one], a.begun[two]))
+	})
+}
+
+// follow goes through what an execution did for others.
+func (a *auditor) follow(x audited) {
+	all := a.taken[x.instance]
+	if all == nil {
+		all = &takings{}
+		a.taken[x.instance] = all
+	}
+	start := &x.events[0]
+	i := slices.IndexFunc(all.lives, func(l *life) bool { return l.startID == start.StartID })
+	if i < 0 {
+		i, all.lives = len(all.lives), append(all.lives, &life{startID: start.StartID, updates: map[string]*takenUpdate{}, rejected: map[string]bool{}})
+	}
+	l := all.lives[i]
+	if start.Number > 1 {
+		a.wantHanded(x, l, "begins with", start.Input)
+	}
+	received := map[int64]*history.Event{}
+	for n := range x.events {
+		switch e := &x.events[n]; e.Kind {
+		case history.UpdateReceived:
+			received[e.ID] = e
+		case history.UpdateAccepted:
+			data := e.Data
+			if r := received[e.SourceEventID]; r != nil {
+				data = r.Data
+			}
+			if l.updates[e.EventID] == nil { // else it is handed on
+				u := &takenUpdate{at: len(l.order), op: e.Name}
+				_ = json.Unmarshal(data, &u.posting)
+				l.updates[e.EventID], l.order = u, append(l.order, e.EventID)
+			}
+		case history.UpdateRejected:
+			l.rejected[e.EventID] = true
+		case history.UpdateCompleted:
+			a.complete(x, l, e)
+		case history.ActivityScheduled:
+			a.works(x, l, e)
+		case history.OrchestrationCompleted:
+			a.wantHanded(x, l, "ends with", e.Output)
+		}
+	}
+}
+
+// wantHanded wants a state that history has to be what the operations so far come to.
+func (a *auditor) wantHanded(x audited, l *life, what string, doc history.Payload) {
+	var got book
+	switch name := x.events[0].Name; name {
+	case perdure.EntityOrchestration("account"):
+		_ = json.Unmarshal(doc, &got)
+	case "ledger":
+		var in ledger
+		if what == "ends with" {
+			_ = json.Unmarshal(doc, &in.Book)
+		} else {
+			_ = json.Unmarshal(doc, &in)
+		}
+		got = in.Book
+	default:
+		return
+	}
+	if !got.equal(&l.book) {
+		a.wrongf("%q: execution %s %s %+v, and its operations come to %+v", x.instance, x.id, what, got, l.book)
+	}
+}
+
+// next is the update whose turn it is: the first that has not ended.
+func (l *life) next() (id string, u *takenUpdate) {
+	for ; l.done < len(l.order); l.done++ {
+		if u := l.updates[l.order[l.done]]; len(u.ends) == 0 {
+			return l.order[l.done], u
+		}
+	}
+	return "", nil
+}
+
+// works wants no activity of an operation but of that whose turn it is.
+func (a *auditor) works(x audited, l *life, e *history.Event) {
+	var label string
+	_ = json.Unmarshal(e.Input, &label)
+	if id, u := l.next(); u == nil || u.posting.Label != label {
+		a.wrongf("%q: %s of %s begins %q while it is the turn of %q, %+v", x.instance, e.String(), x.id, label, id, u)
+	}
+}
+
+// complete takes the end of an update: in the order in which they were accepted, with what the operations before it have left.
+func (a *auditor) complete(x audited, l *life, e *history.Event) {
+	u := l.updates[e.EventID]
+	if u == nil {
+		a.wrongf("%q: %s of %s ends update %q, which was not accepted", x.instance, e.String(), x.id, e.EventID)
+		return
+	}
+	if id, _ := l.next(); e.Reason == "" && id != e.EventID {
+		a.wrongf("%q: update %q of %s ends while it is the turn of %q", x.instance, e.EventID, x.id, id)
+	}
+	u.ends = append(u.ends, e)
+	switch {
+	case len(u.ends) > 1:
+		a.wrongf("%q: update %q ends again, with %s of %s", x.instance, e.EventID, e.String(), x.id)
+	case e.Reason != "" || e.Error != nil:
+	default:
+		var got receipt
+		_ = json.Unmarshal(e.Result, &got)
+		want := receipt{u.posting.Label, l.book.Count, l.book.Sum}
+		if u.op == opClose {
+			l.book = book{}
+		} else {
+			want = l.book.post(u.posting)
+		}
+		if got != want {
+			a.wrongf("%q: update %q of %s, %s, answers %+v, want %+v", x.instance, e.EventID, x.id, u.op, got, want)
+		}
+	}
+}
+
+// send gathers what an execution has asked of others.
+func (a *auditor) send(x audited) {
+	by := map[int64]int{}
+	for n := range x.events {
+		switch e := &x.events[n]; e.Kind {
+		case history.UpdateSent:
+			by[e.ID] = len(a.sent)
+			a.sent = append(a.sent, sentCall{from: x, event: e, id: cmp.Or(e.EventID, provider.StartID(x.id, e.ID)), named: e.EventID != ""})
+		case history.UpdateAnswered:
+			i, ok := by[e.SourceEventID]
+			switch {
+			case !ok:
+				a.wrongf("%q: %s of %s answers nothing", x.instance, e.String(), x.id)
+			case a.sent[i].answered != nil:
+				a.wrongf("%q: %s of %s answers a second time", x.instance, e.String(), x.id)
+			default:
+				a.sent[i].answered = e
+			}
+		}
+	}
+}
+
+// ended are the ends of a call in all lives of whoever it was for.
+func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted bool) {
+	t := a.taken[s.event.InstanceID]
+	if t == nil {
+		return nil, false, false
+	}
+	for _, l := range t.lives {
+		rejected = rejected || l.rejected[s.id]
+		if u := l.updates[s.id]; u != nil {
+			accepted = true
+			ends = append(ends, u.ends...)
+		}
+	}
+	return ends, rejected, accepted
+}
+
+// judge holds what a caller was told against what was done.
+func (a *auditor) judge(s *sentCall) {
+	ends, rejected, accepted := a.ended(s)
+	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
+	if !a.mortal[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
+		a.wrongf("%s was sent, and nothing became of it (accepted: %v)", who, accepted)
+	}
+	if s.answered == nil {
+		return // whoever waits for it is not over, which is looked at elsewhere
+	}
+	is := func(what string, f func(e *history.Event) bool) {
+		if !slices.ContainsFunc(ends, f) {
+			a.wrongf("%s was told %s, %s %v, and nothing of that was done: %v", who, what, s.answered.Result, s.answered.Error, ends)
+		}
+	}
+	if s.answered.Error == nil {
+		is("a result", func(e *history.Event) bool {
+			return e.Reason == "" && e.Error == nil && string(e.Result) == string(s.answered.Result)
+		})
+		return
+	}
+	switch why := s.answered.Error.Type; why {
+	case history.UpdateFailed:
+		is(why, func(e *history.Event) bool { return e.Error != nil })
+	case history.UpdateLeft:
+		is(why, func(e *history.Event) bool { return e.Reason != "" })
+	case history.UpdateRejection:
+		if !rejected {
+			a.wrongf("%s was told that it is rejected, and it was not", who)
+		}
+	case history.TypeNotFound, history.TypeOver:
+		if why == history.TypeNotFound && s.event.Orchestration != "" {
+			a.wrongf("%s was told %s, and was to start it", who, why)
+		}
+		if done := slices.IndexFunc(ends, func(e *history.Event) bool { return e.Reason == "" }); done >= 0 && !s.named {
+			a.wrongf("%s was told %s, and was done: %s", who, why, ends[done].String())
+		}
+	case history.UpdatePurged:
+		if !a.mortal[s.event.InstanceID] {
+			a.wrongf("%s was told %s of what nobody purges", who, why)
+		}
+	default:
+		a.wrongf("%s was told %+v", who, s.answered.Error)
+	}
+}
+
+// judgeAsked holds what a client was told against what was done.
+func (a *auditor) judgeAsked(c *askedCall) {
+	ends, _, _ := a.ended(&sentCall{event: &history.Event{InstanceID: c.instance}, id: c.id})
+	done := func(e *history.Event) bool {
+		return e.Reason == "" && e.Error == nil && string(e.Result) == string(c.result)
+	}
+	failed, _ := errors.AsType[*client.UpdateError](c.err)
+	switch {
+	case c.err == nil && !slices.ContainsFunc(ends, done):
+		a.wrongf("a client's %q of %q was told %s, and nothing of that was done: %v", c.id, c.instance, c.result, ends)
+	case failed != nil && failed.Code == client.UpdateFailed && !slices.ContainsFunc(ends, func(e *history.Event) bool { return e.Error != nil }):
+		a.wrongf("a client's %q of %q was told %w, and nothing of that was done: %v", c.id, c.instance, c.err, ends)
+	case c.err != nil && !a.mortal[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
+		a.wrongf("a client's %q of %q: %w", c.id, c.instance, c.err)
+	}
+}
+
+// ordered wants the calls of each execution to each instance accepted in their order, but for those that dead letters have displaced.
+func (a *auditor) ordered() {
+	type pair struct{ x, to string }
+	type place struct{ life, at int }
+	last := map[pair]place{}
+	for i := range a.sent {
+		s := &a.sent[i]
+		t := a.taken[s.event.InstanceID]
+		if t == nil || s.named || a.displaced[s.id] || a.displaced[s.from.instance] {
+			continue
+		}
+		for n, l := range t.lives {
+			u := l.updates[s.id]
+			if u == nil {
+				continue
+			}
+			of, here := pair{s.from.id, s.event.InstanceID}, place{n, u.at}
+			if before, some := last[of]; some && (before.life > here.life || before.life == here.life && before.at >= here.at) {
+				a.wrongf("call %q of %q to %q was taken as %v, after one that was sent later, %v", s.id, s.from.instance, s.event.InstanceID, here, before)
+			}
+			last[of] = here
+			break
+		}
+	}
+}
+
+// once wants each call of which nobody has chosen the id done in one life at the most, and what is in a book there once.
+func (a *auditor) once() {
+	for _, instance := range slices.Sorted(maps.Keys(a.taken)) {
+		lives := map[string]int{}
+		for n, l := range a.taken[instance].lives {
+			for id := range l.updates {
+				if before, some := lives[id]; some && !strings.HasPrefix(id, chosenID) {
+					a.wrongf("%q: update %q is taken in its lives %d and %d", instance, id, before, n)
+				}
+				lives[id] = n
+			}
+			posted := slices.Sorted(slices.Values(l.book.Posted))
+			if len(slices.Compact(posted)) != len(l.book.Posted) {
+				a.wrongf("%q: posted twice: %v", instance, l.book.Posted)
+			}
+		}
+	}
+}
+
+// final is the book that an instance must have.
+func (a *auditor) final(instance string) (b book, some bool) {
+	t := a.taken[instance]
+	if t == nil || len(t.lives) == 0 {
+		return b, false
+	}
+	return t.lives[len(t.lives)-1].book, true
+}
+
+// wantBook holds the state of an account against its operations.
+func (a *auditor) wantBook(ctx context.Context, key string) error {
+	id := perdure.EntityInstanceID("account", key)
+	want, some := a.final(id)
+	if _, err := a.w.h.Provider.ReadInstance(ctx, id); err != nil || !some {
+		return nil //nolint:nilerr // it is purged, or nobody has called it
+	}
+	doc, err := a.w.h.Orchestrators[0].Ask(ctx, provider.Question{InstanceID: id, Name: perdure.EntityStateQuery})
+	if err != nil {
+		return fmt.Errorf("the state of %q: %w", id, err)
+	}
+	var got book
+	if err := json.Unmarshal(doc, &got); err != nil || !got.equal(&want) {
+		return errors.Join(err, fmt.Errorf("the state of %q is %+v, and its operations come to %+v", id, got, want))
+	}
+	return nil
+}

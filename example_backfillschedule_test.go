@@ -1,0 +1,36 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/schedule"
+)
+
+// A schedule that is new has the runs of a week that has passed: each once, however often it is asked for.
+func Example_backfillSchedule() {
+	days := make(chan string, 10)
+	r := perdure.NewRegistry()
+	schedule.AddTo(r)
+	perdure.AddActivity(r, "add-up", func(_ context.Context, day string) (bool, error) {
+		days <- day
+		return true, nil
+	})
+	perdure.AddOrchestration(r, "sales-of-a-day", func(ctx *perdure.OrchestrationContext, _ any) (bool, error) {
+		due, _ := schedule.Due(ctx.InstanceID())
+		return perdure.CallActivityByName[bool](ctx, "add-up", due.Format(time.DateOnly)).Await(ctx)
+	})
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	must("", c.PutSchedule(ctx, schedule.Schedule{ID: "sales", Orchestration: "sales-of-a-day", When: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin"}))
+	from, to := time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
+	for range 2 {
+		must("", c.BackfillSchedule(ctx, "sales", from, to))
+	}
+	fmt.Println(<-days, <-days, <-days)
+	// Output: 2026-03-26 2026-03-27 2026-03-30
+}

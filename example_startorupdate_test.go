@@ -1,0 +1,27 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// Who is the first to name a guest starts the list; each call has the answer to its own update.
+func Example_startOrUpdate() {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "invite", invite)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	for _, guest := range []string{"ann", "ann", "bob"} {
+		answer, started, err := c.StartOrUpdate(ctx, "invite", 2, "add", guest, client.WithInstanceID("party"), client.WithIdempotencyKey(guest))
+		fmt.Printf("%s %v %v\n", answer, started, err)
+	}
+	// Output:
+	// 1 true <nil>
+	// 1 true <nil>
+	// 2 false <nil>
+}

@@ -1,0 +1,29 @@
+package perdure_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+func ExampleTurnTasks() {
+	waits := perdure.Interceptor{
+		Tasks: func(_ context.Context, t perdure.TurnTasks) {
+			for _, x := range t.Ended {
+				if x.Kind == perdure.TaskTimer {
+					fmt.Printf("%s has waited %v for %q: %s %s\n", t.InstanceID, x.EndedAt.Sub(x.BegunAt), x.Name, x.End, x.Reason)
+				}
+			}
+		},
+	}
+	// lambdahandler.NewOrchestrator(ctx, registry, lambdahandler.WithInterceptors(waits)) tells it of each turn:
+	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	waits.Tasks(context.Background(), perdure.TurnTasks{InstanceID: "order-7", Sequence: 4, Ended: []perdure.TaskInfo{{
+		ID: 5, Kind: perdure.TaskTimer, Name: "payment window", BegunAt: at, BegunIn: 2, DueAt: at.Add(time.Hour), EndedAt: at.Add(3 * time.Minute),
+		End: perdure.TaskCancelled, Reason: string(perdure.ReasonSelectLoser),
+	}}})
+
+	// Output: order-7 has waited 3m0s for "payment window": cancelled select_loser
+}

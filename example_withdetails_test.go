@@ -1,0 +1,44 @@
+package perdure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// Decline is what a bank says of a card that it declines.
+type Decline struct {
+	Code int
+	Left int // cents
+}
+
+// debit is declined.
+func debit(_ context.Context, cents int) (string, error) {
+	return "", perdure.WithDetails(perdure.NonRetryable(errors.New("declined")), Decline{Code: 51, Left: cents / 2})
+}
+
+// payAnyway takes what is left; its caller hears of the rest.
+func payAnyway(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	paid, err := perdure.CallActivity(ctx, debit, cents).Await(ctx)
+	if declined, why := perdure.DetailsOf[Decline](err); why == nil && declined.Left >= cents {
+		return "paid later", nil
+	}
+	return paid, err
+}
+
+func ExampleWithDetails() {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "debit", debit)
+	perdure.AddOrchestration(r, "pay-anyway", payAnyway)
+
+	ctx := context.Background()
+	c, stop := serve(r)
+	defer stop()
+	id := must(c.Start(ctx, "pay-anyway", 500))
+	_, err := client.Result[string](must(c.Wait(ctx, id)))
+	fmt.Println(perdure.DetailsOf[Decline](err))
+	// Output: {51 250} <nil>
+}

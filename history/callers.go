@@ -1,0 +1,51 @@
+package history
+
+import (
+	"maps"
+	"slices"
+)
+
+// trackCallers applies what an event says of the orchestrations that wait for updates, those of parked inputs too.
+func trackCallers(s *State, e *Event) {
+	await(s, e)
+	for i := range e.Inputs {
+		await(s, &e.Inputs[i])
+	}
+	if (e.Kind == UpdateCompleted || e.Kind == UpdateRejected) && len(s.awaited) > 0 {
+		delete(s.awaited, e.EventID)
+	}
+}
+
+func await(s *State, e *Event) {
+	if e.Kind != UpdateAwaited || e.Parent == nil || slices.Contains(s.awaited[e.EventID], *e.Parent) {
+		return
+	}
+	if s.awaited == nil {
+		s.awaited = map[string][]Parent{}
+	}
+	s.awaited[e.EventID] = append(s.awaited[e.EventID], *e.Parent)
+}
+
+// EndWith returns the events that end an execution which is not replayed any more: CancelOutstanding, and the end behind them, which answers who waits for
+// an update that was never accepted. It needs KeepOpen.
+func EndWith(s *State, reason string, end Event) []Event {
+	cancels := s.CancelOutstanding(reason)
+	end.Callers = append(end.Callers, Unheard(s, cancels)...)
+	return append(cancels, end)
+}
+
+// Unheard returns those who wait for updates that none of the events ends. It needs KeepOpen.
+func Unheard(s *State, ends []Event) (callers []Parent) {
+	over := map[string]bool{}
+	for i := range ends {
+		if ends[i].Kind == UpdateCompleted {
+			over[ends[i].EventID] = true
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.awaited)) {
+		if !over[id] {
+			callers = append(callers, s.awaited[id]...)
+		}
+	}
+	return callers
+}

@@ -1,0 +1,98 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+const (
+	aKey  = "/v1/entities/sum/k"
+	aCall = aKey + "/add"
+)
+
+func TestAnEntityIsCalled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		})
+		h.call(t, http.MethodPost, aCall, `{"input":7}`).want(http.StatusOK).wantBody(`{"instanceId":"@sum@k","update":"add","result":{"with":7}}`)
+		in, err := h.ReadInstance(t.Context(), "@sum@k")
+		if err != nil || in.Name != "@sum" {
+			t.Errorf("made %+v, %v", in, err)
+		}
+		const first = `{"instanceId":"@sum@k","update":"add","updateId":"u-1","result":{"with":8}}`
+		h.call(t, http.MethodPost, aCall, `{"input":8}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
+		h.call(t, http.MethodPost, aCall, `{"input":9}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
+		if again, err := h.ReadInstance(t.Context(), "@sum@k"); err != nil || again.StartID != in.StartID {
+			t.Errorf("it was made again: %+v, %v", again, err)
+		}
+		h.call(t, http.MethodPost, aCall, `{"inputs":8}`).wantProblem(http.StatusBadRequest, "invalid_request", "inputs")
+	})
+}
+
+func TestAnEntityShowsItsState(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+		switch {
+		case q.Name != perdure.EntityStateQuery:
+			return nil, errors.New("another query: " + q.Name)
+		case q.InstanceID == "@sum@empty":
+			return json.RawMessage("null"), nil
+		default:
+			return json.RawMessage(`{"total":7}`), nil
+		}
+	})
+	h.call(t, http.MethodGet, aKey, "").want(http.StatusOK).wantBody(`{"entity":"sum","key":"k","instanceId":"@sum@k","state":{"total":7}}`)
+	h.call(t, http.MethodGet, "/v1/entities/sum/empty", "").wantProblem(http.StatusNotFound, "instance_not_found", "key")
+	h.call(t, http.MethodPost, "/v1/entities/nobody/k/add", `{}`).wantProblem(http.StatusNotFound, "unknown_orchestration", "entity")
+}
+
+// entityAnswers makes each call of an entity, and makes it fail.
+func entityAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := standing(t)
+		h.start(t, "@sum@over")
+		h.Append("@sum@over", failed("no stock"))
+		ask := func(body string, header ...string) {
+			all = append(all, h.call(t, http.MethodPost, aCall, body, header...))
+		}
+		show := func() { all = append(all, h.call(t, http.MethodGet, aKey, "")) }
+		ask(`{}`) // it takes longer
+		show()    // there is nobody to ask
+		for _, end := range updateEnds {
+			updatesEnd(h, end.answer)
+			ask(`{}`)
+		}
+		for code := range queryCodes {
+			noAnswers(h, code)
+			show()
+		}
+		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+		ask(`{}`)
+		show()
+		h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("null"), nil })
+		show()
+		ask(`{"more":1}`)
+		all = append(all, h.call(t, http.MethodGet, aKey+"?a=1", ""), h.call(t, http.MethodPost, "/v1/entities/sum/over/add", "{}"))
+		ask(`{"input":` + large + `}`)
+		ask(`{}`, "Content-Type", "text/plain")
+		for _, err := range []error{down, refused} {
+			h.FailWith(err)
+			ask(`{}`)
+			show()
+		}
+	})
+	return all
+}

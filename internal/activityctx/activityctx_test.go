@@ -1,0 +1,33 @@
+package activityctx_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure/internal/activityctx"
+)
+
+type activity struct{ large bool }
+
+func (activity) Info() activityctx.Info         { return activityctx.Info{Name: "charge"} }
+func (activity) Token() string                  { return "secret" }
+func (a activity) TakesLargePayloads() bool     { return a.large }
+func (activity) Beat(json.RawMessage, error)    {}
+func (activity) LastDetails() json.RawMessage   { return nil }
+func beats(ctx context.Context) (is bool)       { _, is = activityctx.HeartbeatsFrom(ctx); return is }
+func tokenIn(ctx context.Context) (made string) { return activityctx.InfoWithToken(ctx).Token }
+
+// The token and the heartbeats of an activity are for its code alone.
+func TestOnlyTheCodeHasTheTokenAndTheHeartbeats(t *testing.T) {
+	t.Parallel()
+	beside, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
+	for ctx, ofCode := range map[context.Context]bool{beside: false, code: true} {
+		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
+			t.Errorf("it is %+v", got)
+		}
+		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode || activityctx.TakesLargePayloads(ctx) != ofCode {
+			t.Errorf("of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx), activityctx.TakesLargePayloads(ctx))
+		}
+	}
+}

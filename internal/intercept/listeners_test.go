@@ -1,0 +1,67 @@
+package intercept_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/internal/intercept"
+)
+
+type listener = func(ctx context.Context, info string)
+
+func newListeners(log *slog.Logger, calls ...listener) *intercept.Listeners[string] {
+	return intercept.NewListeners("a test", log, calls, func(l listener) listener { return l })
+}
+
+// All are told, in their order, whatever one of them does.
+func TestListenersAreToldInTheirOrder(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	var told []string
+	hears := func(name string) listener {
+		return func(_ context.Context, info string) { told = append(told, name+" "+info) }
+	}
+	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, hears("a"), func(context.Context, string) { panic("mine") }, hears("b"))
+	l.Tell(t.Context(), "it")
+	if !slices.Equal(told, []string{"a it", "b it"}) {
+		t.Errorf("told %q", told)
+	}
+	if !strings.Contains(log.String(), "an interceptor has panicked") || !strings.Contains(log.String(), "panic=mine") || !strings.Contains(log.String(), `around="a test"`) {
+		t.Errorf("logged %q", log.String())
+	}
+	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListenersAreToldInTheirOrder") {
+		t.Errorf("names %q", names)
+	}
+}
+
+// Where there are none, none is kept, and telling costs nothing.
+func TestNoListenersCostNothing(t *testing.T) {
+	none := newListeners(slog.Default(), nil, nil)
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() { none.Tell(ctx, "it") }); none != nil || n != 0 || none.Names() != nil {
+		t.Errorf("listeners %v, %v allocations", none, n)
+	}
+}
+
+// One that waits for ever is named before the invocation ends.
+func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	for hangs, named := range map[time.Duration]int{time.Hour: 1, time.Second: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			var log bytes.Buffer
+			newListeners(slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, string) {}, func(context.Context, string) { time.Sleep(hangs) }).Tell(ctx, "it")
+			synctest.Wait() // for the log
+			if got := strings.Count(log.String(), "interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
+				t.Errorf("hangs for %v: the log says %q", hangs, log.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package meter
+
+import (
+	"context"
+
+	"github.com/perdure/perdure/internal/pricing"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Bucket counts the calls of a provider to S3, which are not made by a client of the SDK.
+func (m *Meter) Bucket(b dynamo.BucketAPI) dynamo.BucketAPI { return &bucket{m, b} }
+
+type bucket struct {
+	meter *Meter
+	dynamo.BucketAPI
+}
+
+// note counts a call. What is billed for it is a request of that kind: S3 bills those that fail, too, but for faults of its own.
+func (b *bucket) note(operation, key string, bytes, entries int, billed pricing.Item, err error) {
+	o := observed{kind: Kind{Call: "S3." + operation}, count: Count{Calls: 1, Entries: float64(entries), Bytes: float64(bytes)}}
+	if billed != "" {
+		o.count.Usage = pricing.Usage{billed: 1}
+	}
+	if err != nil {
+		o.count.Failed = 1
+	}
+	if execution := provider.ExecutionOfPayload(key); execution != "" {
+		o.whose = []owner{{pk: ofExecution + execution}}
+	}
+	b.meter.note(&o)
+}
+
+func (b *bucket) PutObject(ctx context.Context, name, key string, data []byte) error {
+	err := b.BucketAPI.PutObject(ctx, name, key, data)
+	b.note("PutObject", key, len(data), 1, pricing.ObjectWrites, err)
+	return err
+}
+
+func (b *bucket) GetObject(ctx context.Context, name, key string, most int64) ([]byte, error) {
+	data, err := b.BucketAPI.GetObject(ctx, name, key, most)
+	b.note("GetObject", key, len(data), 1, pricing.ObjectReads, err)
+	return data, err
+}
+
+func (b *bucket) CopyObject(ctx context.Context, name, from, to string) error {
+	err := b.BucketAPI.CopyObject(ctx, name, from, to)
+	b.note("CopyObject", to, 0, 1, pricing.ObjectWrites, err)
+	return err
+}
+
+// DeleteObjects is free.
+func (b *bucket) DeleteObjects(ctx context.Context, name string, keys []string) error {
+	err := b.BucketAPI.DeleteObjects(ctx, name, keys)
+	b.note("DeleteObjects", keys[0], 0, len(keys), "", err)
+	return err
+}
+
+// ListObjects is billed as a write is.
+func (b *bucket) ListObjects(ctx context.Context, name, prefix, after string) ([]provider.StoredPayload, error) {
+	all, err := b.BucketAPI.ListObjects(ctx, name, prefix, after)
+	b.note("ListObjects", prefix, 0, len(all), pricing.ObjectWrites, err)
+	return all, err
+}

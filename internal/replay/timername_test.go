@@ -1,0 +1,29 @@
+package replay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/replay"
+)
+
+// nap is code whose timer has a name, or none.
+func nap(name string) replay.Orchestration {
+	return body(func(c *replay.Context) { c.Await(replay.CreateNamedTimer(c, time.Hour, name)) })
+}
+
+// The name of a timer is no part of what a replay compares, and a diagnosis shows it on either side.
+func TestADiagnosisShowsTheNameOfATimer(t *testing.T) {
+	t.Parallel()
+	log := record(t, nap("payment window"))
+	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))
+	e := as[*replay.NondeterminismError](t, x.Replay(log[1:]))
+	if e.Expected != `TimerCreated "payment window"` || e.Got != `ActivityScheduled "charge"` {
+		t.Errorf("%v", e)
+	}
+	x = instance(t, nap("payment window"))
+	e = as[*replay.NondeterminismError](t, x.Replay(record(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))[1:]))
+	if e.Got != `TimerCreated "payment window"` {
+		t.Errorf("%v", e)
+	}
+}

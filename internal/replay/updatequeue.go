@@ -1,0 +1,90 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Handlers that run one at a time take the updates of an execution in the order in which they were accepted.
+
+// enqueue has an update that was accepted wait for its turn.
+func enqueue(x *execution, next *update) {
+	u := x.updates
+	u.queue = append(u.queue, next)
+	if !u.busy {
+		u.busy = true
+		takeNext(x)
+	}
+}
+
+// takeNext has the update run that waits first. It leaves the queue once its coroutine runs: code that continues as new before that hands it on.
+func takeNext(x *execution) {
+	if len(x.updates.queue) == 0 {
+		x.updates.busy = false
+		return
+	}
+	x.scheduler.spawn(func() { x.protect(func() { runNext(x) }) })
+}
+
+func runNext(x *execution) {
+	u := x.updates.queue[0]
+	x.updates.queue = slices.Delete(x.updates.queue, 0, 1)
+	handler, set := x.updates.handlers[u.name]
+	ev := &history.Event{ID: u.id, Kind: history.UpdateAccepted, Name: u.name, EventID: u.updateID}
+	if !set {
+		x.scheduler.fail(x.options.nondeterminism(u.id, describe(ev), unknownUpdate(x, u.name)))
+	}
+	doc, err := openUpdate(x, ev, u.data)
+	if err != nil {
+		x.scheduler.fail(err)
+	}
+	u.data, u.on = nil, x.scheduler.current
+	x.updates.running[u.id] = u
+	completeUpdate(x, u, handler, doc)
+}
+
+// shed replaces the data of updates that wait by references, once they hold more than a bound of it.
+func (u *updates) shed(d *documents) {
+	if u == nil {
+		return
+	}
+	kept := 0
+	for _, waiting := range [][]*update{u.queue, u.received} {
+		for _, w := range waiting {
+			if kept += len(w.data); kept > mailInline {
+				w.refer(d)
+			}
+		}
+	}
+}
+
+// queuedIDs are the ids of the updates that wait for their turn, as the next execution would know them.
+func (u *updates) queuedIDs() (ids []string) {
+	if u == nil {
+		return nil
+	}
+	for _, q := range u.queue {
+		ids = append(ids, history.UpdateIDPrefix+q.updateID)
+	}
+	return ids
+}
+
+// NewSignal makes a task that the code itself settles: it is in no history.
+func NewSignal(c *Context) *Task {
+	c.x.scheduler.enter()
+	return &Task{x: c.x}
+}
+
+// Signal settles a signal. A second time does nothing.
+func Signal(c *Context, t *Task) {
+	c.x.scheduler.enter()
+	if !t.done {
+		c.x.tasks.settle(t, nil, nil)
+	}
+}
+
+// MayRecover reports whether code may recover a panic: the engine is not about to end its coroutine.
+func MayRecover(c *Context) bool {
+	return !c.x.scheduler.gate.is(unwinding) && !c.x.scheduler.gate.is(abandoned)
+}

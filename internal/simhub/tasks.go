@@ -1,0 +1,168 @@
+package simhub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
+
+// TaskWitness hears which tasks turns begin and end, and holds it against the histories of a hub that has come to rest.
+type TaskWitness struct {
+	// All: nothing takes a process with it, so that all must have been told.
+	All bool
+
+	mu         sync.Mutex
+	executions map[string]*heard
+	wrong      []error
+}
+
+// heard is what was told of an execution, by the ids of tasks.
+type heard struct{ begun, ended map[int64]perdure.TaskInfo }
+
+// Interceptor is what listens.
+func (w *TaskWitness) Interceptor() perdure.Interceptor { return perdure.Interceptor{Tasks: w.hear} }
+
+func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.executions[t.ExecutionID]
+	if x == nil {
+		if w.executions == nil {
+			w.executions = map[string]*heard{}
+		}
+		x = &heard{map[int64]perdure.TaskInfo{}, map[int64]perdure.TaskInfo{}}
+		w.executions[t.ExecutionID] = x
+	}
+	for _, task := range t.Begun {
+		w.once(t, x.begun, task)
+		if task.BegunIn != t.Sequence || task.End != "" || !task.EndedAt.IsZero() {
+			w.wrongf("turn %d of %s begins %+v", t.Sequence, t.ExecutionID, task)
+		}
+	}
+	for _, task := range t.Ended {
+		w.once(t, x.ended, task)
+		if begun, is := x.begun[task.ID]; is && begun.BegunIn != task.BegunIn || task.BegunIn > t.Sequence || task.End == "" || task.EndedAt.Before(task.BegunAt) {
+			w.wrongf("turn %d of %s ends %+v", t.Sequence, t.ExecutionID, task)
+		}
+	}
+}
+
+// once notes a task, which was not told before.
+func (w *TaskWitness) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, task perdure.TaskInfo) {
+	if before, is := in[task.ID]; is {
+		w.wrongf("turn %d of %s tells %+v, of which was told: %+v", t.Sequence, t.ExecutionID, task, before)
+	}
+	in[task.ID] = task
+}
+
+func (w *TaskWitness) wrongf(format string, args ...any) {
+	w.wrong = append(w.wrong, fmt.Errorf(format, args...))
+}
+
+// check holds what was told of an execution against its history. A nil witness has heard nothing.
+func (w *TaskWitness) check(executionID string, events []history.Event) error {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	errs := w.wrong
+	x := w.executions[executionID]
+	if x == nil {
+		x = &heard{}
+	}
+	begins := begunIn(events)
+	for _, e := range begins {
+		errs = append(errs, w.checkTask(x, e, endsWithoutCode(events)))
+	}
+	for id, ended := range x.ended {
+		if begins[id] == nil && events[0].InstanceID == "" { // else it was taken over by a restart
+			errs = append(errs, fmt.Errorf("what history has not has ended: %+v", ended))
+		}
+	}
+	return errors.Join(append(errs, checkEnds(x, events)...)...)
+}
+
+// begunIn are the events that begin tasks, without those that a restart took over.
+func begunIn(events []history.Event) map[int64]*history.Event {
+	begins := map[int64]*history.Event{}
+	for i := range events {
+		if e := &events[i]; e.Kind == history.ExecutionRestarted {
+			clear(begins)
+		} else if _, is := told[e.Kind]; is {
+			begins[e.ID] = e
+		}
+	}
+	return begins
+}
+
+// checkTask holds what was told of a task against the event that began it. silent: nobody tells which waits have ended with the execution.
+func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
+	begun, was := x.begun[e.ID]
+	ended, is := x.ended[e.ID]
+	switch endless := e.Kind == history.DetachedOrchestrationScheduled || silent && e.Kind == history.ExternalEventSubscribed; {
+	case was && !isOf(e, begun), is && !isOf(e, ended):
+		return fmt.Errorf("of %s was told %+v, then %+v", e.String(), begun, ended)
+	case w.All && !was:
+		return fmt.Errorf("nobody was told that %s has begun", e.String())
+	case w.All && !is && !endless:
+		return fmt.Errorf("nobody was told that %s has ended", e.String())
+	default:
+		return nil
+	}
+}
+
+// told are the kinds of events that begin tasks, and what they begin.
+var told = map[history.Kind]perdure.TaskKind{
+	history.ActivityScheduled: perdure.TaskActivity, history.TimerCreated: perdure.TaskTimer, history.SubOrchestrationScheduled: perdure.TaskSubOrchestration,
+	history.DetachedOrchestrationScheduled: perdure.TaskDetachedOrchestration, history.ExternalEventSubscribed: perdure.TaskExternalEvent,
+	history.ExternalEventSent: perdure.TaskSentEvent, history.UpdateSent: perdure.TaskSentUpdate, history.UpdateAccepted: perdure.TaskUpdate,
+}
+
+// isOf reports whether a task is what an event began.
+func isOf(e *history.Event, task perdure.TaskInfo) bool {
+	due := task.Kind != perdure.TaskTimer || e.FireAt.Equal(task.DueAt)
+	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.Label() && task.InstanceID == e.InstanceID && task.BegunAt.Equal(e.Time) && due
+}
+
+// endsWithoutCode reports whether the code of an execution may have had no part in its end, and told nothing of its waits.
+func endsWithoutCode(events []history.Event) bool { return events[len(events)-1].EndsWithoutCode() }
+
+// checkEnds holds ends against the outcomes of history: the last one of a task counts.
+func checkEnds(x *heard, events []history.Event) (errs []error) {
+	last, cancelled := map[int64]*history.Event{}, map[int64]bool{}
+	for i := range events {
+		e := &events[i]
+		for _, id := range e.Settles() {
+			last[id] = e
+			cancelled[id] = cancelled[id] || requestsCancel(e.Kind) || e.Kind == history.TimerCancelled
+		}
+	}
+	for id, ended := range x.ended {
+		e := last[id]
+		if e == nil {
+			continue
+		}
+		end, failure := endOf(e, cancelled[id])
+		if got := ended.Failure; ended.End != end || (got == nil) != (failure == nil) || got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
+			errs = append(errs, fmt.Errorf("%s ends %+v, which is %s", e.String(), ended, end))
+		}
+	}
+	return errs
+}
+
+// endOf is how a task has ended whose last event is e.
+func endOf(e *history.Event, cancelled bool) (perdure.TaskEnd, *history.Failure) {
+	switch {
+	case cancelled, e.Kind == history.UpdateCompleted && e.Reason != "", e.Error != nil && e.Error.Type == history.TypeCancelled:
+		return perdure.TaskCancelled, nil
+	case e.Error != nil:
+		return perdure.TaskFailed, e.Error
+	default:
+		return perdure.TaskCompleted, nil
+	}
+}

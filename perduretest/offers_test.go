@@ -1,0 +1,76 @@
+package perduretest_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
+)
+
+// sourceOf is the code of a package without its tests.
+func sourceOf(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no files: %v", folder, err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	return all.String()
+}
+
+// The client's hub in virtual time is all that a hub may be beside client.Hub, but for what is of queues that an Env has no operators for.
+func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
+	t.Parallel()
+	offers := map[string]reflect.Type{
+		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciling": nil, // nobody's credentials; for operators
+		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Asker": reflect.TypeFor[provider.Asker](),
+		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadKeeper": reflect.TypeFor[provider.PayloadKeeper](),
+	}
+	source := sourceOf(t, "../client")
+	if strings.Contains(source, "hub.(") {
+		t.Error("the client asks a hub what it is, and not what it stands before: offered.By does")
+	}
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`offered\.By\[([\w.]+)\]\(`).FindAllStringSubmatch(source, -1) {
+		found[m[1]] = true
+		switch offer, known := offers[m[1]]; {
+		case !known:
+			t.Errorf("a hub may be a %s, which this test does not know", m[1])
+		case offer != nil && !perduretest.BubbleType.Implements(offer):
+			t.Errorf("the hub of an Env is no %s", m[1])
+		}
+	}
+	if len(found) != len(offers) {
+		t.Errorf("found %v", found)
+	}
+}
+
+// Every call that a client makes of a hub is made in virtual time: none goes to the provider past it.
+func TestEveryCallOfAClientIsMadeInVirtualTime(t *testing.T) {
+	t.Parallel()
+	own := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^func \(b \*(?:bubble|holders|visitor)\) (\w+)\(`).FindAllStringSubmatch(sourceOf(t, "."), -1) {
+		own[m[1]] = true
+	}
+	for m := range reflect.TypeFor[client.Hub]().Methods() {
+		if !own[m.Name] {
+			t.Errorf("%s is called outside of virtual time", m.Name)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package perduretest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// save saves an order in the transaction that starts its orchestration.
+func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id string) (provider.PreparedStart, error) {
+	start, err := hub.StartItem(ctx, "sleep", time.Hour, client.WithIdempotencyKey(id))
+	if err != nil {
+		return nil, err
+	}
+	order := &types.Put{
+		TableName: aws.String("orders"), ConditionExpression: aws.String("attribute_not_exists(id)"),
+		Item: map[string]types.AttributeValue{"id": text(id), "instance": text(start.InstanceID())},
+	}
+	_, err = tables.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: order})})
+	if err != nil {
+		return nil, errors.Join(start.Refusal(err), err)
+	}
+	return start, nil
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// saved returns the instance of an order; empty where it was not saved.
+func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
+	t.Helper()
+	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": text(id)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, ok := out.Item["instance"].(*types.AttributeValueMemberS)
+	if !ok {
+		return ""
+	}
+	return instance.Value
+}
+
+// This is what a test function does of code that saves an order and starts its orchestration in one transaction.
+func ExampleTables() { //nolint:testableexamples // it needs a test: TestExamples has one
+	t := exampleT // in a test function, its own
+
+	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
+	tables := perduretest.Tables(env)
+
+	start, err := save(t.Context(), env.Client(), tables, "order-7") // the code that is tested
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := start.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	status, err := env.Client().Wait(t.Context(), saved(t, tables, "order-7"))
+	if err != nil || status.Status != client.StatusCompleted {
+		t.Errorf("%s, %v", status.Status, err)
+	}
+}
+
+// A repeated order is refused by its start, at once or by the transaction, and changes nothing.
+func TestAStartInATransactionHappensOnce(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
+	tables, hub := perduretest.Tables(env), env.Client()
+	late, err := hub.StartItem(t.Context(), "sleep", time.Hour, client.WithIdempotencyKey("o-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := save(t.Context(), hub, tables, "o-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := save(t.Context(), hub, tables, "o-1"); !errors.Is(err, client.ErrAlreadyStarted) {
+		t.Errorf("prepared again: %v", err)
+	}
+	_, err = tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(late)})
+	if err := late.Refusal(err); !errors.Is(err, client.ErrAlreadyStarted) {
+		t.Errorf("prepared before, and committed late: %v", err)
+	}
+}
+
+// Whose process dies before Begin has an instance that the watch begins; whose transaction fails has neither.
+func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
+	tables := perduretest.Tables(env)
+	start, err := save(t.Context(), env.Client(), tables, "o-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Client().Wait(t.Context(), start.InstanceID()); err == nil {
+		t.Error("it began by itself")
+	}
+	env.Advance(5 * time.Minute)
+	perduretest.Watch(env)
+	if got := result(t, env, start.InstanceID()); got != "slept" {
+		t.Errorf("got %q", got)
+	}
+
+	env.Outage(perduretest.DynamoDB, time.Hour)
+	if _, err := save(t.Context(), env.Client(), tables, "o-2"); err == nil {
+		t.Error("an order is saved without its table")
+	}
+	env.Advance(2 * time.Hour)
+	if got := saved(t, tables, "o-2"); got != "" {
+		t.Errorf("the order that failed has instance %q", got)
+	}
+}
+
+// An activity saves and starts, too, with the clock standing still or not.
+func TestAnActivitySavesAndStarts(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]perduretest.Option{"virtual": nil, "network": {perduretest.WithNetwork("save")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var env *perduretest.Env
+			var tables dynamo.TableAPI
+			r := registry()
+			perdure.AddActivity(r, "save", func(ctx context.Context, id string) (string, error) {
+				start, err := save(ctx, env.Client(), tables, id)
+				if err != nil {
+					return "", err
+				}
+				return start.InstanceID(), start.Begin(ctx)
+			})
+			perdure.AddOrchestration(r, "saves", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+				return perdure.CallActivityByName[string](ctx, "save", id).Await(ctx)
+			})
+			env = perduretest.New(t, r, append(opts, perduretest.WithTable("orders", "id", ""))...)
+			tables = perduretest.Tables(env)
+			id := result(t, env, start(t, env, "saves", "o-1"))
+			if got := result(t, env, id); got != "slept" || saved(t, tables, "o-1") != id {
+				t.Errorf("got %q of %q, saved %q", got, id, saved(t, tables, "o-1"))
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package perduretest
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// WithTable gives the Env's DynamoDB a table of the author's own, beside the hub's: for what is saved in one transaction with a start (client.StartItem). Its
+// keys are strings; sortKey is empty where it has none. It has no indexes. Tables is how it is called.
+func WithTable(name, partitionKey, sortKey string) Option {
+	return option(func(o *options) {
+		o.tables = append(o.tables, simaws.TableConfig{Name: name, PartitionKey: partitionKey, SortKey: sortKey})
+	})
+}
+
+// Tables is a client of the Env's DynamoDB, as code takes one that saves its own data: with the tables of WithTable, and the hub's for the writes of a start.
+// Its calls are made in virtual time, meet the outages of the Env, and no crash of a function. It is used as Client is.
+//
+// It knows what the provider of a hub asks of DynamoDB: GetItem, Query, PutItem, UpdateItem, DeleteItem, TransactWriteItems, with condition expressions, and
+// not every option of those.
+func Tables(env *Env) dynamo.TableAPI {
+	env.t.Helper()
+	env.virtual("Tables")
+	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}
+}
+
+// bubbleTable makes the calls of DynamoDB in the bubble.
+type bubbleTable struct {
+	hub   visitor
+	table dynamo.TableAPI
+}
+
+type dynamoOption = func(*dynamodb.Options)
+
+func (b *bubbleTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption) (*dynamodb.GetItemOutput, error) {
+	return call(ctx, b, b.table.GetItem, in, opts)
+}
+
+func (b *bubbleTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption) (*dynamodb.PutItemOutput, error) {
+	return call(ctx, b, b.table.PutItem, in, opts)
+}
+
+func (b *bubbleTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption) (*dynamodb.UpdateItemOutput, error) {
+	return call(ctx, b, b.table.UpdateItem, in, opts)
+}
+
+func (b *bubbleTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption) (*dynamodb.DeleteItemOutput, error) {
+	return call(ctx, b, b.table.DeleteItem, in, opts)
+}
+
+func (b *bubbleTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption) (*dynamodb.QueryOutput, error) {
+	return call(ctx, b, b.table.Query, in, opts)
+}
+
+func (b *bubbleTable) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	return call(ctx, b, b.table.TransactWriteItems, in, opts)
+}
+
+// call makes one call in the bubble.
+func call[In, Out any](
+	ctx context.Context, b *bubbleTable, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In, opts []dynamoOption,
+) (out *Out, err error) {
+	ctx = b.hub.within(ctx)
+	b.hub.env.do(func() { out, err = f(ctx, in, opts...) })
+	return out, err
+}

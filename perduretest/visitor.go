@@ -1,0 +1,95 @@
+package perduretest
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// visitor makes calls in the bubble for who is outside: those of a bubble that are about builds, schedules, documents and prepared starts.
+type visitor struct {
+	provider.Provider
+
+	env *Env
+}
+
+// within is a context that may be used in the bubble.
+func (b *visitor) within(ctx context.Context) context.Context {
+	if b.env.isInside() {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+func (b *visitor) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (doc json.RawMessage, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { doc, err = b.Provider.ReadDocument(ctx, instanceID, ref) })
+	return doc, err
+}
+
+func (b *visitor) PutBuild(ctx context.Context, build provider.Build) (err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.PutBuild(ctx, build) })
+	return err
+}
+
+func (b *visitor) ReadBuild(ctx context.Context, id string) (build provider.Build, err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { build, err = b.Provider.ReadBuild(ctx, id) })
+	return build, err
+}
+
+func (b *visitor) NoteSchedule(ctx context.Context, s provider.NotedSchedule) (err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.NoteSchedule(ctx, s) })
+	return err
+}
+
+func (b *visitor) ForgetSchedule(ctx context.Context, s provider.NotedSchedule) (err error) {
+	ctx = b.within(ctx)
+	b.env.do(func() { err = b.Provider.ForgetSchedule(ctx, s) })
+	return err
+}
+
+func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.NotedSchedule, error] {
+	ctx = b.within(ctx)
+	return inside(b.env, func() iter.Seq2[provider.NotedSchedule, error] {
+		return b.Provider.ListSchedules(ctx, after)
+	})
+}
+
+// PrepareStart implements provider.StartPreparer.
+func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+	preparer, ok := b.Provider.(provider.StartPreparer)
+	if !ok {
+		return nil, errNotPrepared
+	}
+	ctx = b.within(ctx)
+	var prepared provider.PreparedStart
+	var err error
+	b.env.do(func() { prepared, err = preparer.PrepareStart(ctx, s) })
+	if err != nil {
+		return nil, err
+	}
+	return &bubbleStart{prepared, b}, nil
+}
+
+// bubbleStart is a prepared start that begins in the bubble.
+type bubbleStart struct {
+	provider.PreparedStart
+
+	hub *visitor
+}
+
+// Begin implements provider.PreparedStart.
+func (s *bubbleStart) Begin(ctx context.Context) (err error) {
+	ctx = s.hub.within(ctx)
+	s.hub.env.do(func() { err = s.PreparedStart.Begin(ctx) })
+	return err
+}
+
+// Unwrap is the start that dynamo.Writes knows.
+func (s *bubbleStart) Unwrap() provider.PreparedStart { return s.PreparedStart }

@@ -1,0 +1,90 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
+)
+
+// ExpiryRule is a rule by which a bucket deletes objects that have come of age.
+type ExpiryRule struct {
+	// Prefix is what the keys begin with of the objects that it is about; empty is all.
+	Prefix string
+	// Some: it is not about all of these, but about those of some tag or size.
+	Some bool
+	// Days is how old an object is then; 0 where it goes at a fixed date.
+	Days int
+}
+
+// ExpiryRules reads the rules of a bucket's lifecycle that are enabled, and by which objects expire. It takes s3:GetLifecycleConfiguration, and no function of a
+// hub calls it.
+func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
+	b, ok := NewBucket(cfg).(*signedBucket)
+	if !ok {
+		return nil, errors.New("dynamo: the client of S3 is another")
+	}
+	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}}}, smallAnswer)
+	if refusal, ok := errors.AsType[smithy.APIError](err); ok && refusal.ErrorCode() == "NoSuchLifecycleConfiguration" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: the lifecycle of bucket %s: %w", bucket, err)
+	}
+	return expiryRules(answer)
+}
+
+// lifecycle is a bucket's, as S3 writes it.
+type lifecycle struct {
+	Rules []struct {
+		Status string  `xml:"Status"`
+		Prefix string  `xml:"Prefix"`
+		Filter ofSome  `xml:"Filter"`
+		Expiry *expiry `xml:"Expiration"`
+	} `xml:"Rule"`
+}
+
+type expiry struct {
+	Days int    `xml:"Days"`
+	Date string `xml:"Date"`
+}
+
+// ofSome is which objects a rule is about: of one condition, or of several.
+type ofSome struct {
+	condition
+	And condition `xml:"And"`
+}
+
+type condition struct {
+	Prefix      string      `xml:"Prefix"`
+	Tags        []*struct{} `xml:"Tag"`
+	GreaterThan *int64      `xml:"ObjectSizeGreaterThan"`
+	LessThan    *int64      `xml:"ObjectSizeLessThan"`
+}
+
+func (c *condition) narrow() bool {
+	return len(c.Tags) > 0 || c.GreaterThan != nil || c.LessThan != nil
+}
+
+func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
+	var l lifecycle
+	if err := xml.Unmarshal(answer, &l); err != nil {
+		return nil, fmt.Errorf("dynamo: an answer of S3: %w", err)
+	}
+	for i := range l.Rules {
+		r := &l.Rules[i]
+		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" { // it may be about old versions alone
+			continue
+		}
+		rules = append(rules, ExpiryRule{
+			Prefix: r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // it has one of them
+			Some:   r.Filter.narrow() || r.Filter.And.narrow(), Days: r.Expiry.Days,
+		})
+	}
+	return rules, nil
+}

@@ -1,0 +1,39 @@
+package dynamo_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+const lifecycle = `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+<Rule><ID>a</ID><Filter><Prefix>orders/m/</Prefix></Filter><Status>Enabled</Status><Expiration><Days>60</Days></Expiration></Rule>
+<Rule><Prefix>old/</Prefix><Status>Enabled</Status><Expiration><Days>7</Days></Expiration></Rule>
+<Rule><Filter><And><Prefix>tagged/</Prefix><Tag><Key>k</Key><Value>v</Value></Tag></And></Filter><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>
+<Rule><Filter><ObjectSizeGreaterThan>500</ObjectSizeGreaterThan></Filter><Status>Enabled</Status><Expiration><Date>2027-01-01T00:00:00Z</Date></Expiration></Rule>
+<Rule><Filter><Prefix>off/</Prefix></Filter><Status>Disabled</Status><Expiration><Days>1</Days></Expiration></Rule>
+<Rule><Filter/><Status>Enabled</Status><NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration><Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration></Rule>
+</LifecycleConfiguration>`
+
+// Of the rules of a bucket's lifecycle those count by which objects expire, each with what it is about.
+func TestTheRulesByWhichABucketForgets(t *testing.T) {
+	t.Parallel()
+	rules := func(give answer) ([]dynamo.ExpiryRule, *answers, error) {
+		cfg, a := configOf("eu-central-1", give)
+		got, err := dynamo.ExpiryRules(t.Context(), cfg, "payloads")
+		return got, a, err
+	}
+	got, a, err := rules(says(http.StatusOK, lifecycle))
+	want := []dynamo.ExpiryRule{{Prefix: "orders/m/", Days: 60}, {Prefix: "old/", Days: 7}, {Prefix: "tagged/", Some: true, Days: 1}, {Some: true}}
+	if err != nil || !slices.Equal(got, want) || a.got[0].URL.RawQuery != "lifecycle=" {
+		t.Errorf("%+v, %v, of %s", got, err, a.got[0].URL)
+	}
+	if got, _, err := rules(refuses(http.StatusNotFound, "NoSuchLifecycleConfiguration")); err != nil || got != nil {
+		t.Errorf("of a bucket without rules: %v, %v", got, err)
+	}
+	if _, _, err := rules(refuses(http.StatusForbidden, "AccessDenied")); err == nil {
+		t.Error("what may not be read is no rules")
+	}
+}

@@ -1,0 +1,116 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/perdure/perdure/history"
+)
+
+// IsSent reports whether a message is an external event or an update of another instance: it is answered, also where nobody takes it.
+func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
+
+// sentOf makes the message of what an execution sends to another instance.
+func sentOf(x Origin, e *history.Event) Message {
+	if e.Kind == history.UpdateSent {
+		return updateOf(x, e)
+	}
+	return eventOf(x, e)
+}
+
+// updateOf makes the message that brings an update to another instance. It derives from ids: sent again, it is the same update of the same sender.
+func updateOf(x Origin, e *history.Event) Message {
+	at, sender := e.Time, StartID(x.ExecutionID, e.ID)
+	return Message{
+		Kind: MessageUpdateSent, InstanceID: e.InstanceID, Name: e.Name, EventID: cmp.Or(e.EventID, sender), Data: mailed(e.Data, MessageUpdateSent, sender), SentAt: &at,
+		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
+		Orchestration: e.Orchestration, Version: e.Version, Input: mailed(e.Input, MessageUpdateSent, sender+" starts"),
+		SourceEventID: e.ID, TraceParent: x.trace,
+	}
+}
+
+// Inputs are what history has of an update that an orchestration has sent, in their order: that it is awaited, and the update.
+func (m *Message) Inputs(data history.Payload) []history.Event {
+	return []history.Event{
+		{Kind: history.UpdateAwaited, Name: m.Name, EventID: m.EventID, Parent: m.Parent},
+		{Kind: history.UpdateAccepted, Name: m.Name, EventID: m.EventID, Data: data},
+	}
+}
+
+// AnswerTo makes the answer to an orchestration that has sent an update to an instance.
+func AnswerTo(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
+	return Message{
+		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,
+		Result: result, Error: f, TraceParent: trace,
+	}
+}
+
+// Failure is why an update has no result, as the orchestration is told that has sent it; nil where its handler has returned one.
+func (a *UpdateAnswer) Failure() *history.Failure {
+	switch {
+	case a.Outcome == UpdateRejected:
+		f := &history.Failure{Type: history.UpdateRejection, Reason: a.Reason, Cause: a.Error, Message: "it was rejected"}
+		if a.Error != nil {
+			f.Message = a.Error.Message
+		}
+		return f
+	case a.Outcome == UpdateLeft:
+		return &history.Failure{Type: history.UpdateLeft, Message: fmt.Sprintf("execution %s of instance %q ended before its handler returned (%s)", a.ExecutionID, a.InstanceID, a.Reason)}
+	case a.Outcome == UpdateForgotten:
+		return &history.Failure{Type: history.UpdateForgotten, Message: "it was taken long ago, and what came of it is not known any more"}
+	case a.Error != nil:
+		return &history.Failure{Type: history.UpdateFailed, Message: a.Error.Message, Cause: a.Error}
+	default:
+		return nil
+	}
+}
+
+// Purged is why an update is not taken by the instance that has its id: it may be a copy of one that an instance before took, which is purged.
+func Purged(instanceID string) *history.Failure {
+	return &history.Failure{Type: history.UpdatePurged, Message: fmt.Sprintf("the instance %q that may have taken it is purged", instanceID), NonRetryable: true}
+}
+
+// TooManyWait is why an orchestration may not join an update that is under way.
+func TooManyWait(instanceID string) *history.Failure {
+	return &history.Failure{
+		Type: history.UpdateRejection, Reason: history.UpdateTooMany,
+		Message: fmt.Sprintf("too many wait for the updates of instance %q: send it again when some are done", instanceID),
+	}
+}
+
+// told gathers what a segment says to the senders of updates.
+type told struct {
+	x        Origin
+	messages []Message
+}
+
+// answer tells callers how an update has ended.
+func (t *told) answer(end *history.Event, callers ...history.Parent) {
+	if len(callers) == 0 {
+		return
+	}
+	a := AnswerOf(t.x, end)
+	for _, c := range callers {
+		t.messages = append(t.messages, AnswerTo(t.x.InstanceID, c, t.x.trace, a.Result, a.Failure()))
+	}
+}
+
+// again answers who has sent an update that the events before have ended.
+func (t *told) again(before []history.Event, e *history.Event) {
+	if e.Parent == nil {
+		return
+	}
+	for i := range before {
+		if end := &before[i]; end.EventID == e.EventID && (end.Kind == history.UpdateCompleted || end.Kind == history.UpdateRejected) {
+			t.answer(end, *e.Parent)
+			return
+		}
+	}
+}
+
+// over answers who waits for updates that an end has not come to.
+func (t *told) over(e *history.Event) {
+	for _, c := range e.Callers {
+		t.messages = append(t.messages, AnswerTo(t.x.InstanceID, c, t.x.trace, nil, Unheard(t.x.InstanceID)))
+	}
+}

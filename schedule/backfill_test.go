@@ -1,0 +1,216 @@
+package schedule_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
+)
+
+// clock is a time of the day on which virtual time begins, or of the day before: "-23:50".
+func clock(t *testing.T, text string) time.Time {
+	t.Helper()
+	day := 1
+	text, before := strings.CutPrefix(text, "-")
+	if before {
+		day = 0
+	}
+	at, err := time.Parse("15:04", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Date(2000, 1, day, at.Hour(), at.Minute(), 0, 0, time.UTC)
+}
+
+func (h *hub) backfill(from, to string) {
+	h.t.Helper()
+	if err := h.Client().BackfillSchedule(h.t.Context(), "s", clock(h.t, from), clock(h.t, to)); err != nil {
+		h.t.Fatal(err)
+	}
+	h.RunUntilIdle()
+}
+
+// Each time of a window gets one run, in its order, also from before the schedule was made; those that have run, or failed, are left alone, however often
+// it is asked for.
+func TestAWindowIsBackfilledOnce(t *testing.T) {
+	t.Parallel()
+	for overlap, takes := range map[schedule.Overlap]time.Duration{schedule.Skip: 10 * time.Second, schedule.Queue: 10 * time.Second, schedule.Cancel: 10 * time.Second, schedule.Allow: 10 * time.Second, "": -1} {
+		t.Run(string(overlap), func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.put(every5(takes, overlap, ""))
+			h.Advance(11 * time.Minute)
+			for range 3 {
+				h.backfill("-23:50", "00:10")
+				h.Advance(time.Minute)
+			}
+			h.Advance(2 * time.Minute)
+			want := "00:05 00:10 23:50 23:55 00:00 00:15"
+			h.want(want, "")
+			s := h.status()
+			if overlap != schedule.Allow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 || takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// A window and its times are both inclusive, and what is not past yet is not of it: it comes by itself.
+func TestAWindowEndsNow(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	h.Advance(11 * time.Minute)
+	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Backfill: &schedule.Window{From: clock(t, "00:00"), To: clock(t, "00:20")}}); err != nil {
+		t.Fatal(err) // as of a client whose clock is fast
+	}
+	h.Advance(10 * time.Minute)
+	h.want("00:05 00:10 00:00 00:15 00:20", "")
+	if s := h.status(); s.Started != 5 || s.Failed != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none, and is started next.
+func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
+	t.Parallel()
+	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Queue, schedule.Cancel} {
+		h := newHub(t)
+		h.put(every5(110*time.Second, overlap, ""))
+		h.backfill("-23:30", "-23:55")
+		h.Advance(16 * time.Minute)
+		h.want("23:30 23:35 23:40 00:05 23:45 23:50 00:10 23:55 00:15", "")
+		if s := h.status(); s.Skipped != 0 || s.Missed != 0 {
+			t.Errorf("%s: %+v", overlap, s)
+		}
+	}
+}
+
+// A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is deleted is the last.
+func TestALongWindowIsBackfilledInParts(t *testing.T) {
+	t.Parallel()
+	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Allow} {
+		h := newHub(t)
+		s := every5(0, overlap, "")
+		s.When = "rate(1 minute)"
+		s.Until = h.Now().Add(time.Second)
+		h.put(s)
+		if err := h.Client().BackfillSchedule(t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now()); err != nil {
+			t.Fatal(err)
+		}
+		h.Advance(30 * time.Second)
+		h.mu.Lock()
+		if len(h.began) != 1000 || h.began[0] != "07:21" || h.began[999] != "00:00" && overlap != schedule.Allow {
+			t.Errorf("%s: %d runs, %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
+		}
+		h.mu.Unlock()
+		events, err := client.Collect(h.Client().History(t.Context(), schedule.InstanceID("s")))
+		if err != nil || len(events) > 300 {
+			t.Errorf("%s: %d events in the last execution, %v", overlap, len(events), err)
+		}
+		if s := h.status(); s.Started != 1000 || s.Failed != 0 || len(s.Backfills) > 0 {
+			t.Errorf("%s: %+v", overlap, s)
+		}
+	}
+}
+
+func TestADeleteEndsABackfill(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Minute, "", ""))
+	h.backfill("-20:00", "-23:55")
+	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.Running == nil {
+		t.Errorf("%+v", s)
+	}
+	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	h.RunUntilIdle()
+	err := h.Client().BackfillSchedule(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
+	if !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("of a deleted one: %v", err)
+	}
+	h.Advance(time.Hour)
+	h.want("20:00", "")
+	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A crash at any call makes no run twice, and none is left out.
+func TestABackfillBearsCrashes(t *testing.T) {
+	t.Parallel()
+	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
+		t.Helper()
+		h := newHub(t, crashes)
+		s := every5(time.Second, "", "")
+		s.Until = h.Now()
+		h.put(s)
+		h.backfill("-23:50", "00:00")
+		h.Advance(6 * time.Hour)
+		runs := map[string]int{}
+		h.mu.Lock()
+		for _, r := range h.began {
+			runs[r]++
+		}
+		h.mu.Unlock()
+		if len(runs) != 3 {
+			t.Errorf("began %v", runs)
+		}
+		if got, err := client.Collect(h.Client().List(t.Context(), client.Query{Name: "report"})); err != nil || len(got) != 3 {
+			t.Errorf("%d runs, %v", len(got), err)
+		}
+		return h.Env
+	})
+}
+
+func TestAWindowIsChecked(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+	minutely := schedule.Schedule{When: "rate(1 minute)"}
+	for name, c := range map[string]struct {
+		s        schedule.Schedule
+		from, to time.Time
+		field    string
+	}{
+		"10,000 times":                  {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
+		"more":                          {minutely, now.Add(-10_001 * time.Minute), now, "from"},
+		"a million":                     {minutely, now.AddDate(-2, 0, 0), now, "from"},
+		"nights of a hundred years":     {schedule.Schedule{When: "0 2 * * *", TimeZone: "Europe/Berlin"}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
+		"no time at all":                {schedule.Schedule{When: "0 2 * * *"}, now, now, ""},
+		"bounded by the schedule":       {schedule.Schedule{When: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, ""},
+		"reversed":                      {minutely, now, now.Add(-1), "to"},
+		"in the future":                 {minutely, now, now.Add(1), "to"},
+		"without a beginning":           {minutely, time.Time{}, now, "from"},
+		"without an end":                {minutely, now, time.Time{}, "to"},
+		"of a year that is not counted": {minutely, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
+	} {
+		err := c.s.CheckWindow(schedule.Window{From: c.from, To: c.to}, now)
+		field, told := errors.AsType[*provider.FieldError](err)
+		if c.field == "" && err != nil || c.field != "" && (!told || field.Field != c.field) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A release before this one takes an order to backfill for none at all, and what it carries over is what it was.
+func TestTheFormatOfABackfill(t *testing.T) {
+	t.Parallel()
+	w := schedule.Window{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
+	for want, v := range map[string]any{
+		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`:                                                      schedule.Order{Backfill: &w},
+		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.Beginning{Backfills: []schedule.Window{w}},
+		`{"schedule":{"id":"","orchestration":"","when":""}}`:                                                                           schedule.Beginning{},
+	} {
+		got, err := json.Marshal(v)
+		if err != nil || string(got) != want {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package schedule_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/schedule"
+)
+
+func (h *hub) pause() {
+	h.t.Helper()
+	if err := h.Client().PauseSchedule(h.t.Context(), "s", "for the migration"); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *hub) resume() {
+	h.t.Helper()
+	if err := h.Client().ResumeSchedule(h.t.Context(), "s", ""); err != nil {
+		h.t.Fatal(err)
+	}
+	h.RunUntilIdle()
+}
+
+func (h *hub) byHand() {
+	h.t.Helper()
+	if _, err := h.Client().RunSchedule(h.t.Context(), "s"); err != nil {
+		h.t.Fatal(err)
+	}
+	h.RunUntilIdle()
+}
+
+// A schedule is paused at 00:11, with runs that take so long, and is resumed at 00:32. Its times of 00:15 to 00:30 are missed, and made up for by the last of them.
+func TestARunByHandOfAPausedSchedule(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		overlap          schedule.Overlap
+		takes            time.Duration
+		at               string // the minutes at which runs are asked for
+		paused, resumed  string // which have begun by the end of the pause, and by 00:34
+		cancelled        string
+		skipped, started int64
+	}{
+		"while none runs":                  {schedule.Skip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"behind one that runs":             {schedule.Skip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"behind one that runs, queued":     {schedule.Queue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"kept times stay kept":             {schedule.Queue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3},
+		"it cancels the one that runs":     {schedule.Cancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5},
+		"beside the others":                {schedule.Allow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"one that runs as it is resumed":   {schedule.Skip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+		"and is not cancelled by the past": {schedule.Cancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.put(every5(c.takes, c.overlap, ""))
+			h.Advance(11*time.Minute + time.Second)
+			h.pause()
+			for at := range strings.FieldsSeq(c.at) {
+				h.Advance(clock(t, "00:"+at).Add(2 * time.Second).Sub(h.Now()))
+				h.byHand()
+			}
+			h.Advance(clock(t, "00:32").Sub(h.Now()))
+			h.want(c.paused, c.cancelled)
+			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" || !s.Next.IsZero() || s.Paused.At.Format("15:04") != "00:11" {
+				t.Errorf("%+v", s)
+			}
+			h.resume()
+			h.Advance(2 * time.Minute)
+			h.want(c.paused+c.resumed, c.cancelled)
+			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped || s.Started != c.started || s.Next.Format("15:04") != "00:35" {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps with it.
+func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[schedule.Overlap]string{
+		schedule.Skip:   "00:05 00:18 00:15 00:40 00:45",
+		schedule.Queue:  "00:05 00:18 00:15 00:20 00:25 00:30 00:35 00:40 00:45",
+		schedule.Cancel: "00:05 00:18 00:30 00:35 00:40 00:45",
+	} {
+		h := newHub(t)
+		h.put(every5(time.Second, overlap, ""))
+		h.Advance(6 * time.Minute)
+		h.put(every5(20*time.Minute, overlap, ""))
+		h.pause()
+		h.Advance(12 * time.Minute) // 00:10 and 00:15 are missed
+		h.byHand()
+		h.Advance(time.Minute)
+		h.put(every5(time.Second, overlap, ""))
+		h.Advance(13 * time.Minute) // 00:20 to 00:30 came while it runs
+		h.resume()
+		h.Advance(14 * time.Minute)
+		h.want(want, map[schedule.Overlap]string{schedule.Cancel: "00:18"}[overlap])
+	}
+}
+
+// However often a schedule is put while it is paused, what it has missed is made up for as once.
+func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
+	t.Parallel()
+	for catchUp, want := range map[schedule.CatchUp]string{
+		"":                   "00:05 00:30",
+		schedule.CatchUpAll:  "00:05 00:10 00:15 00:20 00:25 00:30",
+		schedule.CatchUpNone: "00:05",
+	} {
+		h := newHub(t)
+		s := every5(time.Second, "", catchUp)
+		h.put(s)
+		h.Advance(6 * time.Minute)
+		h.pause()
+		since := h.status().Paused.At
+		for range 5 {
+			h.Advance(4*time.Minute + 20*time.Second) // at times less than a minute behind what is due
+			h.put(s)
+		}
+		h.pause()
+		if p := h.status().Paused; p == nil || !p.At.Equal(since) {
+			t.Errorf("it is paused since %v, and was since %v", p, since)
+		}
+		h.Advance(clock(t, "00:32").Sub(h.Now()))
+		h.resume()
+		h.Advance(time.Minute)
+		h.want(want, "")
+	}
+}
+
+// What is put, backfilled and deleted while a schedule is paused waits for its end, but for the deletion.
+func TestAPauseHoldsTheRest(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	h.Advance(6*time.Minute + 30*time.Second)
+	h.pause()
+	h.Advance(15 * time.Minute)
+	h.put(every5(2*time.Second, "", schedule.CatchUpNone))
+	h.backfill("-23:50", "-23:55")
+	h.pause() // again
+	h.Advance(10 * time.Minute)
+	h.want("00:05", "")
+	if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Queued != 1 || len(s.Backfills) != 1 {
+		t.Errorf("%+v", s)
+	}
+	h.resume()
+	h.Advance(time.Minute)
+	h.want("00:05 00:20 23:50 23:55", "")
+	if err := h.Client().ResumeSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrNotPaused) {
+		t.Errorf("not paused: %v", err)
+	}
+
+	h.pause()
+	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(2 * time.Minute)
+	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
+		t.Errorf("%+v", s)
+	}
+	if err := h.Client().PauseSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("over: %v", err)
+	}
+}
+
+// A pause goes on from one execution to the next, with what it keeps: forty runs by hand are more than one has.
+func TestAPauseIsCarriedOver(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(6*time.Minute, schedule.Queue, ""))
+	h.Advance(11*time.Minute + 30*time.Second) // 00:10 waits, and has begun
+	h.pause()
+	for range 40 {
+		h.byHand()
+		h.Advance(time.Second)
+	}
+	h.Advance(10 * time.Hour)
+	s := h.status()
+	in, err := h.Client().Status(t.Context(), s.InstanceID)
+	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 || s.RuntimeStatus != client.StatusPaused {
+		t.Errorf("execution %d: %+v, %v", in.ExecutionNumber, s, err)
+	}
+	h.resume()
+	h.Advance(time.Minute)
+	if s := h.status(); s.Started != 43 || s.RuntimeStatus != client.StatusRunning {
+		t.Errorf("%+v", s)
+	}
+}
+
+// One whose last time is over lives as long as it is paused, and ends behind that.
+func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	s := every5(time.Second, "", "")
+	s.Until = h.Now().Add(5 * time.Minute)
+	h.put(s)
+	h.pause()
+	h.Advance(time.Hour)
+	h.byHand()
+	h.Advance(time.Hour)
+	h.want("01:00", "")
+	h.resume()
+	h.Advance(5 * time.Minute)
+	h.want("01:00 00:05", "")
+	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A schedule whose instance is paused, as by a client of before, keeps a run by hand until that is resumed; a resume ends both kinds of pause.
+func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	h.Advance(6 * time.Minute)
+	h.pause()
+	if err := h.Client().Pause(t.Context(), schedule.InstanceID("s"), ""); err != nil {
+		t.Fatal(err)
+	}
+	h.RunUntilIdle()
+	h.byHand()
+	h.Advance(time.Minute)
+	h.want("00:05", "")
+	if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil { // it is
+		t.Error(err)
+	}
+	h.resume()
+	h.Advance(time.Minute)
+	h.want("00:05 00:06", "")
+	if s := h.status(); s.RuntimeStatus != client.StatusRunning {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A run that a client of before asks for is kept by a pause, as it was then.
+func TestARunWithoutAHand(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Second, "", ""))
+	h.Advance(6 * time.Minute)
+	h.pause()
+	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Run: clock(t, "00:07")}); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(2 * time.Minute)
+	h.want("00:05", "")
+	h.resume()
+	h.Advance(time.Minute)
+	h.want("00:05 00:07", "")
+}
+
+// Whatever call of the functions dies, a run by hand is started once, and the pause holds.
+func TestAPauseBearsCrashes(t *testing.T) {
+	t.Parallel()
+	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
+		t.Helper()
+		h := newHub(t, crashes)
+		h.put(every5(time.Second, "", ""))
+		h.Advance(time.Minute)
+		h.pause()
+		h.byHand()
+		h.Advance(21*time.Minute + 30*time.Second)
+		runs := map[string]int{}
+		h.mu.Lock()
+		for _, r := range h.began {
+			runs[r]++
+		}
+		h.mu.Unlock()
+		if got, err := client.Collect(h.Client().List(t.Context(), client.Query{Name: "report"})); err != nil || len(got) != 1 || len(runs) != 1 {
+			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
+		}
+		h.resume()
+		h.Advance(2 * time.Minute)
+		if s := h.status(); s.Started < 2 || s.RuntimeStatus != client.StatusRunning {
+			t.Errorf("%+v", s)
+		}
+		return h.Env
+	})
+}
+
+// Histories of the release before pauses were the schedule's own: runs by hand in all places, a pause of the instance, a backfill, and more than one execution.
+func TestHistoriesOfBeforeReplay(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/before-pauses-*.json")
+	if err != nil || len(files) != 4 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		doc, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := perdure.NewRegistry()
+		schedule.AddTo(r)
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			perduretest.Replay(t, r, doc)
+		})
+	}
+}
+
+// A run by hand that cancels the one before it leaves out no time that is kept.
+func TestARunByHandLeavesOutNoTimeThatIsKept(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.put(every5(time.Minute, schedule.Cancel, schedule.CatchUpAll))
+	h.Advance(6*time.Minute + 30*time.Second)
+	h.pause()
+	h.Advance(10 * time.Minute)
+	h.put(every5(50*time.Second, schedule.Cancel, schedule.CatchUpAll)) // by now 00:10 and 00:15 are missed, and kept
+	for range 3 {                                                       // the second waits while the first is cancelled, and is left out for the third
+		h.byHand()
+		h.Advance(time.Millisecond)
+	}
+	h.Advance(time.Minute)
+	s := h.status()
+	if s.Queued != 2 || s.Running != nil || s.Started+s.Skipped != 4 || s.Missed != 0 {
+		t.Errorf("%+v", s)
+	}
+	h.resume()
+	h.Advance(2 * time.Minute)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if got := strings.Join(h.began, " "); !strings.HasSuffix(got, " 00:10 00:15") {
+		t.Errorf("began %s", got)
+	}
+}

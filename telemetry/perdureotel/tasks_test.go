@@ -1,0 +1,185 @@
+package perdureotel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest"
+	"github.com/perdure/perdure/telemetry/perdureotel"
+)
+
+// waiting is a registry whose orchestration waits for one of each.
+func waiting() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "ship", func(*perdure.OrchestrationContext, int) (int, error) { return 0, errors.New("no truck") })
+	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		perdure.HandleUpdate(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		_ = perdure.WhenAll(ctx,
+			perdure.CallSubOrchestrationByName[int](ctx, "ship", 1, perdure.WithInstanceID("shipment")),
+			perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "order-7", "set", 7))
+		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"), perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithName("payment window"))
+		_, err := perdure.Select(ctx, paid, window)
+		return 0, err
+	})
+	return r
+}
+
+// waited runs it, and returns its spans.
+func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
+	t.Helper()
+	tp, spans := recording()
+	env := perduretest.New(t, waiting(), append(opts, perduretest.WithInterceptors(perdureotel.New(tp).Interceptor()))...)
+	id, err := env.Client().Start(t.Context(), "wait", 1, client.WithInstanceID("order-7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	return spans.GetSpans()
+}
+
+// What an instance waits for has a span, from its begin to its end as history has them, in the trace of the turn that began it; the turn that took the end links to it.
+func TestWhatIsWaitedForIsTraced(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
+		all := waited(t, opts...)
+		turns, ended := map[string]tracetest.SpanStub{}, map[trace.SpanID]string{}
+		for _, s := range all {
+			if a := attrs(s); s.Name == "turn wait" {
+				turns[a["perdure.turn.sequence"]] = s
+				for _, id := range links(s)["ended"] {
+					ended[id] = a["perdure.turn.sequence"]
+				}
+			}
+		}
+		for span, want := range map[string]struct {
+			begun         string
+			took          time.Duration
+			end, instance string
+			reason, fails string
+		}{
+			"timer payment window":   {took: 3 * time.Minute, end: "completed"},
+			"external event paid":    {took: 3 * time.Minute, end: "cancelled", reason: "select_loser"},
+			"sub-orchestration ship": {begun: "1", end: "failed", instance: "shipment", fails: "no truck"},
+			"sent event hear":        {begun: "1", end: "failed", instance: "nobody", fails: `there is no instance "nobody"`},
+			"sent update set":        {begun: "1", end: "completed", instance: "order-7"},
+		} {
+			s := named(t, all, span, 1)[0]
+			a := attrs(s)
+			parent := sequenceOf(turns, s.Parent.SpanID())
+			if parent == "" || want.begun != "" && parent != want.begun || s.SpanContext.TraceID() != turns[parent].SpanContext.TraceID() {
+				t.Errorf("%s: %s is a child of turn %q, want %s", name, span, parent, want.begun)
+			}
+			if got := s.EndTime.Sub(s.StartTime); want.took > 0 && got.Round(time.Second) != want.took {
+				t.Errorf("%s: %s took %v", name, span, got)
+			}
+			if a["perdure.task.end"] != want.end || a["perdure.task.instance.id"] != want.instance || a["perdure.task.reason"] != want.reason || a["perdure.instance.id"] != "order-7" || a["perdure.task.id"] == "" {
+				t.Errorf("%s: %s has %v", name, span, a)
+			}
+			if failed := s.Status.Code == codes.Error; failed != (want.fails != "") || s.Status.Description != want.fails || s.SpanKind != trace.SpanKindInternal {
+				t.Errorf("%s: %s is %+v", name, span, s.Status)
+			}
+			if ended[s.SpanContext.SpanID()] != a["perdure.task.ended_in"] {
+				t.Errorf("%s: %s ended in turn %s, and turn %q links to it", name, span, a["perdure.task.ended_in"], ended[s.SpanContext.SpanID()])
+			}
+		}
+		for _, s := range all {
+			if s.Name == "update set" || s.Name == "activity" {
+				t.Errorf("%s: there is a span %s", name, s.Name)
+			}
+		}
+	}
+}
+
+func sequenceOf(turns map[string]tracetest.SpanStub, id trace.SpanID) string {
+	for sequence, s := range turns {
+		if s.SpanContext.SpanID() == id {
+			return sequence
+		}
+	}
+	return ""
+}
+
+// ended is a turn that takes the ends of n timers, which a turn with that trace context began.
+func ended(n int, traceParent string) perdure.TurnTasks {
+	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	t := perdure.TurnTasks{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}
+	for i := range n {
+		t.Ended = append(t.Ended, perdure.TaskInfo{
+			ID: int64(i + 3), Kind: perdure.TaskTimer, BegunAt: at, BegunIn: 1, TraceParent: traceParent, EndedAt: at.Add(3 * time.Minute), End: perdure.TaskCompleted,
+		})
+	}
+	return t
+}
+
+// Interleaving: what is told is told again, by whichever process. The spans are the same spans. A viewer shows one of each.
+func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
+	t.Parallel()
+	var ids []trace.SpanContext
+	for range 2 {
+		tp, spans := recording()
+		perdureotel.New(tp).Interceptor().Tasks(t.Context(), ended(2, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+		for _, s := range spans.GetSpans() {
+			if s.Parent.SpanID().String() != "00f067aa0ba902b7" || s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" || s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
+				t.Errorf("%+v", s)
+			}
+			ids = append(ids, s.SpanContext)
+		}
+	}
+	if len(ids) != 4 || !ids[0].Equal(ids[2]) || !ids[1].Equal(ids[3]) || ids[0].Equal(ids[1]) {
+		t.Errorf("ids %v", ids)
+	}
+}
+
+// A turn that was not sampled has no waits either; one that was not traced has some in traces of their own.
+func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
+	t.Parallel()
+	for parent, want := range map[string]int{
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00": 0, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": 1, "": 1,
+	} {
+		spans := tracetest.NewInMemoryExporter()
+		tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
+		perdureotel.New(tp).Interceptor().Tasks(t.Context(), ended(1, parent))
+		all := spans.GetSpans()
+		if len(all) != want || want == 1 && all[0].Parent.IsValid() != (parent != "") {
+			t.Errorf("%q: %+v", parent, all)
+		}
+	}
+}
+
+// A turn that cancels a hundred thousand timers makes no hundred thousand spans: it says how many there are not.
+func TestTheWaitsOfATurnAreBounded(t *testing.T) {
+	t.Parallel()
+	tp, spans := recording()
+	i := perdureotel.New(tp).Interceptor()
+	i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}, func(ctx context.Context) perdure.TurnResult {
+		i.Tasks(ctx, ended(100_000, ""))
+		return perdure.TurnResult{Committed: true, Status: history.StatusRunning}
+	})
+	all := spans.GetSpans()
+	turn := named(t, all, "turn wait", 1)[0]
+	if n := len(named(t, all, "timer", 1000)); attrs(turn)["perdure.turn.waits_omitted"] != fmt.Sprint(100_000-n) || len(links(turn)["ended"]) != 32 {
+		t.Errorf("%d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
+	}
+}
+
+// Who wants no spans of waits does not have the engine keep what is open.
+func TestWaitsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	tp, _ := recording()
+	if i := perdureotel.New(tp, perdureotel.WithoutWaits()).Interceptor(); i.Tasks != nil || i.Turn == nil {
+		t.Error("the engine tells it of tasks")
+	}
+}

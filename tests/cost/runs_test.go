@@ -1,0 +1,63 @@
+package cost_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/pricing"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// TestRunsAreReckoned: what activities cost whose runs are stored is in the cost of their instance, by its history.
+func TestRunsAreReckoned(t *testing.T) {
+	t.Parallel()
+	plainCalls, plain := costOfChain(t)
+	for name, opt := range map[string]perdure.ActivityCallOption{"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
+		calls, reckoned := costOfChain(t, opt)
+		for item, op := range map[pricing.Item]string{pricing.WriteUnits: "DynamoDB.UpdateItem", pricing.ReadUnits: "DynamoDB.GetItem"} {
+			if got, want := reckoned[string(item)]-plain[string(item)], float64(calls[op]-plainCalls[op]); got != want || want == 0 {
+				t.Errorf("%s: %v more %s by its history, %v more calls of %s were made", name, got, item, want, op)
+			}
+		}
+	}
+}
+
+// costOfChain is what ten activities in a row have called, and what their cost is said to be.
+func costOfChain(t *testing.T, opts ...perdure.ActivityCallOption) (calls map[string]int64, of map[string]float64) {
+	t.Helper()
+	of = map[string]float64{}
+	synctest.Test(t, func(t *testing.T) {
+		r := perdure.NewRegistry()
+		perdure.AddActivity(r, "grow", grow)
+		perdure.AddOrchestration(r, "Chain", func(ctx *perdure.OrchestrationContext, s string) (_ string, err error) {
+			for range 10 {
+				if s, err = perdure.CallActivity(ctx, grow, s, opts...).Await(ctx); err != nil {
+					return "", err
+				}
+			}
+			return s, nil
+		})
+		h, err := simhub.New(simhub.Options{Registry: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		c := client.New(h.Provider)
+		if _, err := c.Start(t.Context(), "Chain", "x", client.WithInstanceID("order-1")); err != nil {
+			t.Fatal(err)
+		}
+		h.ServeFor(t.Context(), time.Hour)
+		calls = h.Cloud.Counts()
+		reckoned, err := client.CostOf(t.Context(), c, "order-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range reckoned.Lines {
+			of[line.Item] = line.Quantity
+		}
+	})
+	return calls, of
+}

@@ -1,0 +1,190 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/e2e/app"
+	"github.com/perdure/perdure/tests/scenarios"
+)
+
+// large is a text that is too large for histories, and for nothing else.
+var large = strings.Repeat("0123456789", 25<<10)
+
+// payloadBucket is the hub's bucket, as S3 shows it.
+type payloadBucket struct {
+	dynamo.BucketAPI
+	name string
+}
+
+func openBucket(t *testing.T) payloadBucket {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := dynamo.Open(t.Context(), "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payloadBucket{dynamo.NewBucket(cfg), p.Hub().PayloadBucket}
+}
+
+// keys are those of all objects.
+func (b payloadBucket) keys(t *testing.T) (keys []string) {
+	t.Helper()
+	for after := ""; ; after = keys[len(keys)-1] {
+		page, err := b.ListObjects(t.Context(), b.name, "", after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			return keys
+		}
+		for i := range page {
+			keys = append(keys, page[i].Key)
+		}
+	}
+}
+
+// ofExecutions are the keys below those of executions; what is not there is in messages, and expires.
+func ofExecutions(keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, "e2e/x/") })
+}
+
+// bulkyTag tells which instance it is.
+const bulkyTag = "bulky"
+
+// bulkyInstance runs a scenario with large payloads, and returns the keys of what its executions have in the bucket. No test beside it may store any.
+func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instance string) []string {
+	t.Helper()
+	before := b.keys(t)
+	all := scenarios.All(scenarioTick)
+	s := all[slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == name })]
+	s.Start = append(s.Start, client.WithTags(map[string]string{bulkyTag: instance}))
+	r := carry(t.Context(), c, s, instance)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	own := ofExecutions(slices.DeleteFunc(b.keys(t), func(key string) bool { return slices.Contains(before, key) }))
+	if len(own) == 0 {
+		t.Fatal("nothing of it is in the bucket")
+	}
+	return own
+}
+
+// wantGone wants an instance, and what it had in the bucket, to be gone, and all else to be there.
+func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []string) {
+	t.Helper()
+	left := b.keys(t)
+	for _, key := range own {
+		if slices.Contains(left, key) {
+			t.Errorf("%s is purged, and the bucket has %s", instance, key)
+		}
+	}
+	for _, key := range others {
+		if !slices.Contains(left, key) {
+			t.Errorf("%s is purged, and %s is gone, which is another's", instance, key)
+		}
+	}
+}
+
+// What an instance has in the bucket goes with it: purged through the API, on the command line, and by a job, each with the rights that it has.
+func TestPurgeTakesLargePayloads(t *testing.T) {
+	b := openBucket(t)
+	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))
+
+	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // several executions
+	if status, body := remove(t, id(t, 1), ""); status != http.StatusNoContent {
+		t.Fatalf("HTTP %d: %s", status, body)
+	}
+	b.wantGone(t, id(t, 1), own, stays)
+
+	own = bulkyInstance(t, b, hub.client, "LargeChildren", id(t, 2))
+	if out, exit := perdure(t, "purge", id(t, 2), "--with-children"); exit != 0 {
+		t.Fatalf("exit %d: %s", exit, out)
+	}
+	b.wantGone(t, id(t, 2), own, stays)
+
+	own = bulkyInstance(t, b, hub.client, "LargeActivities", id(t, 3))
+	job, err := hub.client.Bulk(t.Context(), client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		look(t)
+		if job, err = hub.client.Job(t.Context(), job.ID); err != nil || job.Over() {
+			break
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	if err != nil || job.Done != 1 {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	b.wantGone(t, id(t, 3), own, stays)
+}
+
+// look has the renewer look, as its rule does every other minute.
+func look(t *testing.T) {
+	t.Helper()
+	lambda(t, http.MethodPost, "/functions/perdure-e2e-renewer/invocations", fmt.Sprintf(
+		`{"version":"0","id":"test","detail-type":"Scheduled Event","source":"aws.events","time":%q,"resources":[],"detail":{}}`, time.Now().UTC().Format(time.RFC3339)))
+}
+
+// The API reads what is in the bucket, with the rights of its function; what is encrypted, of which it has no codec, it tells of.
+func TestALargeOutputThroughTheAPI(t *testing.T) {
+	for n, prefix := range []string{"", app.SealedPrefix} {
+		c := []*client.Client{hub.client, hub.sealing}[n]
+		if _, err := c.Start(t.Context(), "hello", large, client.WithInstanceID(prefix+id(t, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, _, result := request(t, "GET", "/instances/"+id(t, 0)+"/result?wait=20s", "")
+	if status != http.StatusOK || result["output"] != "hello, "+large {
+		t.Errorf("HTTP %d: %.100v", status, result)
+	}
+	status, _, result = request(t, "GET", "/instances/"+app.SealedPrefix+id(t, 1)+"/result?wait=20s", "")
+	sealed, _ := json.Marshal(result["outputSealed"])
+	if status != http.StatusOK || result["output"] != nil || !bytes.Contains(sealed, []byte(`"codec":"e2e"`)) {
+		t.Errorf("encrypted: HTTP %d: %.300v", status, result)
+	}
+}
+
+// Of what is encrypted neither history nor the bucket has anything in the clear.
+func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
+	b := openBucket(t)
+	instance := app.SealedPrefix + id(t, 0)
+	own := bulkyInstance(t, b, hub.sealing, "LargeActivities", instance)
+	for _, key := range own {
+		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayload)
+		if err != nil || bytes.Contains(data, []byte("0123456789")) {
+			t.Errorf("%s: %.40q, %v", key, data, err)
+		}
+	}
+	for e, err := range hub.client.History(t.Context(), instance) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := json.Marshal(e); bytes.Contains(text, []byte("0123456789")) {
+			t.Errorf("event %d: %.100s", e.ID, text)
+		}
+	}
+}
+
+// The command line reads by which rules the bucket expires what messages have brought, and finds nothing wrong with them.
+func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
+	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
+		t.Errorf("exit %d: %s", exit, out)
+	}
+}

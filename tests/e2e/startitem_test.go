@@ -1,0 +1,123 @@
+package e2e_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// orderTable is a table of the caller's own, beside that of the hub.
+type orderTable struct {
+	*testing.T
+	*dynamodb.Client
+
+	table string
+}
+
+func openOrders(t *testing.T) orderTable {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := orderTable{t, dynamodb.NewFromConfig(cfg), t.Name()}
+	_, err = o.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &o.table, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// prepare prepares the start of an order's orchestration.
+func (o orderTable) prepare(instance string, opts ...client.StartOption) provider.PreparedStart {
+	o.Helper()
+	start, err := hub.client.StartItem(o.Context(), "hello", instance, append(opts, client.WithInstanceID(instance))...)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return start
+}
+
+func orderKey(order string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}}
+}
+
+// save saves an order that is not there yet and a start, or neither.
+func (o orderTable) save(order string, start provider.PreparedStart) error {
+	put := types.Put{TableName: &o.table, Item: orderKey(order), ConditionExpression: aws.String("attribute_not_exists(id)")}
+	_, err := o.TransactWriteItems(o.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &put})})
+	return err
+}
+
+// wantOrder wants an order to be in the table, or not.
+func (o orderTable) wantOrder(order string, want bool) {
+	o.Helper()
+	out, err := o.GetItem(o.Context(), &dynamodb.GetItemInput{TableName: &o.table, Key: orderKey(order), ConsistentRead: aws.Bool(true)})
+	if err != nil || (len(out.Item) > 0) != want {
+		o.Errorf("order %s: %v, %v, want it there: %v", order, out, err, want)
+	}
+}
+
+// wantGreeting wants the order's orchestration to complete.
+func (o orderTable) wantGreeting(instance string) {
+	o.Helper()
+	s, err := hub.client.Wait(o.Context(), instance)
+	if err != nil {
+		o.Fatal(err)
+	}
+	if got, err := client.Result[string](s); err != nil || got != "hello, "+instance {
+		o.Errorf("%s: %s with %q, %v", instance, s.Status, got, err)
+	}
+	valid(o.T, hub.client, instance)
+}
+
+// An order is saved in the caller's table and its orchestration is started, in one transaction, and the functions run it. An order that is refused
+// starts nothing, and a start that is refused saves no order.
+func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
+	o := openOrders(t)
+	mine := client.WithIdempotencyKey("key-1")
+	again, other := o.prepare(id(t, 1), mine), o.prepare(id(t, 2))
+	start := o.prepare(id(t, 1), mine)
+	if err := o.save("o-1", start); err != nil {
+		t.Fatal(err)
+	}
+	if err := start.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := o.save("o-2", again); !errors.Is(again.Refusal(err), client.ErrAlreadyStarted) {
+		t.Errorf("the same start again: %v, refused for %v", err, again.Refusal(err))
+	}
+	o.wantOrder("o-2", false)
+	if err := o.save("o-1", other); err == nil || other.Refusal(err) != nil {
+		t.Errorf("another order of the same id: %v, refused for %v", err, other.Refusal(err))
+	}
+	o.wantOrder("o-1", true)
+	o.wantGreeting(id(t, 1))
+	if _, err := hub.client.Status(t.Context(), id(t, 2)); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("the order was refused, and its orchestration: %v", err)
+	}
+}
+
+// The program dies behind its transaction. A start with a delay has its timer, which was sent before.
+func TestAnOrderBeginsWhoseProgramDiesBehindItsTransaction(t *testing.T) {
+	o := openOrders(t)
+	if err := o.save("o-1", o.prepare(id(t, 1), client.WithDelay(2*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	o.wantOrder("o-1", true)
+	o.wantGreeting(id(t, 1))
+}

@@ -1,0 +1,177 @@
+// Planted plants faults in the engine, one at a time, and fails where the tests that are named with one do not find it.
+//
+//	go run -C tools ./planted ..                        each of dispatch/testdata/planted, some minutes
+//	go run -C tools ./planted .. step-after-its-cancel  those that are named
+//
+// A fault is a file: what is wrong, the arguments of `go test` that find it (a line "test: …"), and replacements, each of which names its file and has the
+// text that is there and the one that takes its place. Nothing is changed: the compiler gets the faulty files by -overlay.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Folder is where the faults are, in the module.
+const folder = "dispatch/testdata/planted"
+
+func main() {
+	if len(os.Args) < 2 { //nolint:mnd // the command and the module
+		fmt.Fprintln(os.Stderr, "usage: planted MODULE [FAULT...]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to undo
+	}
+}
+
+// run plants the faults that are named, or all, and says of each whether it was found.
+func run(ctx context.Context, out io.Writer, module string, names []string) error {
+	faults, err := read(module)
+	if err != nil {
+		return err
+	}
+	missed := 0
+	for _, f := range faults {
+		if len(names) > 0 && !slices.Contains(names, f.name) {
+			continue
+		}
+		by, err := f.find(ctx, module)
+		if err != nil {
+			return err
+		}
+		if by == "" {
+			missed++
+			by = "NOT FOUND"
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n\t%s\n", f.name, f.what, by); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d faults were not found", missed)
+	}
+	return nil
+}
+
+// fault is one that can be planted.
+type fault struct {
+	name, what string
+	tests      []string
+	changes    map[string]string // the faulty files, by their names in the module
+}
+
+// read reads all faults, and makes the files that they change. It fails where one is not of today's code.
+func read(module string) ([]fault, error) {
+	paths, err := filepath.Glob(filepath.Join(module, filepath.FromSlash(folder), "*.txt"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no fault is in %s: %w", folder, err)
+	}
+	faults := make([]fault, len(paths))
+	for i, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read a fault: %w", err)
+		}
+		f := &faults[i]
+		f.name, f.changes = strings.TrimSuffix(filepath.Base(path), ".txt"), map[string]string{}
+		what, tests, ok := strings.Cut(string(archive.Comment), "\ntest: ")
+		if f.what, f.tests = strings.Join(strings.Fields(what), " "), strings.Fields(tests); !ok || len(f.tests) == 0 {
+			return nil, fmt.Errorf("%s does not say which tests find it", f.name)
+		}
+		for _, c := range archive.Files {
+			if err := f.change(module, c.Name, string(c.Data)); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", f.name, c.Name, err)
+			}
+		}
+	}
+	return faults, nil
+}
+
+// between stands between what is there and what takes its place.
+const between = "====\n"
+
+func (f *fault) change(module, file, change string) error {
+	text, ok := f.changes[file]
+	if !ok {
+		b, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(file))) //nolint:gosec // a file of this module
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		text = string(b)
+	}
+	was, is, ok := strings.Cut(change, between)
+	if !ok {
+		return errors.New("what is there, and what takes its place, have no line ==== between them")
+	}
+	if n := strings.Count(text, was); n != 1 {
+		return fmt.Errorf("this is there %d times, and must be once:\n%s", n, was)
+	}
+	f.changes[file] = strings.Replace(text, was, is, 1)
+	return nil
+}
+
+// find runs the fault's tests on the faulty code, and returns the first that fails; nothing where none does.
+func (f *fault) find(ctx context.Context, module string) (by string, err error) {
+	dir, err := os.MkdirTemp("", "planted")
+	if err != nil {
+		return "", fmt.Errorf("a folder for the faulty files: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left is a few KB
+	module, err = filepath.Abs(module)
+	if err != nil {
+		return "", fmt.Errorf("the module: %w", err)
+	}
+	replace := map[string]string{}
+	for file, text := range f.changes {
+		at := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			return "", fmt.Errorf("a faulty file: %w", err)
+		}
+		replace[filepath.Join(module, filepath.FromSlash(file))] = at
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", fmt.Errorf("the overlay: %w", err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, b, 0o600); err != nil {
+		return "", fmt.Errorf("the overlay: %w", err)
+	}
+
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-overlay=" + list}, f.tests...)...) //nolint:gosec // what a fault of this module says
+	cmd.Dir = module
+	printed, failed := cmd.CombinedOutput()
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("%s: %w", f.name, err)
+	}
+	if failed == nil {
+		return "", nil
+	}
+	for line := range strings.Lines(string(printed)) {
+		if _, test, ok := strings.Cut(line, "--- FAIL: "); ok {
+			by, _, _ = strings.Cut(test, " ")
+			if strings.HasPrefix(line, "    ") { // which of its parts says more
+				break
+			}
+		}
+	}
+	if by == "" {
+		return "", fmt.Errorf("%s: no test ran: %w\n%s", f.name, failed, printed)
+	}
+	return "found by " + strings.TrimSpace(by), nil
+}
