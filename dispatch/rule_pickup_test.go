@@ -210,13 +210,13 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 		"cancel":    {Kind: provider.MessageCancel, Text: "enough"},
 		"pause":     {Kind: provider.MessageExecutionSuspended, EventID: "p"},
 	} {
+		m.InstanceID = "i-1"
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", purged ", again), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 					h.start("sleeper", 0)
 					h.turn(0)
-					m.InstanceID = "i-1"
 					h.send(m)
 					h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 					if again {
