@@ -62,22 +62,21 @@ func failureOfDepth(err error, depth int) *history.Failure {
 	name, details, named := outermostNamed(err)
 	f := &history.Failure{Type: boundedType(name), Message: bounded(err.Error()), NonRetryable: isNonRetryable(err)}
 	setDetails(f, details)
+	unframe := func(message string) { // the text of the very error is made of its message and more
+		if err == named { //nolint:errorlint // not of one that wraps it
+			f.Message = bounded(message)
+		}
+	}
 	switch e := named.(type) { //nolint:errorlint // outermostNamed has unwrapped it
 	case nil:
 		return f
 	case *CancelledError:
 		f.Reason, f.Ended = string(e.Reason), string(e.Ended)
-		if err == error(e) { //nolint:errorlint // the very error: its text is made of its reason and message
-			f.Message = bounded(e.Message)
-		}
+		unframe(e.Message)
 	case *TimeoutError:
-		if err == error(e) { //nolint:errorlint // as above
-			f.Message = bounded(e.Message)
-		}
+		unframe(e.Message)
 	case *InterruptedError:
-		if err == error(e) { //nolint:errorlint // as above
-			f.Message = bounded(e.Message)
-		}
+		unframe(e.Message)
 	case *ActivityError:
 		f.Cause = shallow(e.failure(), depth)
 		return f

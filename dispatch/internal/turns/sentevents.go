@@ -105,13 +105,19 @@ func hadTurn(x *execution, at time.Time) bool {
 	return len(x.times) > firstTurn && x.times[firstTurn] < at.UnixMilli()
 }
 
+// findsNobody reports whether a message is of another instance and nobody takes it: it has no answer yet, and starts no instance.
+func findsNobody(s *session, m *provider.InboxMessage) bool {
+	return m.IsSent() && answeredBefore(s.x, m) == nil && !startsAbsent(s, m) && s.x.notForCode(*m)
+}
+
 // refuseEvents answers the events of other instances at the front that nobody takes: no instance is there, or it is over, by that execution, or
 // they were refused before.
 func refuseEvents(ctx context.Context, s *session, over string) error {
 	var ms []*provider.InboxMessage
 	waiting := s.backlog.waiting()
 	for i := range waiting {
-		if !waiting[i].IsSent() || i > 0 && waiting[i].Orchestration != "" || answeredBefore(s.x, &waiting[i]) != nil || startsAbsent(s, &waiting[i]) || !s.x.notForCode(waiting[i]) {
+		startsNext := i > 0 && waiting[i].Orchestration != "" // by itself, once those before it are answered
+		if startsNext || !findsNobody(s, &waiting[i]) {
 			break
 		}
 		ms = append(ms, &waiting[i])

@@ -27,7 +27,7 @@ type session struct {
 	sent dispatched
 	// absent: there is no such instance, by a strongly consistent look.
 	absent bool
-	// taken: the id of the instance is in use, though there is none that could be read, as while it is deleted.
+	// inUse: the id of the instance is, though there is none that could be read, as while it is deleted.
 	inUse bool
 	// mostParked bounds how many of the parked inputs a turn takes, once more were too much for a commit; 0 does not.
 	mostParked int
