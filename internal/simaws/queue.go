@@ -87,13 +87,9 @@ func (q *queue) notify() {
 	q.cloud.notify()
 }
 
-// send stores a message, or answers for the one that it repeats.
-func (q *queue) send(c content, delay time.Duration) (messageID, sequence string) {
+// put stores a message, or answers for the one that it repeats. The queue must be locked.
+func (q *queue) put(c content, delay time.Duration) (messageID, sequence string) {
 	now := q.cloud.nanos()
-
-	q.mu.Lock()
-	defer q.mu.Unlock()
-
 	n := q.arrivals + 1
 
 	if q.fifo {

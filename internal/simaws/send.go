@@ -37,7 +37,10 @@ func (q *Queues) SendMessage(
 			return nil, tooLong()
 		}
 
-		id, sequence := e.send(to)
+		to.mu.Lock()
+		defer to.mu.Unlock()
+
+		id, sequence := e.put(to)
 
 		return &sqs.SendMessageOutput{MessageId: aws.String(id), SequenceNumber: optional(sequence)}, nil
 	})
@@ -65,6 +68,9 @@ func (q *Queues) SendMessageBatch(
 
 		out := &sqs.SendMessageBatchOutput{Successful: make([]sqstypes.SendMessageBatchResultEntry, 0, len(entries))}
 
+		to.mu.Lock() // no receive comes between: how a batch is handed out is not chance
+		defer to.mu.Unlock()
+
 		for i := range entries {
 			if err := entries[i].check(to); err != nil {
 				out.Failed = append(out.Failed, failed(in.Entries[i].Id, err))
@@ -72,7 +78,7 @@ func (q *Queues) SendMessageBatch(
 				continue
 			}
 
-			id, sequence := entries[i].send(to)
+			id, sequence := entries[i].put(to)
 			out.Successful = append(out.Successful, sqstypes.SendMessageBatchResultEntry{
 				Id: in.Entries[i].Id, MessageId: aws.String(id), SequenceNumber: optional(sequence),
 			})
@@ -181,8 +187,9 @@ func (e *outgoing) checkFIFO() error {
 	return nil
 }
 
-func (e *outgoing) send(to *queue) (id, sequence string) {
-	return to.send(content{
+// put puts the message into a queue, which must be locked.
+func (e *outgoing) put(to *queue) (id, sequence string) {
+	return to.put(content{
 		body: *e.body, group: aws.ToString(e.group), deduplication: aws.ToString(e.deduplication),
 		attributes: maps.Clone(e.attributes), trace: aws.ToString(e.system["AWSTraceHeader"].StringValue),
 	}, time.Duration(e.delay)*time.Second)
