@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,13 +219,10 @@ func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 		if extended, unknown, _, calls := renewed(); extended != 100 || unknown != 100 || calls > 50 {
 			t.Errorf("the table throttled: %d extended, %d unknown, %d calls", extended, unknown, calls)
 		}
-		batches := 0
+		var batches atomic.Int64 // calls are made side by side
 		throttle(func(c simaws.Call) bool {
 			_, locks := c.Input.(*sqs.ChangeMessageVisibilityBatchInput)
-			if locks {
-				batches++
-			}
-			return locks && batches%3 == 0
+			return locks && batches.Add(1)%3 == 0
 		})
 		if extended, unknown, _, _ := renewed(); extended != 100 || unknown != 0 {
 			t.Errorf("a third throttled: %d extended, %d unknown", extended, unknown)
