@@ -88,7 +88,7 @@ func (m *meddler) ask(ctx context.Context) {
 // while it was.
 func (m *meddler) askOnce(ctx context.Context, n int) error {
 	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "nobody's"}[m.rng.IntN(6)]
-	o := m.h.Orchestrators[m.rng.IntN(len(m.h.Orchestrators))]
+	o := m.h.Environment(m.rng.IntN(len(m.h.Orchestrators)))
 	least, begun := m.committed()
 	answer, err := o.Ask(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.Question{InstanceID: m.first.InstanceID, Name: q})
 	most, _ := m.committed()

@@ -600,9 +600,8 @@ func (p *patient) breaks(name string, opts ...perdure.OrchestrationOption) *perd
 
 // deploy has orchestrators take the place of those that are there.
 func (p *patient) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
-	before = slices.Clone(p.h.Orchestrators)
-	copy(p.h.Orchestrators, these)
-	p.insist(ctx, "announce", p.h.Orchestrators[0].Announce)
+	before = p.h.Replace(these...)
+	p.insist(ctx, "announce", p.h.Environment(0).Announce)
 	return before
 }
 
@@ -704,8 +703,7 @@ func (p *patient) rollout(ctx context.Context) {
 	p.insist(p.h.t.Context(), "announce", old[0].Announce) // before there was any trouble
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
-	p.retired = slices.Clone(p.h.Orchestrators[:1])
-	p.h.Orchestrators[0] = old[0]
+	p.retired = p.h.Replace(old[0])[:1]
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at one moment
 	p.insist(ctx, "announce", p.retired[0].Announce)
 	time.Sleep(outage)

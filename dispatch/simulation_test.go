@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -27,9 +28,13 @@ var (
 	firstSeed = flag.Uint64("from", 0, "of TestSimulation and TestSimulationInTrouble: the seeds from this one on")
 )
 
-// TestMain lets a short run try a few seeds, where no flag says how many.
+// TestMain lets a short run try a few seeds, where no flag says how many. What code that is given no logger logs is shown where it is asked for:
+// among what a thousand tests that pass log, the one that fails is not found.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if !testing.Verbose() {
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+	}
 	if testing.Short() {
 		given := map[string]bool{}
 		flag.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -95,7 +95,7 @@ func always(r recordHandler) func() recordHandler { return func() recordHandler 
 // inTurn gives each invocation the next orchestrator environment: as on Lambda, nothing ties an instance to one.
 func (h *Hub) inTurn() func() recordHandler {
 	var n atomic.Int64
-	return func() recordHandler { return h.Orchestrators[int(n.Add(1)-1)%len(h.Orchestrators)] }
+	return func() recordHandler { return h.Environment(int(n.Add(1) - 1)) }
 }
 
 func (h *Hub) join(queueURL string, environment func() recordHandler) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -129,8 +130,9 @@ func (o Options) withDefaults() Options {
 type Hub struct {
 	Cloud    *simaws.Cloud
 	Provider *dynamo.Provider
-	// Orchestrators are the orchestrator function's environments.
+	// Orchestrators are the orchestrator function's environments. Beside invocations they are read by Environment and changed by Replace.
 	Orchestrators []*dispatch.Orchestrator
+	replacing     sync.Mutex
 	Timekeeper    *dispatch.Timekeeper
 	// Workers are the worker functions' environments, by queue.
 	Workers map[string]*dispatch.Worker
@@ -233,7 +235,7 @@ func (h *Hub) Close() {
 
 // Ask has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
 func (h *Hub) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
-	return h.Orchestrators[0].Ask(ctx, q)
+	return h.Environment(0).Ask(ctx, q)
 }
 
 // table is the stack's, with its indexes.
