@@ -94,7 +94,7 @@ func simulated() []intervention {
 }
 
 // spinLimit is how long a seed may take in real time, on a machine that has much else to do.
-const spinLimit = 3 * time.Minute
+const spinLimit = 10 * time.Minute
 
 // turnOf is the how manieth seed of its scenario one is: what else it decides on goes by that.
 func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
