@@ -3,10 +3,8 @@ package simhub
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/dispatch"
 )
 
 // Deploy has the functions run another build's code from now on, as a deployment does: invocations that are under way end with the code that they
@@ -30,23 +28,6 @@ func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) err
 		return fmt.Errorf("simhub: %w", err)
 	}
 	return nil
-}
-
-// Replace has orchestrators take the place of the first of the function's environments, and returns all that were there before. Invocations
-// that are under way end with the code that they began with.
-func (h *Hub) Replace(these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
-	h.replacing.Lock()
-	defer h.replacing.Unlock()
-	before = slices.Clone(h.Orchestrators)
-	copy(h.Orchestrators, these)
-	return before
-}
-
-// Environment is the nth of the orchestrator function's environments: behind the last the first comes again.
-func (h *Hub) Environment(n int) *dispatch.Orchestrator {
-	h.replacing.Lock()
-	defer h.replacing.Unlock()
-	return h.Orchestrators[n%len(h.Orchestrators)]
 }
 
 // AddQueue adds a work queue, with a worker, unless it is there. Nothing may be invoked meanwhile.

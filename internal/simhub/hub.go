@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -128,12 +127,11 @@ func (o Options) withDefaults() Options {
 
 // Hub is a task hub in memory. Drive it by Cloud.Step or Cloud.Serve, or by Scheduler.Run when it has a schedule.
 type Hub struct {
-	Cloud    *simaws.Cloud
-	Provider *dynamo.Provider
-	// Orchestrators are the orchestrator function's environments. Beside invocations they are read by Environment and changed by Replace.
-	Orchestrators []*dispatch.Orchestrator
-	replacing     sync.Mutex
-	Timekeeper    *dispatch.Timekeeper
+	environments
+
+	Cloud      *simaws.Cloud
+	Provider   *dynamo.Provider
+	Timekeeper *dispatch.Timekeeper
 	// Workers are the worker functions' environments, by queue.
 	Workers map[string]*dispatch.Worker
 	// Scheduler drives a hub that has a schedule; nil on others.
