@@ -475,7 +475,7 @@ func (a *auditor) wantBook(ctx context.Context, key string) error {
 	if _, err := a.w.h.Provider.ReadInstance(ctx, id); err != nil || !some {
 		return nil //nolint:nilerr // it is purged, or nobody has called it
 	}
-	doc, err := a.w.h.Environment(0).Ask(ctx, provider.Question{InstanceID: id, Name: perdure.EntityStateQuery})
+	doc, err := a.w.h.Ask(ctx, provider.Question{InstanceID: id, Name: perdure.EntityStateQuery})
 	if err != nil {
 		return fmt.Errorf("the state of %q: %w", id, err)
 	}
