@@ -50,12 +50,14 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 
 	one := cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if selected := f.selects(cmd); !selected {
+		switch {
+		case !f.selects(cmd):
 			return checkArgs(cmd, args, argID)
-		} else if len(args) > 0 {
+		case len(args) > 0:
 			return fmt.Errorf("an ID or a filter, not both: see %s --help", cmd.CommandPath())
+		default:
+			return noneEmpty(cmd, bulkFlagNames...)
 		}
-		return nil
 	}
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -78,6 +80,29 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 	}
 }
 
+// noneEmpty refuses a filter that is given without a value, as by a variable of a script that is not set: left out silently, it would select more
+// than was meant.
+func noneEmpty(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		flag := cmd.Flags().Lookup(name)
+		if value := flag.Value.String(); flag.Changed && (value == "" || value == "[]") {
+			return &provider.FieldError{Field: "--" + name, Problem: "is empty: give it a value, or leave it out"}
+		}
+	}
+	return nil
+}
+
+// onlyOfOne refuses a flag of one instance where a filter selects many: it would be left out silently.
+func onlyOfOne(cmd *cobra.Command, flag, instead string) {
+	args := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, given []string) error {
+		if len(given) == 0 && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is for one instance, by its ID%s", flag, instead)
+		}
+		return args(cmd, given)
+	}
+}
+
 func (f *bulkFlags) selects(cmd *cobra.Command) bool {
 	for _, name := range bulkFlagNames {
 		if cmd.Flags().Changed(name) {
@@ -95,17 +120,10 @@ func (f *bulkFlags) fill(b *client.Bulk) error {
 	for _, s := range f.statuses {
 		b.Filter.Statuses = append(b.Filter.Statuses, client.RuntimeStatus(s))
 	}
-	for _, tag := range f.tags {
-		k, v, found := strings.Cut(tag, "=")
-		if !found {
-			return &provider.FieldError{Field: "tags", Problem: fmt.Sprintf("must be KEY=VALUE each, one is %q", tag)}
-		}
-		if b.Filter.Tags == nil {
-			b.Filter.Tags = map[string]string{}
-		}
-		b.Filter.Tags[k] = v
+	var err error
+	if b.Filter.Tags, err = parseTags(f.tags); err != nil {
+		return err
 	}
-
 	if err := parseStarted(f.startedAfter, f.startedBefore, &b.Filter.StartedAfter, &b.Filter.StartedBefore); err != nil {
 		return err
 	}

@@ -48,10 +48,19 @@ func TestBulk(t *testing.T) {
 		"is not what a cancel": {"cancel", "--status", "Failed", "--dry-run"},
 		"all is to be given":   {"purge", "--all", "--name", "hello", "--dry-run"},
 		"--older-than is":      {"purge", "--older-than", "thirty", "--dry-run"},
-		"must be KEY=VALUE":    {"purge", "--tag", "a", "--dry-run"},
+		"is not KEY=VALUE":     {"purge", "--tag", "a", "--dry-run"},
+		"more than once":       {"purge", "--tag", "a=1", "--tag", "a=2", "--dry-run"},
+		"--name is empty":      {"purge", "--name", "", "--status", "Completed", "--yes"},
+		"--status is empty":    {"terminate", "--name", "hello", "--status", "", "--yes"},
+		"--parent is empty":    {"cancel", "--parent=", "--yes"},
+		"--activity is for":    {"cancel", "--name", "hello", "--activity", "12", "--yes"},
+		"--with-children is":   {"purge", "--name", "hello", "--with-children", "--yes"},
 		"ID is missing":        {"terminate"},
 	} {
 		h.wantError(exitError, want, args...)
+	}
+	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 3 {
+		t.Errorf("what is refused makes a job:\n%s", got)
 	}
 }
 

@@ -185,6 +185,9 @@ func (c *deadVerbs) action(
 	cmd := &cobra.Command{
 		Use: name + " [DEAD-LETTER...]", Short: short, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			if err := noneEmpty(cmd, "queue", "reason", "instance"); err != nil {
+				return err
+			}
 			switch {
 			case len(ids) > 0 && f.selects():
 				return fmt.Errorf("ids or a filter, not both: see %s --help", cmd.CommandPath())

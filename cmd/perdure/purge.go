@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -44,12 +43,6 @@ far it is. Only what is over, unless --force is given; only what was started bef
 	cmd.Flags().BoolVar(&force, "force", false, "end it first if it is not over")
 	cmd.Flags().BoolVar(&children, "with-children", false, "delete its children that are over before it, and theirs")
 	c.bulk(cmd, client.OperationPurge, func(b *client.Bulk) { b.Force = force })
-	one := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if children && len(args) == 0 {
-			return errors.New("--with-children is for one instance, by its ID; --parent ID selects the children of one")
-		}
-		return one(cmd, args)
-	}
+	onlyOfOne(cmd, "with-children", "; --parent ID selects the children of one")
 	return cmd
 }

@@ -79,6 +79,7 @@ the event that scheduled it.`
 With a filter instead of an ID the task hub cancels many, in the background: perdure jobs shows how
 far it is.`
 	c.bulk(cmd, client.OperationCancel, func(b *client.Bulk) { b.Message = message })
+	onlyOfOne(cmd, "activity", "")
 	return cmd
 }
 
