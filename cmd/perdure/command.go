@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
@@ -84,10 +86,11 @@ func (c *command) root() *cobra.Command {
 		Long: `Start durable orchestrations and see how they stand.
 
 Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch, and start and restart with
---wait exit with 2 when the instance failed, 3 when it was cancelled or terminated, and 4 when --timeout
-was over first, as update and call do; verify, import and doctor have codes of their own, see there.
-Errors are one line on stderr, with what to do next. With --json stdout has JSON alone.`,
-		SilenceErrors: true, SilenceUsage: true,
+--wait exit with 2 when the instance failed, and 3 when it was cancelled or terminated. wait, watch, update,
+call and start with --update exit with 4 when --timeout was over first. verify, import and doctor have codes
+of their own, see there. Errors are one line on stderr, with what to do next. With --json stdout has JSON
+alone, but for dev and worker, which print what their programs do.`,
+		SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: checkTimeout,
 	})
 	root.SetIn(c.in)
 	root.SetOut(c.out)
@@ -105,6 +108,14 @@ Errors are one line on stderr, with what to do next. With --json stdout has JSON
 	root.AddCommand(tokenVerbs(c)...)
 	root.AddCommand(devVerb(c), initVerb(c), vetVerb(c), versionVerb(c))
 	return root
+}
+
+// checkTimeout refuses a negative --timeout, which would be no limit at all.
+func checkTimeout(cmd *cobra.Command, _ []string) error {
+	if f := cmd.Flags().Lookup("timeout"); f != nil && strings.HasPrefix(f.Value.String(), "-") {
+		return &provider.FieldError{Field: "--timeout", Problem: "must not be negative, is " + f.Value.String()}
+	}
+	return nil
 }
 
 // The arguments that verbs take, as their usage names them.

@@ -35,10 +35,7 @@ func completeVerb(c *command) *cobra.Command {
 	result := noInput
 	cmd := c.verb("complete TOKEN", "Complete an activity that waits for it, by the token that it has handed over", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
-			if from == "-" && result == "-" {
-				return &provider.FieldError{Field: "--result", Problem: "and TOKEN cannot both be of stdin"}
-			}
-			token, err := readToken(c, from)
+			token, err := readToken(c, from, "--result", result)
 			if err != nil {
 				return err
 			}
@@ -65,14 +62,11 @@ func failVerb(c *command) *cobra.Command {
 			if why.Message == "" {
 				return errors.New("--message is missing: it says why the attempt has failed")
 			}
-			token, err := readToken(c, from)
+			token, err := readToken(c, from, "--details", details)
 			if err != nil {
 				return err
 			}
 			if details != "" {
-				if from == "-" && details == "-" {
-					return &provider.FieldError{Field: "--details", Problem: "and TOKEN cannot both be of stdin"}
-				}
 				if why.Details, err = readInput(c, details); err != nil {
 					return err
 				}
@@ -100,7 +94,7 @@ func heartbeatVerb(c *command) *cobra.Command {
 	details := ""
 	cmd := c.verb("heartbeat TOKEN", "Say that an attempt of an activity is alive, by the token that it has handed over", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
-			token, err := readToken(c, from)
+			token, err := readToken(c, from, "--details", details)
 			if err != nil {
 				return err
 			}
@@ -122,7 +116,7 @@ func heartbeatVerb(c *command) *cobra.Command {
 				return c.print("go on\n")
 			}
 		})
-	cmd.Flags().StringVar(&details, "details", "", "what the next attempt is to go on from: JSON or @FILE (default: what was given before)")
+	cmd.Flags().StringVar(&details, "details", "", "what the next attempt is to go on from: JSON, @FILE, or - for stdin (default: what was given before)")
 	cmd.Long = cmd.Short + `.
 
 It prints whether to go on, or that the activity is cancelled, and why: then come to an end, and complete
@@ -139,10 +133,13 @@ func printEnded(c *command, how string) error {
 	return c.print(how + "\n")
 }
 
-// readToken reads a token from an argument, or from stdin.
-func readToken(c *command, from string) (string, error) {
-	if from != "-" {
+// readToken reads a token from an argument, or from stdin, of which a flag cannot be as well.
+func readToken(c *command, from, flag, value string) (string, error) {
+	switch {
+	case from != "-":
 		return from, nil
+	case value == "-":
+		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be of stdin"}
 	}
 	doc, err := io.ReadAll(io.LimitReader(c.in, mostTokens))
 	if err != nil {

@@ -86,4 +86,5 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	h.in = strings.Repeat("x", 100)
 	h.wantError(exitError, "cannot both be of stdin", "complete", "-", "--result", "-")
 	h.wantError(exitError, "cannot both be of stdin", "fail", "-", "--message", "m", "--details", "-")
+	h.wantError(exitError, "cannot both be of stdin", "heartbeat", "-", "--details", "-")
 }

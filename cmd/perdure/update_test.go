@@ -46,6 +46,7 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 		}
 		h.wantError(exitError, `it has ["address"]`, "update", "order-7", "lost")
 		h.wantError(exitTimeout, "wait on with perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(exitError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout", "-3s")
 		h.wantError(exitError, "the update's name are wanted", "update", "order-7")
 		h.wantError(exitError, "the update's name are wanted", "update", "order-7", "a", "1", "2")
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,15 +19,19 @@ func versionsVerb(c *command) *cobra.Command {
 	var name string
 	var ofChanges bool
 	most := 0
-	cmd := c.verb("versions", "Count the instances that are not over, by orchestration and version", "",
+	var cmd *cobra.Command
+	cmd = c.verb("versions", "Count the instances that are not over, by orchestration and version", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
-			if most < 1 {
+			switch {
+			case most < 1:
 				return fmt.Errorf("--most must be 1 or more, is %d", most)
-			}
-			if ofChanges {
+			case ofChanges:
 				return changes(ctx, c, cl, name, most)
+			case cmd.Flags().Changed("most"):
+				return errors.New("--most is for --changes: without it all instances are counted")
+			default:
+				return versions(ctx, c, cl, name)
 			}
-			return versions(ctx, c, cl, name)
 		})
 	cmd.Long = cmd.Short + `.
 

@@ -34,6 +34,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	if got := h.mustRun("versions", "--name", "hello", "--json"); got != want {
 		t.Errorf("as JSON: %s", got)
 	}
+	h.wantError(exitError, "--most is for --changes", "versions", "--most", "10")
 	if got := h.mustRun("versions", "--name", "nothing", "--json"); got != `{"versions":[]}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
