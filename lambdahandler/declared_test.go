@@ -1,12 +1,16 @@
 package lambdahandler
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/schedule"
 )
@@ -111,4 +115,45 @@ func TestTheWatchIsKeptBesideAWrongDeclaration(t *testing.T) {
 	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
 		t.Errorf("%v, %v", answer, err)
 	}
+}
+
+// veiled is a codec that shows in what is stored that it was there.
+type veiled struct{}
+
+func (veiled) ID() string { return "veiled" }
+
+func (veiled) Encode(_ context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
+	return append([]byte("v"), doc...), nil
+}
+
+func (veiled) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]byte, error) {
+	return data[1:], nil
+}
+
+// The input of a schedule goes straight into history: a renewer with the hub's codec must not leave it in the clear.
+func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	schedule.AddTo(r)
+	hub, err := simhub.New(simhub.Options{Registry: r, Codecs: []perdure.Codec{veiled{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	b := begin(true, true, []Option{WithCodec(veiled{}), WithEnvironment(func(string) string { return "" })})
+	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *","input":"secret"}]`
+	if _, err := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler)).watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for e, err := range client.New(hub.Provider).History(t.Context(), schedule.InstanceID("nightly")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, sealed := client.SealedOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed || s.Codec != "veiled" {
+			t.Errorf("%s has the input %s", e.Kind, e.Input)
+		}
+		return
+	}
+	t.Error("it was not put")
 }

@@ -60,15 +60,17 @@ func WithMiddleware(wrap ...func(lambda.Handler) lambda.Handler) Option {
 	return func(s *settings) { s.middleware = append(s.middleware, wrap...) }
 }
 
-// WithInterceptors has interceptors called around what the function does: turns in an orchestrator, activities in a worker, and in the API the
-// calls that it makes for its callers. The first is the outermost; those of earlier options come before.
+// WithInterceptors has interceptors called around what the function does: turns in an orchestrator, activities in a worker, in the API the
+// calls that it makes for its callers, and in a renewer those by which it puts the schedules that the stack declares. The first is the outermost; those of
+// earlier options come before.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(s *settings) { s.interceptors = append(s.interceptors, interceptors...) }
 }
 
 // WithCodec sets the codec of the hub's programs (perdure.Codec): the function encodes payloads with it, and decodes them. Others are codecs to read with
 // alone, as those of before; a nil codec encodes nothing. Orchestrators and workers need it; the API shows payloads decoded to whoever may call it
-// where it has it, and else as what they are. NewClient takes it too.
+// where it has it, and else as what they are; a renewer encodes the inputs of the schedules that the stack declares. NewClient takes it too. Given twice, the
+// later option counts.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(s *settings) { s.codecs = append([]perdure.Codec{codec}, others...) }
 }
@@ -184,7 +186,7 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRenewer(k, p, schedules, b.log)
+	r := newRenewer(k, b.client(p), schedules, b.log)
 	return b.function(r.handle, func(ctx context.Context) error {
 		b.log.InfoContext(ctx, "serving timers by polling their queue, and keeping watch", "hub", p.Hub().Name)
 		b.stopped(renew(ctx, p, r))
@@ -205,7 +207,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := httpapi.New(client.New(p, append(b.clientOptions(), client.WithCaller(""))...), httpapi.WithLogger(b.log)) // the caller is not the identity of these credentials
+	h := httpapi.New(b.client(p), httpapi.WithLogger(b.log))
 	if page {
 		h = withPage(h, guard)
 	}
@@ -266,6 +268,11 @@ func (b *binary) clientOptions() []client.Option {
 		all = append(all, client.WithCodec(b.codecs[0], b.codecs[1:]...))
 	}
 	return all
+}
+
+// client makes a client that calls on behalf of others: its caller is not the identity of these credentials.
+func (b *binary) client(h client.Hub) *client.Client {
+	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
 }
 
 func (b *binary) onLambda() bool { return onLambda(b.getenv) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -103,7 +104,7 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			ended <- renew(ctx, hub.Provider, newRenewer(hub.Timekeeper, hub.Provider, "", slog.New(slog.DiscardHandler)))
+			ended <- renew(ctx, hub.Provider, newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)))
 		}()
 		time.Sleep(time.Minute)
 		if records := inbox(); len(records) != 1 || !strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {

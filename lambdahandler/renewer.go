@@ -12,7 +12,6 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
-	"github.com/perdure/perdure/provider"
 )
 
 // renewerEvent has the fields that distinguish the renewer's events: records of the timers queue, the tick of the
@@ -63,8 +62,7 @@ type renewer struct {
 	log        *slog.Logger
 }
 
-func newRenewer(k *dispatch.Timekeeper, p provider.Provider, schedules string, log *slog.Logger) *renewer {
-	c := client.New(p, client.WithCaller(""))
+func newRenewer(k *dispatch.Timekeeper, c *client.Client, schedules string, log *slog.Logger) *renewer {
 	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log))), log: log}
 }
 

@@ -27,7 +27,7 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Close)
-	return newRenewer(hub.Timekeeper, hub.Provider, "", slog.New(slog.DiscardHandler)), hub
+	return newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
 }
 
 // An event that may be of two kinds is refused: a caller must not have a timer fired by what looks like a request, or
