@@ -34,13 +34,13 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 ## --- tests, a target a tier ---
 
 .PHONY: test
-test: needs-go needs-python ## every tier that needs Go and Python alone, but for what takes long (-short): a few minutes
+test: needs-go needs-python ## packages, AWS in memory held against ministack, and real binaries, but for what takes long (-short): a few minutes
 	$(GO) test -short $(UNIT) ./tests/engine ./tests/cost ./tests/scale
 	$(GO) test -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 	$(GO) test -short -count=1 ./tests/e2e/...
 
 .PHONY: test-all
-test-all: test-unit test-otel test-kms test-bench test-ministack test-e2e ## the same tiers, whole: thousands of seeds, turns of 100,000 activities, the race detector
+test-all: test-unit test-otel test-kms test-bench test-ministack test-e2e ## the same, whole (thousands of seeds, turns of 100,000 activities, the race detector), and the modules of their own
 
 .PHONY: test-unit
 test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
