@@ -107,7 +107,7 @@ func runActivity[In, Out any](ctx context.Context, name string, fn func(context.
 }
 
 // ActivityRef stands for an activity of given types without its implementation, for programs that only call it. It is made by
-// DefineActivity.
+// DefineActivity; the methods of the zero value panic.
 type ActivityRef[In, Out any] struct {
 	name, queue string
 	cancelPoll  time.Duration
@@ -123,6 +123,7 @@ func DefineActivity[In, Out any](name string, opts ...ActivityOption) ActivityRe
 
 // Register is AddActivity with the name and options of the reference.
 func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In) (Out, error)) {
+	mustName("activity", a.name)
 	opts := []ActivityOption{OnQueue(a.queue), cancelPollOption(a.cancelPoll)}
 	if a.inline {
 		opts = append(opts, Inline())
@@ -132,5 +133,6 @@ func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In)
 
 // Call is CallActivity with the name and options of the reference.
 func (a ActivityRef[In, Out]) Call(ctx *OrchestrationContext, in In, opts ...ActivityCallOption) *Future[Out] {
+	mustName("activity", a.name)
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.name, Queue: a.queue, Inline: a.inline}, in, opts)
 }

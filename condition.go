@@ -27,7 +27,7 @@ type PollPolicy struct {
 	// MaxInterval caps the intervals; by default an hour, or Interval where that is longer.
 	MaxInterval time.Duration
 	// Jitter is the part of each interval that is left to chance, as in RetryPolicy, up to 1, so that instances which were started together do not check
-	// together. By default there is none. The choice depends on the execution and the number of the check alone; perduretest makes it none, too, unless the
+	// together. By default, and with NoJitter, there is none. The choice depends on the execution and the number of the check alone; perduretest makes it none, too, unless the
 	// test asks for it.
 	Jitter float64
 }
@@ -50,8 +50,8 @@ func (p *PollPolicy) wrong() string {
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.Interval, defaultPollInterval):
 		return fmt.Sprintf("MaxInterval %v is below Interval %v", p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
-	case !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is no number from 0 to 1", p.Jitter)
+	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
+		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
 	default:
 		return ""
 	}
@@ -64,7 +64,7 @@ func (p *PollPolicy) intervals() *history.RetryPolicy {
 		InitialIntervalMs:  milliseconds(interval),
 		MaxIntervalMs:      milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, interval))),
 		BackoffCoefficient: cmp.Or(p.Coefficient, 1),
-		Jitter:             p.Jitter,
+		Jitter:             max(p.Jitter, 0),
 	}
 }
 
@@ -100,7 +100,7 @@ func (e *ConditionNotMetError) Is(target error) bool {
 //
 // An error of check ends the wait, and is returned as it is, with the state of before: what is to be tried again has a retry policy of its own. Where the policy
 // allows no other check the error is a *ConditionNotMetError, and the state the last. The end of the scope of ctx ends the wait, with its error. A policy with a
-// negative value, a Coefficient below 1, a MaxInterval below Interval or a Jitter above 1 panics.
+// negative value other than NoJitter, a Coefficient below 1, a MaxInterval below Interval or a Jitter above 1 panics.
 //
 // A check is in history: with an activity, inline or not, six events, its timer and turns among them. For more than a thousand checks limit MaxAttempts, and continue
 // as new with the state.

@@ -131,11 +131,11 @@ func TestTheEndOfTheScopeEndsTheWait(t *testing.T) {
 // The jitter of a wait is the same in each replay, within the part that is left to it, and another in another execution.
 func TestThePollsJitter(t *testing.T) {
 	t.Parallel()
-	waits := func(execution string) []time.Duration {
+	waits := func(execution string, jitter float64) []time.Duration {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.WaitForCondition(ctx, 0, func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 1, nil }, func(n int) bool { return n == 20 },
-				perdure.PollPolicy{Interval: time.Minute, Jitter: 0.5})
+				perdure.PollPolicy{Interval: time.Minute, Jitter: jitter})
 		})
 		w := newWorld(t, r)
 		w.options.ExecutionID, w.options.ExactRetries = execution, false
@@ -148,7 +148,7 @@ func TestThePollsJitter(t *testing.T) {
 		}
 		return all
 	}
-	one, again, other := waits("01JONE"), waits("01JONE"), waits("01JOTHER")
+	one, again, other := waits("01JONE", 0.5), waits("01JONE", 0.5), waits("01JOTHER", 0.5)
 	if len(one) != 19 || cmp.Diff(one, again) != "" || cmp.Diff(one, other) == "" {
 		t.Errorf("%v\n%v\n%v", one, again, other)
 	}
@@ -161,13 +161,18 @@ func TestThePollsJitter(t *testing.T) {
 	if len(distinct) < 10 {
 		t.Errorf("no jitter: %v", one)
 	}
+	for _, d := range waits("01JEXECUTION1", perdure.NoJitter) {
+		if d != time.Minute {
+			t.Errorf("waited %v without jitter", d)
+		}
+	}
 }
 
 func TestAPollPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for field, p := range map[string]perdure.PollPolicy{
 		"MaxAttempts": {MaxAttempts: -1}, "Timeout": {Timeout: -1}, "Interval": {Interval: -1}, "Coefficient": {Coefficient: 0.5},
-		"MaxInterval": {Interval: time.Minute, MaxInterval: time.Second}, "MaxInterval 1s": {MaxInterval: time.Second}, "Jitter": {Jitter: 1.1},
+		"MaxInterval": {Interval: time.Minute, MaxInterval: time.Second}, "MaxInterval 1s": {MaxInterval: time.Second}, "Jitter": {Jitter: 1.1}, "Jitter -0.5": {Jitter: -0.5},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.WaitForCondition(ctx, 0, func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }, func(int) bool { return true }, p)

@@ -51,7 +51,7 @@ func DeletesState() OperationOption { return deletesState{} }
 // Operation is an operation of an entity: fn gets the state, which it may change, and what the call gives to it, and returns the call's result. It is code
 // of an orchestration, and follows the same rules: it may call activities, wait, and call other entities. While it waits no other operation of the key
 // begins. An error that it returns, or a panic, is the answer to the call, and leaves the state as it was before. An entity that calls itself, or is called
-// back by what it calls, waits for ever. It panics when the name is empty, longer than 256 bytes or not UTF-8, or fn is nil.
+// back by what it calls, waits for ever. It panics when the name is empty, longer than 256 bytes, not UTF-8 or has control characters, and when fn is nil.
 func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption) EntityOperation[S] {
 	mustName("operation", name)
 	if err := checkShort("name", name); err != nil {

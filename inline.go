@@ -29,7 +29,7 @@ func (inline) applyToActivityCall(c *replay.ActivityCall) { c.Inline = true }
 // a message was delivered before: so it needs a worker all the same.
 //
 // When the process dies the activity may have run without a trace in history, and the code may decide otherwise the next time: what must be
-// undone, or must not run unseen, is no inline activity. A call with [WaitForCancellation], [WithHeartbeatTimeout] or [Exclusive] goes to its worker queue, and one
+// undone, or must not run unseen, is no inline activity. A call with [WaitForCancellation], [WithHeartbeatTimeout], [Exclusive] or [AtMostOnce] goes to its worker queue, and one
 // that returns [ErrPending] fails. The activity runs with the rights of the orchestrator's function, and beside other instances' turns: what
 // computes for seconds holds those up.
 //

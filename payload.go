@@ -9,7 +9,7 @@ import (
 )
 
 // Codec turns payloads into what is stored and sent, and back: it compresses them, or encrypts them. Everything that a program gives to perdure as JSON
-// passes through it: inputs, results, outputs, data of external events, inputs and results of updates, values of side effects, custom statuses, details of heartbeats. Errors do
+// passes through it: inputs, results, outputs, data of external events, inputs and results of updates, values of side effects, custom statuses, details of heartbeats and of errors. The types and texts of errors do
 // not, nor do names, ids, tags and messages, nor the input and the answer of a query, which are stored nowhere.
 //
 // A codec is set by WithCodec, of the packages lambdahandler, client and perduretest, and in the options of package dispatch. All functions of a hub

@@ -23,6 +23,8 @@ func TestRegistryPanicsOnMistakes(t *testing.T) {
 		"activity with an empty name":                       func(r *perdure.Registry) { perdure.AddActivity(r, "", inc) },
 		"orchestration with an empty name":                  func(r *perdure.Registry) { perdure.AddOrchestration(r, "", nothing) },
 		"activity with an empty name (a reference)":         func(*perdure.Registry) { perdure.DefineActivity[int, int]("") },
+		"activity with an empty name (no reference)":        func(r *perdure.Registry) { perdure.ActivityRef[int, int]{}.Register(r, inc) },
+		"activity with an empty name (a call by none)":      func(*perdure.Registry) { perdure.ActivityRef[int, int]{}.Call(nil, 1) },
 		`activity with a name that is not UTF-8: "\xff"`:    func(r *perdure.Registry) { perdure.AddActivity(r, "\xff", inc) },
 		"OnQueue with an empty name":                        func(*perdure.Registry) { perdure.OnQueue("") },
 		"WithVersion with an empty version":                 func(*perdure.Registry) { perdure.WithVersion("") },

@@ -43,7 +43,7 @@ type RetryPolicy struct {
 	NonRetryable []string
 }
 
-// NoJitter is a RetryPolicy.Jitter that has every wait be exactly its interval.
+// NoJitter is a Jitter of a RetryPolicy or PollPolicy that has every wait be exactly its interval.
 const NoJitter = -1
 
 // CallOption is an option of calls of whatever can be called: of activities and of other orchestrations.

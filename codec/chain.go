@@ -9,11 +9,15 @@ import (
 )
 
 // Chain encodes with one codec after the other, such as Zstd and then Envelope: what is encrypted no longer compresses. It decodes in the opposite
-// order. A codec of the chain may leave a document as it is; what it has done stands in what is stored. There are two at least and eight at the most.
+// order. A codec of the chain may leave a document as it is; what it has done stands in what is stored. There are two at least and eight at the most, and
+// none is nil: else it panics.
 func Chain(id string, codecs ...perdure.Codec) perdure.Codec {
 	const most = 8 // bits of a byte
 	if len(codecs) < 2 || len(codecs) > most {
 		panic(fmt.Sprintf("codec: Chain %q of %d codecs, which must be 2 to %d", id, len(codecs), most))
+	}
+	if i := slices.Index(codecs, nil); i >= 0 {
+		panic(fmt.Sprintf("codec: Chain %q: codec %d of %d is nil", id, i+1, len(codecs)))
 	}
 	return chain{id, codecs}
 }

@@ -177,6 +177,16 @@ func TestAChainUndoesWhatItHasDone(t *testing.T) {
 	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
 		t.Errorf("%v, %v", data, err)
 	}
+	for want, codecs := range map[string][]perdure.Codec{"of 1 codecs": {codec.Zstd()}, "codec 2 of 2 is nil": {codec.Zstd(), nil}} {
+		func() {
+			defer func() {
+				if got, _ := recover().(string); !strings.Contains(got, want) {
+					t.Errorf("panics with %q, and not about %q", got, want)
+				}
+			}()
+			codec.Chain("mistaken", codecs...)
+		}()
+	}
 	for _, torn := range [][]byte{nil, {4, 1}, {1, 1}} {
 		if _, err := both.Decode(t.Context(), info, torn); !isFinal(err) {
 			t.Errorf("%v: %v", torn, err)

@@ -42,7 +42,8 @@ func WithClock(now func() time.Time) EnvelopeOption { return func(e *envelope) {
 // or after a million payloads, and for each that it meets once: payloads do not wait for a service otherwise. The id is the codec's, and names the master key
 // rather than the method: an id is what is to be read with it for ever.
 //
-// What has been encrypted is read as long as the keys can be unwrapped: where a key is deleted, instances that need its payloads are blocked.
+// What has been encrypted is read as long as the keys can be unwrapped: where a key is deleted, instances that need its payloads are blocked. It panics where
+// keys is nil.
 func Envelope(id string, keys Keys, opts ...EnvelopeOption) perdure.Codec {
 	if keys == nil {
 		panic("codec: Envelope without keys")

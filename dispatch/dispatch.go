@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -139,9 +140,19 @@ func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) { return 
 // A fetch that fails is logged and tried again, after 1 second and up to 30. When ctx ends nothing more is fetched, and what
 // is being handled goes on for up to PollOptions.Grace. What is then left goes back to the queue, its contexts end, and Poll returns, after
 // up to PollOptions.Unwind more, an error that says how much it was. Otherwise it returns nil.
+//
+// p, queue and handle are required: what is missing is an error, and so are options that cannot be.
 func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
 	if err := opts.check(); err != nil {
 		return err
+	}
+	switch {
+	case p == nil:
+		return fmt.Errorf("dispatch: the provider of the poll: %w", errNil)
+	case queue == "":
+		return errors.New("dispatch: the queue of the poll has no name")
+	case handle == nil:
+		return fmt.Errorf("dispatch: the handle of queue %q: %w", queue, errNil)
 	}
 	return poll.Poll(ctx, p, queue, handle, poll.Options(opts))
 }

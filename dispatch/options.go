@@ -84,7 +84,7 @@ type WorkerOptions struct {
 	// Default 3 s; must not be negative.
 	LockAfter time.Duration
 	// LockTimeout is for how long a lease locks a record, in whole seconds: when a worker dies, its activities are begun
-	// again after as long. Default DefaultLockTimeout; less than a second is a second; must not be negative.
+	// again after as long. Default DefaultLockTimeout; less than a second is a second; must not be negative, nor more than 12 hours.
 	LockTimeout time.Duration
 	// LockRenewalBuffer is how long before its end a lease is renewed. Default DefaultLockRenewalBuffer, or a third of LockTimeout if that
 	// is less, as where it is not less than LockTimeout; must not be negative.
@@ -131,7 +131,7 @@ const (
 type PollOptions struct {
 	// Loops is how many batches are handled side by side. Default 4, of the timers queue 1; must not be negative.
 	Loops int
-	// Lock is how long each renewal locks a record for. Default: for as long as the queue did; must not be negative.
+	// Lock is how long each renewal locks a record for. Default: for as long as the queue did; must not be negative, nor more than 12 hours.
 	Lock time.Duration
 	// Grace is how long Poll waits, once its context has ended, for what is being handled. Default 30 s; negative: not at all.
 	Grace time.Duration
@@ -182,6 +182,17 @@ func refuse(options string, fields map[string]int64) error {
 	return errors.Join(wrong...)
 }
 
+// longestLock is how long a record may be locked from its receive on: SQS's quota.
+const longestLock = 12 * time.Hour
+
+// lockable returns an error for a time that no record can be locked for.
+func lockable(field string, d time.Duration) error {
+	if d > longestLock {
+		return fmt.Errorf("dispatch: %s is %v: a record is locked for %v at most", field, d, longestLock)
+	}
+	return nil
+}
+
 // known returns an error for a value of Metrics that there is not.
 func known(options string, m Metrics) error {
 	if m.Known() {
@@ -208,11 +219,11 @@ func (o *WorkerOptions) check() error {
 	return errors.Join(refuse("WorkerOptions", map[string]int64{
 		"MaxAttempts": int64(o.MaxAttempts), "LockAfter": int64(o.LockAfter), "LockTimeout": int64(o.LockTimeout),
 		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
-	}), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
+	}), lockable("WorkerOptions.LockTimeout", o.LockTimeout), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
 }
 
 func (o *PollOptions) check() error {
-	return refuse("PollOptions", map[string]int64{"Loops": int64(o.Loops), "Lock": int64(o.Lock)})
+	return errors.Join(refuse("PollOptions", map[string]int64{"Loops": int64(o.Loops), "Lock": int64(o.Lock)}), lockable("PollOptions.Lock", o.Lock))
 }
 
 func orDefault[O any](opts *O) (o O) {

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -43,5 +44,24 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 	}
 	if err := worker(dispatch.WorkerOptions{SendAnewAfter: -1, CancellationGracePeriod: -1}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is missing, or cannot be, is an error of the first call, and no panic in a loop or a lock that is never renewed.
+func TestAPollNeedsWhatItServes(t *testing.T) {
+	t.Parallel()
+	p := struct{ provider.Polling }{}
+	handle := func(context.Context, []provider.Record) []string { return nil }
+	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now), &dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
+	for want, err := range map[string]error{
+		"the provider of the poll: it is nil":                          dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
+		"the queue of the poll has no name":                            dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
+		`the handle of queue "inbox": it is nil`:                       dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
+		"PollOptions.Lock is 13h0m0s: a record is locked for 12h0m0s":  dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{Lock: 13 * time.Hour}),
+		"WorkerOptions.LockTimeout is 13h0m0s: a record is locked for": tooLong,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }

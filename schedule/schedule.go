@@ -34,7 +34,7 @@ type Schedule struct {
 	// TimeZone is a name of the IANA database, such as "Europe/Berlin". Empty is UTC. It is that of cron expressions alone.
 	TimeZone string `json:"timeZone,omitempty"`
 	// From and Until bound the times at which runs are due, both inclusive. Zero bounds nothing; others are of the
-	// years 1970 to 2199. Times before the schedule was made are never due.
+	// years 1970 to 2199. Times before the schedule was made are never due: a backfill starts their runs.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// Overlap says what becomes of a time that comes while the run before is not over. Empty is Skip.
