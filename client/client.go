@@ -28,7 +28,7 @@ var (
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
 	// ErrTerminal: the instance is over.
 	ErrTerminal = provider.ErrTerminal
-	// ErrNotTerminal: the instance is not over, and can only be purged with Force.
+	// ErrNotTerminal: the instance is not over: it can be purged with Force alone, and cannot be restarted.
 	ErrNotTerminal = provider.ErrNotTerminal
 	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration

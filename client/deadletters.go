@@ -33,7 +33,7 @@ type DeadLetterQuery struct {
 	// began: what is redriven and fails again at once would be redriven for ever.
 	SentBefore time.Time
 	// Within is how long the call looks for dead letters, about; 0: for as long as there are more. What a redrive or drop that
-	// stops for it has looked at and left stays hidden for two minutes, so that the next call finds others.
+	// stops for it has looked at and left stays hidden for two minutes, so that the next call finds others. A negative time is a *provider.FieldError.
 	Within time.Duration
 }
 
@@ -229,6 +229,9 @@ func (c *Client) newLetterWalk(q DeadLetterQuery) (*letterWalk, error) {
 	}
 	w := &letterWalk{
 		hub: hub, query: q, queues: hub.DeadLetterQueues(), atOnce: lettersAtOnce, now: c.now, seen: map[string]bool{}, held: map[string][]DeadLetter{}, wanted: len(q.IDs),
+	}
+	if q.Within < 0 {
+		return nil, &provider.FieldError{Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.Within)}
 	}
 	if q.Within > 0 {
 		w.until = c.now().Add(q.Within)

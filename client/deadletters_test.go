@@ -426,6 +426,10 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 		if found, err := h.DeadLetters(ctx, client.DeadLetterQuery{Queue: "default", Reason: "corrupt:", Within: 2 * time.Second}, 0); err != nil || found.Complete {
 			t.Errorf("a look of two seconds: %+v, %v", found, err)
 		}
+		_, err := h.DropDeadLetters(ctx, client.DeadLetterQuery{Queue: "default", Within: -time.Second})
+		if wrong, refused := errors.AsType[*provider.FieldError](err); !refused || wrong.Field != "within" {
+			t.Errorf("less than no time: %v", err)
+		}
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // WithCodec sets the codec of the hub's programs (perdure.Codec): the client encodes what it sends with it, and decodes what it reads. Others are codecs
-// to read with alone, as those of before; a nil codec encodes nothing. It panics where an id is none, or two are the same.
+// to read with alone, as those of before; a nil codec encodes nothing. Given twice, the later option counts. New panics where an id is none, or two are the same.
 //
 // A client without it sends what the hub's orchestrator encodes before it stores it; the input of a start alone, which goes straight into history,
 // stays as it is. What is encoded it shows as a SealedPayload.

@@ -136,7 +136,7 @@ func (f *family) purgeChild(ctx context.Context, of history.Owner, id string) er
 	}
 }
 
-// unlessGone is nil for an error that says that there is nothing to be purged.
+// unlessGone is nil for an error that says that there is nothing to be purged, or read.
 func unlessGone(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

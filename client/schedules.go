@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/provider"
@@ -199,44 +198,40 @@ func (c *Client) schedulesPage(ctx context.Context, p Paging) (page Page[Schedul
 	if err := errors.Join(checkLimit(p.Limit), checkCursor(p.Cursor)); err != nil {
 		return page, err
 	}
-	var noted []provider.NotedSchedule
+	var listed []*listedSchedule
 	for n, err := range c.hub.ListSchedules(ctx, p.Cursor) {
 		if err != nil {
 			return page, err
 		}
-		noted = append(noted, n)
-		if len(noted) == cmp.Or(p.Limit, defaultPage) {
+		listed = append(listed, &listedSchedule{noted: n})
+		if len(listed) == cmp.Or(p.Limit, defaultPage) {
 			page.NextCursor = n.ID
 			break
 		}
 	}
 
-	read := make([]ScheduleStatus, len(noted))
-	failed := make([]error, len(noted))
-	var reading sync.WaitGroup
-	places := make(chan struct{}, schedulesAtOnce)
-	for i := range noted {
-		places <- struct{}{}
-		reading.Go(func() {
-			read[i], failed[i] = c.readNoted(ctx, noted[i])
-			<-places
-		})
+	err = concurrently(listed, func(s *listedSchedule) (err error) {
+		s.status, err = c.readNoted(ctx, s.noted)
+		s.isThere = err == nil
+		return unlessGone(err)
+	})
+	if err != nil {
+		return Page[ScheduleStatus]{}, err
 	}
-	reading.Wait()
-
-	for i, err := range failed {
-		switch {
-		case err == nil:
-			page.Items = append(page.Items, read[i])
-		case !errors.Is(err, ErrNotFound):
-			return Page[ScheduleStatus]{}, err
+	for _, s := range listed {
+		if s.isThere {
+			page.Items = append(page.Items, s.status)
 		}
 	}
 	return page, nil
 }
 
-// schedulesAtOnce is how many instances a page of schedules reads side by side.
-const schedulesAtOnce = 16
+// listedSchedule is a schedule that is noted, as it is read for a page. One that is gone is not there.
+type listedSchedule struct {
+	noted   provider.NotedSchedule
+	status  ScheduleStatus
+	isThere bool
+}
 
 // readNoted reads a schedule that is noted. Of one that is gone that is noted in its turn, unless somebody may be making it; where that fails it
 // is tried at the next list.

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOption is an option of Start.
+// StartOption is an option of Start, StartItem, StartOrRaise, StartOrUpdate and Restart, but for those that say which of these they are for.
 type StartOption func(*startOptions)
 
 // startOptions holds pointers where an empty value differs from none.

@@ -77,7 +77,7 @@ func (e *UpdateError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: e.Failure}).Unwrap()
 }
 
-// UpdateOption is an option of Update.
+// UpdateOption is an option of Update and CallEntity.
 type UpdateOption func(*updateOptions)
 
 type updateOptions struct {

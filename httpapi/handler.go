@@ -23,7 +23,7 @@ type Option func(*handler)
 // asked. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
-// WithClock sets the clock that the logged durations are reckoned from. The default is time.Now.
+// WithClock sets the clock that the logged durations are reckoned from, and that says when dead letters were read. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(h *handler) { h.now = now } }
 
 // New makes the handler of the API over a client. Its paths begin with /v1.
