@@ -61,8 +61,8 @@ func (p *PollPolicy) wrong() string {
 func (p *PollPolicy) intervals() *history.RetryPolicy {
 	interval := cmp.Or(p.Interval, defaultPollInterval)
 	return &history.RetryPolicy{
-		InitialIntervalMs:  milliseconds(interval),
-		MaxIntervalMs:      milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, interval))),
+		InitialIntervalMs:  replay.Milliseconds(interval),
+		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, interval))),
 		BackoffCoefficient: cmp.Or(p.Coefficient, 1),
 		Jitter:             max(p.Jitter, 0),
 	}

@@ -73,8 +73,8 @@ func WithRetry(p RetryPolicy) CallOption {
 	initial := cmp.Or(p.InitialInterval, min(replay.DefaultInitialInterval, cmp.Or(p.MaxInterval, replay.DefaultInitialInterval)))
 	return retryOption{&history.RetryPolicy{
 		MaxAttempts:        p.MaxAttempts,
-		InitialIntervalMs:  milliseconds(initial),
-		MaxIntervalMs:      milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, initial))),
+		InitialIntervalMs:  replay.Milliseconds(initial),
+		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, initial))),
 		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, replay.DefaultBackoffCoefficient),
 		NonRetryable:       slices.Clone(p.NonRetryable),
 		Jitter:             max(cmp.Or(p.Jitter, replay.DefaultJitter), 0),
@@ -101,8 +101,4 @@ func (p *RetryPolicy) wrong() string {
 	default:
 		return ""
 	}
-}
-
-func milliseconds(d time.Duration) int64 {
-	return int64((d-1)/time.Millisecond) + 1
 }

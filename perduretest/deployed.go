@@ -86,25 +86,15 @@ const (
 )
 
 // WaitInstance serves Client.Wait.
-func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	began := time.Now()
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		in, err := d.ReadInstance(ctx, instanceID)
-		if err != nil || in.Status.Terminal() {
-			return in, err
-		}
-		if waited := time.Since(began); waited > d.patience {
-			idle := inquiry{d.env}.idle(ctx, &in)
-			idle.Waited = waited.Round(time.Second)
-			return in, idle
-		}
-		if err := d.sleep(ctx, pause); err != nil {
-			return in, err
-		}
-	}
+func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+	err = d.WaitUpdate(ctx, instanceID, func(ctx context.Context) (done bool, err error) {
+		in, err = d.ReadInstance(ctx, instanceID)
+		return in.Status.Terminal(), err
+	})
+	return in, err
 }
 
-// WaitUpdate serves Client.Update.
+// WaitUpdate serves Client.Update, and whatever else waits.
 func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
 	began := time.Now()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

@@ -57,9 +57,9 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		}
 		ev.Input = inline(a.Input)
 		ev.Retry = c.x.options.recorded(a.Retry)
-		ev.StartToCloseMs = milliseconds(a.StartToClose)
-		ev.HeartbeatMs = milliseconds(a.Heartbeat)
-		ev.ScheduleToCloseMs = milliseconds(a.ScheduleToClose)
+		ev.StartToCloseMs = Milliseconds(a.StartToClose)
+		ev.HeartbeatMs = Milliseconds(a.Heartbeat)
+		ev.ScheduleToCloseMs = Milliseconds(a.ScheduleToClose)
 		recordWait(ev, a.WaitCancel)
 		ev.AtMostOnce = a.AtMostOnce
 		ev.Inline = a.Inline
@@ -67,9 +67,12 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	return c.newTask(ev)
 }
 
-// milliseconds rounds up: 0 stays no limit, and no limit becomes 0.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+// Milliseconds is a duration as history has it, rounded up: 0 stays no limit, and no limit becomes 0.
+func Milliseconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Millisecond) + 1 // which no duration overflows
 }
 
 // inline is a document as the payload of an event.
