@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	linger = time.Minute
 	// maxErrorBytes is what is kept of a run's error.
 	maxErrorBytes = 500
+	// leftOutAtOnce is how many times are left out of a queue that is too large before it is written again.
+	leftOutAtOnce = 50
 )
 
 // EventOrder is the name of the external event by which a schedule is given an Order.
@@ -100,7 +103,7 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 		k.lookAtTheRun()
 		k.startRuns()
 		if k.isFull() {
-			return perdure.ContinueAsNew[Status](ctx, k.Beginning)
+			return goOn(k)
 		}
 
 		ctx.SetCustomStatus(k.status())
@@ -115,6 +118,21 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 
 // isFull: what is left is for the next execution. A run that is under way would be cancelled by the end of this one.
 func (k *keeper) isFull() bool { return k.run == nil && k.steps >= stepsPerExecution }
+
+// goOn continues as new. Where so much was asked for by hand that the queue, which names these twice, is too large beside the schedule's input, those that have
+// waited longest are left out, as those beyond MaxQueued are: a schedule that failed here would start nothing any more.
+func goOn(k *keeper) (Status, error) {
+	for {
+		next, err := perdure.ContinueAsNew[Status](k.ctx, k.Beginning)
+		if _, tooLarge := errors.AsType[*perdure.PayloadTooLargeError](err); !tooLarge || len(k.Queue) == 0 {
+			return next, err
+		}
+		for range min(leftOutAtOnce, len(k.Queue)) {
+			k.takeFirst()
+			k.leaveOut(1, false)
+		}
+	}
+}
 
 // isOver: it has had nothing to do for a while.
 func (k *keeper) isOver() bool { return k.isIdle() && k.last != nil && k.last.IsDone() }
@@ -230,5 +248,5 @@ func (k *keeper) status() Status {
 	if k.Ending || k.Paused != nil {
 		s.Next = time.Time{}
 	}
-	return s
+	return fit(s)
 }

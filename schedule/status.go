@@ -1,6 +1,12 @@
 package schedule
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+)
 
 // Status is what a schedule shows of itself: it is the custom status of its instance.
 type Status struct {
@@ -21,6 +27,25 @@ type Status struct {
 	// Ending says that it was deleted, and waits for the end of its run.
 	Ending bool `json:"ending,omitempty"`
 	Counts
+}
+
+// fit cuts the texts of a status that is too large to be shown, of which others can write six bytes of JSON for each: a schedule that failed for it would
+// start nothing any more. The rest, of the longest schedule with MaxBackfills windows, fits.
+func fit(s Status) Status {
+	for most := MaxMessageBytes / 2; most > 0; most /= 2 {
+		if doc, err := json.Marshal(&s); err != nil || len(doc) <= perdure.MaxCustomStatusBytes {
+			break
+		}
+		if s.Paused != nil {
+			s.Paused = &Pause{At: s.Paused.At, Message: history.CutMessage(s.Paused.Message, most)}
+		}
+		if s.Last != nil {
+			last := *s.Last
+			last.Error = history.CutMessage(last.Error, most)
+			s.Last = &last
+		}
+	}
+	return s
 }
 
 // Counts count what a schedule has done since it was made.

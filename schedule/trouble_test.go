@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/schedule"
 )
 
@@ -181,5 +183,67 @@ func TestTimesAtTheEndOfAllTimes(t *testing.T) {
 				t.Errorf("%s from %s: %+v", when, from, got)
 			}
 		}
+	}
+}
+
+// The queue names those by hand twice: a thousand of them, and the longest input, are more than an execution can hand to the next.
+func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ string) (string, error) {
+		return "", perdure.Sleep(ctx, time.Hour)
+	})
+	h := &hub{t: t, Env: perduretest.New(t, r)}
+	instanceID := schedule.InstanceID("s")
+	h.put(schedule.Schedule{ID: "s", Orchestration: "wait", When: "@yearly", Input: json.RawMessage(`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`)})
+	h.runs(1)
+	if err := h.Client().Pause(t.Context(), instanceID, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.runs(schedule.MaxQueued)
+	if err := h.Client().Resume(t.Context(), instanceID, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(90 * time.Minute)
+	s := h.status()
+	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 || int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueued {
+		t.Errorf("%s, %d started, %d missed, %d wait", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
+	}
+}
+
+// runs asks for runs by hand, of a millisecond each.
+func (h *hub) runs(n int) {
+	h.t.Helper()
+	for range n {
+		h.Advance(2 * time.Millisecond)
+		if _, err := h.Client().RunSchedule(h.t.Context(), "s"); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.RunUntilIdle()
+}
+
+// All that a status shows at its longest is more than a custom status may have, where JSON takes six bytes for a character.
+func TestTheLongestStatusIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	s := every5(time.Second, schedule.Queue, "")
+	s.When, s.ID = "@yearly", strings.Repeat("<", schedule.MaxIDBytes)
+	s.Orchestration, s.Version, s.Revision = strings.Repeat("&", 256), strings.Repeat(">", 64), strings.Repeat("<", 64)
+	h.put(s)
+	h.Advance(time.Minute)
+	if err := h.Client().PauseSchedule(t.Context(), s.ID, strings.Repeat("<", schedule.MaxMessageBytes)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range schedule.MaxBackfills {
+		to := h.Now().Add(-time.Duration(i)*time.Second - 123456789)
+		if err := h.Client().BackfillSchedule(t.Context(), s.ID, to.Add(-400*24*time.Hour), to); err != nil {
+			t.Fatal(err)
+		}
+		h.RunUntilIdle()
+	}
+	got, err := h.Client().Schedule(t.Context(), s.ID)
+	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxBackfills || got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
+		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
 	}
 }
