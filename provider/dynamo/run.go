@@ -3,11 +3,14 @@ package dynamo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -98,15 +101,27 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	return written, err
 }
 
-// EndRun writes the outcome beside the run.
+// EndRun writes the outcome beside the run. Where both are more than an item has, with the details that the code has left, the outcome is what counts.
 func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
+	err := p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome")
+	if isTooLarge(err) {
+		if o.Error != nil { // an attempt that follows takes up the details
+			err = p.keepOutcome(ctx, &r, withoutMost(o), "SET #outcome = :outcome")
+		} else {
+			err = p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome REMOVE "+attrDetails)
+		}
+	}
+	return wrapRun(&r, err)
+}
+
+func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider.ActivityOutcome, update string) error {
 	doc, err := json.Marshal(o)
 	if err != nil {
-		return wrapRun(&r, fmt.Errorf("encode its outcome: %w", err))
+		return fmt.Errorf("encode its outcome: %w", err)
 	}
-	in := p.runUpdate(&r)
+	in := p.runUpdate(r)
 	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
-	in.UpdateExpression = aws.String("SET #outcome = :outcome")
+	in.UpdateExpression = &update
 	in.ConditionExpression = aws.String("#token = :own")
 	in.ExpressionAttributeValues[":own"] = str(r.Token)
 	in.ExpressionAttributeValues[":outcome"] = str(string(doc))
@@ -115,7 +130,21 @@ func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.Activ
 	if err == nil && !written {
 		err = provider.ErrLockLost
 	}
-	return wrapRun(&r, err)
+	return err
+}
+
+// withoutMost is an outcome whose failure is cut as in a retry's item: what is sent first is whole.
+func withoutMost(o *provider.ActivityOutcome) *provider.ActivityOutcome {
+	cut := *o
+	cut.Error = o.Error.Cut(retryMessageBytes, retryCauses)
+	cut.Error.Ended, cut.Error.Joined = o.Error.Ended, o.Error.Joined
+	return &cut
+}
+
+// isTooLarge reports whether an item was not updated since it would be larger than an item may be.
+func isTooLarge(err error) bool {
+	refusal, ok := errors.AsType[smithy.APIError](err)
+	return ok && refusal.ErrorCode() == "ValidationException" && strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
 }
 
 // LeaveRun replaces a run by another one, or by none.

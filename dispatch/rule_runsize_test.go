@@ -1,0 +1,71 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// deepError has causes, with long messages that JSON writes in six bytes a character.
+type deepError struct{ causes int }
+
+// Error implements error.
+func (e *deepError) Error() string { return strings.Repeat("\x01", 16<<10) }
+
+// Unwrap returns the next of the causes.
+func (e *deepError) Unwrap() error {
+	if e.causes == 0 {
+		return nil
+	}
+	return &deepError{e.causes - 1}
+}
+
+// The outcome of an activity whose end is waited for, or that runs at most once, is kept beside its last details. The longest of both are more than an item has:
+// a result takes the place of the details, and a failure, after which another attempt takes those up, is cut.
+func TestR23TheLongestOutcomeIsKeptBesideTheLongestDetails(t *testing.T) {
+	t.Parallel()
+	details := strings.Repeat("d", perdure.MaxPayloadBytes-2)
+	for name, option := range map[string]perdure.ActivityCallOption{"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
+		for fails := range 2 {
+			t.Run(fmt.Sprintf("%s, fails %d times", name, fails), func(t *testing.T) {
+				t.Parallel()
+				var runs atomic.Int64
+				log := &journal{}
+				r := registry()
+				perdure.AddActivity(r, "copy", func(ctx context.Context, _ int) (string, error) {
+					if n := int(runs.Add(1)); n <= fails {
+						perdure.Heartbeat(ctx, details)
+						time.Sleep(2 * time.Second)
+						return "", &deepError{4}
+					}
+					if left, _ := perdure.HeartbeatDetails[string](ctx); fails > 0 && left != details {
+						t.Errorf("%d bytes of details are left", len(left))
+					}
+					perdure.Heartbeat(ctx, details)
+					time.Sleep(2 * time.Second)
+					return strings.Repeat("r", perdure.MaxPayloadBytes-2), nil
+				})
+				perdure.AddOrchestration(r, "copies", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+					s, err := perdure.CallActivityByName[string](ctx, "copy", 0, option, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+					return len(s), err
+				})
+				inBubble(t, simhub.Options{Registry: r, Logger: slog.New(slog.NewTextHandler(log, nil))}, func(_ context.Context, h *hub) {
+					if end := h.finish(h.start("copies", 0)); string(end.Output) != "204798" || runs.Load() != int64(1+fails) {
+						t.Errorf("%s %v, %d runs", end.Output, end.Error, runs.Load())
+					}
+					h.checkRest()
+				})
+				if n := log.count("could not be kept"); n > 0 {
+					t.Errorf("%d outcomes could not be kept", n)
+				}
+			})
+		}
+	}
+}
