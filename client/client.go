@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -41,7 +42,7 @@ var (
 )
 
 // Client starts and reads instances of one task hub. It is safe for concurrent use, and keeps nothing of what it
-// reads but what StoredPayload has read last.
+// reads but what StoredPayload has read last, and which activities the last executions have settled of which it was given tokens.
 type Client struct {
 	hub      Hub
 	now      func() time.Time
@@ -51,6 +52,8 @@ type Client struct {
 
 	codecs []perdure.Codec
 	vault  *vault.Vault // nil: payloads are as they are given
+
+	standings *standings.Standings // of executions whose activities were completed
 
 	intercept    []perdure.Interceptor
 	interceptors *callChain // nil where there are none
@@ -101,7 +104,7 @@ type Hub interface {
 
 // New makes a client of a task hub. It makes no calls.
 func New(h Hub, opts ...Option) *Client {
-	c := &Client{hub: h, now: time.Now, sleep: sleep.For} //nolint:forbidigo // the default clock
+	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
 	if i, ok := offered.By[Identifier](h); ok {
 		c.identify = i.Caller
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -162,8 +163,9 @@ func (h *held) isOver(r *provider.ActivityRecord) bool { return r.OverOf >= h.At
 type held struct {
 	provider.WorkItem
 
-	hub   Hub
-	retry provider.ActivityRetry
+	hub      Hub
+	standing *standings.Standing
+	retry    provider.ActivityRetry
 }
 
 // open reads a token, and checks that its attempt is the current one.
@@ -172,7 +174,7 @@ func (c *Client) open(ctx context.Context, token string) (*held, error) {
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	h := &held{WorkItem: w, hub: c.hub}
+	h := &held{WorkItem: w, hub: c.hub, standing: c.standings.Of(w.ExecutionID)}
 	if h.retry, err = c.hub.ReadRetry(ctx, h.ExecutionID, h.ActivityID); err != nil {
 		return nil, err
 	}
@@ -208,21 +210,20 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 	return cancel, nil
 }
 
-// check looks whether the activity is open, strongly consistent. That is for the answer: the turn decides.
+// check looks whether the activity is open, strongly consistent. That is for the answer: the turn decides. What was read of the execution before is not read again:
+// of ten thousand that are completed each would read what became of all others.
 func (h *held) check(ctx context.Context) error {
-	s, err := h.hub.ReadSettled(ctx, h.ExecutionID, h.Segment)
-	if err != nil {
+	if err := h.standing.Look(ctx, h.hub, h.Segment); err != nil {
 		return err
 	}
-	if s.Over || s.Deleted || s.Next == h.Segment {
+	switch known := h.standing.Of(h.ActivityID, h.Segment); {
+	case known.Over || known.Deleted:
 		return h.problem(TokenGone)
+	case known.Settled:
+		return h.problem(TokenOver)
+	default:
+		return nil
 	}
-	for _, r := range s.IDs {
-		if r.First <= h.ActivityID && h.ActivityID <= r.Last {
-			return h.problem(TokenOver)
-		}
-	}
-	return nil
 }
 
 // endAttempt sends what the worker of an attempt would have sent.

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +22,7 @@ type admission struct {
 	options   *Options
 	provider  provider.Provider
 	manager   *manager
-	standings *standings // of executions whose activities were delivered again
+	standings *standings.Standings // of executions whose activities were delivered again
 	alone     *intake.Alone
 	// interceptors are nil where there are none.
 	interceptors *body.Chain

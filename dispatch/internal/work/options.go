@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/registry"
+	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -52,7 +53,7 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 	w.reporter = &reporter{options: &w.options, provider: p}
 	w.manager = newManager(&w.base, &w.options, w.reporter)
 	w.admission = &admission{
-		base: &w.base, registry: r, options: &w.options, provider: p, manager: w.manager, standings: newStandings(), alone: intake.NewAlone(),
+		base: &w.base, registry: r, options: &w.options, provider: p, manager: w.manager, standings: standings.New(), alone: intake.NewAlone(),
 		interceptors: body.ChainOf(w.options.Logger, w.options.Interceptors),
 	}
 	w.vault, _ = vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked them

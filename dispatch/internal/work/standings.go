@@ -1,12 +1,11 @@
 package work
 
 import (
-	"container/list"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
+	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -43,48 +42,6 @@ func (a *admission) isOver(ctx context.Context, t *task) (over bool, err error) 
 	return err == nil && current.Attempt > 0 && current.Attempt != it.Attempt, err
 }
 
-// standingsKept is of how many executions a worker remembers what they have settled.
-const standingsKept = 64
-
-// standings remember what executions have settled, so that ten thousand activities of one that come again do not each read its
-// history. Each look reads what was committed since the last.
-type standings struct {
-	mu    sync.Mutex
-	order list.List // of *standing; front: the most recent
-	by    map[string]*list.Element
-}
-
-func newStandings() *standings { return &standings{by: map[string]*list.Element{}} }
-
-// standing is what is known of one execution.
-type standing struct {
-	executionID string
-
-	mu            sync.Mutex // not held while the provider is called
-	known         bool
-	first, next   int64 // the segments that were read: from first up to before next
-	settled       provider.IDSet
-	cancelled     provider.IDSet
-	over, deleted bool
-}
-
-func (s *standings) of(executionID string) *standing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	el := s.by[executionID]
-	if el == nil {
-		el = s.order.PushFront(&standing{executionID: executionID})
-		s.by[executionID] = el
-		if s.order.Len() > standingsKept {
-			last, _ := s.order.Remove(s.order.Back()).(*standing)
-			delete(s.by, last.executionID)
-		}
-	}
-	s.order.MoveToFront(el)
-	x, _ := el.Value.(*standing)
-	return x
-}
-
 // look is one look at what an execution has settled, for all tasks of a batch that are to begin.
 type look struct {
 	ctx   context.Context //nolint:containedctx // of the batch, whichever task comes first
@@ -106,61 +63,28 @@ func looksFor(ctx context.Context, before []task, executionID string) *look {
 func newLook(ctx context.Context) *look { return &look{ctx: ctx, done: make(chan struct{})} }
 
 // of looks, or waits for the task that does, and reports whether an activity has ended, or is being ended.
-func (l *look) of(ctx context.Context, s *standings, p provider.Provider, it *provider.WorkItem) (over, deleted bool, err error) {
-	x := s.of(it.ExecutionID)
-	if over, deleted, _ = x.of(it); over {
+func (l *look) of(ctx context.Context, s *standings.Standings, p provider.Provider, it *provider.WorkItem) (over, deleted bool, err error) {
+	x := s.Of(it.ExecutionID)
+	if over, deleted, _ = standingOf(x, it); over {
 		return over, deleted, nil // it stays over
 	}
 	if l.begun.CompareAndSwap(false, true) {
-		l.err = x.read(l.ctx, p, it.Segment) //nolint:contextcheck // that of the batch
+		l.err = x.Look(l.ctx, p, it.Segment) //nolint:contextcheck // that of the batch
 		close(l.done)
 	} else {
 		<-l.done
 	}
 	err = l.err
-	over, deleted, known := x.of(it)
+	over, deleted, known := standingOf(x, it)
 	if err == nil && !known { // the task that has looked is of a later segment
-		err = x.read(ctx, p, it.Segment)
-		over, deleted, _ = x.of(it)
+		err = x.Look(ctx, p, it.Segment)
+		over, deleted, _ = standingOf(x, it)
 	}
 	return over, deleted, err
 }
 
-// of is what is known of an activity.
-func (x *standing) of(it *provider.WorkItem) (over, deleted, known bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	over = x.over || x.settled.Has(it.ActivityID) || !it.WaitCancel && x.cancelled.Has(it.ActivityID)
-	return over, x.deleted, x.known && it.Segment >= x.first
-}
-
-// read reads on from where the last look ended, or from a segment that is before all those that were read.
-func (x *standing) read(ctx context.Context, p provider.Provider, segment int64) error {
-	x.mu.Lock()
-	from, first := x.next, !x.known || segment < x.first
-	if first {
-		from = segment
-	}
-	x.mu.Unlock()
-	got, err := p.ReadSettled(ctx, x.executionID, from)
-	if err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if first && got.Next == from { // the segment that scheduled the activity is gone
-		got.Over, got.Deleted = true, true
-	}
-	if first && (!x.known || from < x.first) {
-		x.first = from
-	}
-	for _, r := range got.IDs {
-		x.settled = x.settled.Add(r)
-	}
-	for _, r := range got.Cancelled {
-		x.cancelled = x.cancelled.Add(r)
-	}
-	x.known, x.next = true, max(x.next, got.Next)
-	x.over, x.deleted = x.over || got.Over, x.deleted || got.Deleted
-	return nil
+// standingOf is what is known of an activity.
+func standingOf(x *standings.Standing, it *provider.WorkItem) (over, deleted, known bool) {
+	k := x.Of(it.ActivityID, it.Segment)
+	return k.Over || k.Settled || !it.WaitCancel && k.Cancelled, k.Deleted, k.Read
 }

@@ -1,0 +1,65 @@
+package dispatch_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// Of hundreds of activities that one process completes the last costs what the first does: it does not read what became of all the others.
+func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
+	t.Parallel()
+	const asked = 200
+	var mu sync.Mutex
+	var tokens []string
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "ask", func(ctx context.Context, _ int) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tokens = append(tokens, perdure.ActivityInfoFrom(ctx).Token)
+		return "", perdure.ErrPending
+	})
+	perdure.AddOrchestration(r, "asks-all", func(ctx *perdure.OrchestrationContext, n int) (bytes int, err error) {
+		answers := make([]*perdure.Future[string], n)
+		for i := range answers {
+			answers[i] = perdure.CallActivityByName[string](ctx, "ask", i)
+		}
+		for _, a := range answers {
+			text, err := a.Await(ctx)
+			if err != nil {
+				return bytes, err
+			}
+			bytes += len(text)
+		}
+		return bytes, nil
+	})
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		c := client.New(h.Provider)
+		in := h.start("asks-all", asked)
+		h.serveFor(time.Minute)
+		if len(tokens) != asked {
+			t.Fatalf("%d tokens", len(tokens))
+		}
+		result := strings.Repeat("r", 20<<10)
+		var reads []float64
+		for _, token := range tokens {
+			before := h.Cloud.Capacity().Read
+			if err := c.Complete(ctx, token, result); err != nil {
+				t.Fatal(err)
+			}
+			reads = append(reads, h.Cloud.Capacity().Read-before)
+			h.serveFor(time.Second)
+		}
+		if first, last := reads[1], reads[asked-1]; last > 2*first {
+			t.Errorf("the first costs %v units to read, the last %v", first, last)
+		}
+		h.finish(in)
+		h.checkRest()
+	})
+}

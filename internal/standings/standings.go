@@ -1,0 +1,110 @@
+// Package standings remembers what executions have settled, so that ten thousand activities of one that are looked for do not each read its history. Each
+// look reads what was committed since the last.
+package standings
+
+import (
+	"container/list"
+	"context"
+	"sync"
+
+	"github.com/perdure/perdure/provider"
+)
+
+// kept is of how many executions it is remembered what they have settled.
+const kept = 64
+
+// Reader is what a look reads from.
+type Reader interface {
+	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
+}
+
+// Standings are those of the executions that were looked at last. They are safe for concurrent use.
+type Standings struct {
+	mu    sync.Mutex
+	order list.List // of *Standing; front: the most recent
+	by    map[string]*list.Element
+}
+
+// New makes standings that know of no execution yet.
+func New() *Standings { return &Standings{by: map[string]*list.Element{}} }
+
+// Of is the standing of an execution.
+func (s *Standings) Of(executionID string) *Standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	el := s.by[executionID]
+	if el == nil {
+		el = s.order.PushFront(&Standing{executionID: executionID})
+		s.by[executionID] = el
+		if s.order.Len() > kept {
+			last, _ := s.order.Remove(s.order.Back()).(*Standing)
+			delete(s.by, last.executionID)
+		}
+	}
+	s.order.MoveToFront(el)
+	x, _ := el.Value.(*Standing)
+	return x
+}
+
+// Standing is what is known of one execution. It is safe for concurrent use.
+type Standing struct {
+	executionID string
+
+	mu            sync.Mutex // not held while anything is read
+	known         bool
+	first, next   int64 // the segments that were read: from first up to before next
+	settled       provider.IDSet
+	cancelled     provider.IDSet
+	over, deleted bool
+}
+
+// Known is what is known of an activity.
+type Known struct {
+	// Read reports whether all was read from the segment on that has scheduled it: otherwise it may have ended all the same.
+	Read bool
+	// Settled is that it has ended, Cancelled that its cancel was requested.
+	Settled, Cancelled bool
+	// Over is that its execution has ended, Deleted that the instance is deleted as well.
+	Over, Deleted bool
+}
+
+// Of is what is known of an activity, and of the execution, that a segment has scheduled.
+func (x *Standing) Of(activityID, segment int64) Known {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return Known{
+		Read: x.known && segment >= x.first, Settled: x.settled.Has(activityID), Cancelled: x.cancelled.Has(activityID), Over: x.over, Deleted: x.deleted,
+	}
+}
+
+// Look reads on from where the last look ended, or from a segment that is before all those that were read.
+func (x *Standing) Look(ctx context.Context, r Reader, segment int64) error {
+	x.mu.Lock()
+	from, first := x.next, !x.known || segment < x.first
+	if first {
+		from = segment
+	}
+	x.mu.Unlock()
+	got, err := r.ReadSettled(ctx, x.executionID, from)
+	if err != nil {
+		return err
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if first && got.Next == from { // the segment that scheduled the activity is gone
+		got.Over, got.Deleted = true, true
+	}
+	if first && (!x.known || from < x.first) {
+		x.first = from
+	}
+	for _, r := range got.IDs {
+		x.settled = x.settled.Add(r)
+	}
+	for _, r := range got.Cancelled {
+		x.cancelled = x.cancelled.Add(r)
+	}
+	x.known, x.next = true, max(x.next, got.Next)
+	x.over, x.deleted = x.over || got.Over, x.deleted || got.Deleted
+	return nil
+}
