@@ -36,9 +36,10 @@ func (f frame) String() string {
 	return f.function[strings.LastIndexByte(f.function, '/')+1:] + " (" + filepath.Base(dir) + "/" + file + ")"
 }
 
-// The two forms in which the runtime prints a frame: that of profiles, in a line, and that of debug.Stack, in two.
+// The two forms in which the runtime prints a frame: that of profiles, in a line, and that of debug.Stack, in two. A profile has columns: the shorter a
+// function's name is, the more tabs stand behind it.
 var (
-	profileFrame = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(\S+)\+0x[0-9a-f]+\t(\S+:\d+)$`)
+	profileFrame = regexp.MustCompile(`^#\t+0x[0-9a-f]+\t+(\S+)\+0x[0-9a-f]+\t+(\S.*:\d+)$`)
 	stackPlace   = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)
 )
 
@@ -47,7 +48,7 @@ func framesOf(stack string) []frame {
 	before := ""
 	for line := range strings.Lines(stack) {
 		line = strings.TrimRight(line, "\n")
-		if m := profileFrame.FindStringSubmatch(strings.ReplaceAll(line, "\t\t", "\t")); m != nil {
+		if m := profileFrame.FindStringSubmatch(line); m != nil {
 			all = append(all, frame{m[1], m[2]})
 		} else if m := stackPlace.FindStringSubmatch(line); m != nil && !strings.HasPrefix(before, "created by ") {
 			function := before

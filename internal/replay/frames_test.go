@@ -47,6 +47,19 @@ func TestWhereTheCodeIs(t *testing.T) {
 	}
 }
 
+// A profile pads its columns with tabs: the name of a user's function is mostly shorter than those of the engine below it.
+func TestWhereTheCodeIsInAProfile(t *testing.T) {
+	t.Parallel()
+	const profile = "1 @ 0x1 0x2 0x3\n# labels: {\"perdure_execution\":\"01J\"}\n" +
+		"#\t0x84e6a4\ttime.Sleep+0x1a4\t\t\t\t\t\t\t\t\t/usr/local/go/src/runtime/time.go:363\n" +
+		"#\t0xa3f1c7\tshop.Fulfil+0x27\t\t\t\t\t\t\t\t\t/home/ada/my shop/fulfil.go:44\n" +
+		"#\t0xa2b9ac\tgithub.com/perdure/perdure.runOrchestration[...]+0x12c\t\t\t\t\t/src/orchestration.go:64\n" +
+		"#\t0x9b2d48\tgithub.com/perdure/perdure/internal/replay.(*execution).begin.func1.1+0xc8\t/src/internal/replay/execution.go:55\n"
+	if got, want := replay.Where(profile), "shop.Fulfil (my shop/fulfil.go:44)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Whose code a frame is: of a user, of tests, examples and functions in this module, and not of any package of the engine's, nor of what that calls.
 func TestWhoseAFrameIs(t *testing.T) {
 	t.Parallel()
