@@ -198,6 +198,27 @@ func TestChanceAndTheOrderOfAMapFailTheTest(t *testing.T) {
 	}
 }
 
+// The engine replays twice where a history may have been old. Code that fits the second time is not deterministic all the same.
+func TestChanceThatFitsTheSecondTimeFailsTheTest(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		runs := 0
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "bad", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+			runs++
+			if runs == 2 {
+				return perdure.CallActivityByName[int](ctx, "other", nil).Await(ctx)
+			}
+			return perdure.CallActivityByName[int](ctx, "work", nil).Await(ctx)
+		})
+		env := perduretest.New(t, r)
+		env.Stub("work").Returns(1)
+		start(t, env, "bad", nil)
+		env.Advance(time.Hour)
+	}, "nondeterminism in instance", `history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
+}
+
 // What goes on and on in virtual time has the patience of the Env, and one moment of it too.
 func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,7 @@ func (b *blocking) begin(ctx context.Context) (next, error) {
 	}
 	_, b.known = errors.AsType[*hopelessError](b.err)
 	if !b.s.x.verified && !b.known {
+		b.s.doubt = doubtOf(b.s.x, b.err)
 		return verify, nil // the code failed on a history that may be old; that it is hopeless leads to nothing but a commit
 	}
 	b.s.x.breakOff(b.err)

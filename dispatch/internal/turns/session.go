@@ -55,6 +55,8 @@ type session struct {
 	tasks *perdure.TurnTasks
 	// commit is the turn that is being committed.
 	commit provider.Turn
+	// doubt is why the head is looked at, where the code has parted from a history that may be old.
+	doubt doubt
 }
 
 // isThere notes that there is an instance, as far as is known.
@@ -216,6 +218,8 @@ func (s *session) reload(ctx context.Context) error {
 	unsent := s.steps.drop() // they are sent by a repeated dispatch
 	s.discard()
 	_, err := s.load(ctx, provider.Strong)
+	s.doubt.report(ctx, s)
+	s.doubt = doubt{}
 	if err == nil && (unsent || seen != (provider.Head{}) && s.x.head != seen) {
 		s.forget()
 	}
