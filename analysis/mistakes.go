@@ -36,7 +36,7 @@ var (
 		finds:   "`ContinueAsNew` whose error is dropped.",
 		why:     "the instance continues only when the orchestration returns that error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "An error that is kept and not returned.",
+		misses:  "An error that is kept and not returned, and an input of another type than the orchestration takes.",
 	}
 	changing = &rule{
 		id:      "change",

@@ -85,7 +85,7 @@ var (
 			"One that sums, counts, fills a map or looks for anything is no mistake, nor is one where `len` of the map is compared with one.",
 		why:     "the order of a map differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses:  "Sums of floats; ties when the largest is looked for; the last of those that meet a condition; iterators of your own, and `reflect`'s; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
+		misses:  "Sums of floats; ties when the largest is looked for, or when a sort compares the values of a map, or a part of them; the last of those that meet a condition; iterators of your own, and `reflect`'s; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
 	}
 	globals = &rule{
 		id:      "globals",

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -34,6 +35,21 @@ func order(ctx *perdure.OrchestrationContext, in map[string]float64) (float64, e
 		ctx.SetCustomStatus(it.Key().String())
 	}
 	return sum, nil
+}
+
+// maporder: ties of a sort that compares values, and leaves names that have the same one in the order of the map.
+func dearest(ctx *perdure.OrchestrationContext, prices map[string]int) (string, error) {
+	var names []string
+	for name := range prices {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return prices[b] - prices[a] })
+	return perdure.CallActivity(ctx, send, names[0]).Await(ctx)
+}
+
+// continueasnew: the next execution is to take a number, and is given a text.
+func counts(ctx *perdure.OrchestrationContext, n int) (string, error) {
+	return perdure.ContinueAsNew[string](ctx, strconv.Itoa(n+1))
 }
 
 func names(m map[string]float64) iter.Seq[string] { return maps.Keys(m) }
