@@ -124,6 +124,10 @@ func (e *Env) make(o *options) {
 		e.errorf("perduretest: %v", err)
 		return
 	}
+	if fault := faultOf(o.tables, hub.Cloud.Table.Name); fault != "" {
+		e.errorf("perduretest: %s", fault)
+		return
+	}
 	for _, t := range o.tables {
 		hub.Cloud.Table.Add(t)
 	}

@@ -81,7 +81,7 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 	if err != nil {
 		return nil
 	}
-	texts := q.describePause(ctx, instanceID)
+	texts := q.describeStanding(ctx, instanceID)
 	for i := range p.Items {
 		x := &p.Items[i]
 		texts = append(texts, q.describeWait(ctx, instanceID, x))
@@ -95,13 +95,19 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 	return texts
 }
 
-// describePause describes what a paused instance waits for before all else.
-func (q inquiry) describePause(ctx context.Context, instanceID string) []string {
+// describeStanding describes what an instance waits for before all else: one that is paused, and one that was never begun.
+func (q inquiry) describeStanding(ctx context.Context, instanceID string) []string {
 	s, err := q.env.client.Status(ctx, instanceID)
-	if err != nil || s.Paused == nil {
+	switch {
+	case err != nil:
+		return nil
+	case s.Paused != nil:
+		return []string{fmt.Sprintf("Client.Resume: it is paused since %v (%q)", s.Paused.At, s.Paused.Message)}
+	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
+		return []string{"its beginning, of which no function was told: Begin of what StartItem returned does so at once, and perduretest.Watch, as a deployed hub's watch does, where a process died before that"}
+	default:
 		return nil
 	}
-	return []string{fmt.Sprintf("Client.Resume: it is paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 }
 
 // describeWait describes one thing that is waited for.

@@ -3,6 +3,7 @@ package perduretest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,46 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 			if got := result(t, env, id); got != "slept" || saved(t, tables, "o-1") != id {
 				t.Errorf("got %q of %q, saved %q", got, id, saved(t, tables, "o-1"))
 			}
+		})
+	}
+}
+
+// A start that is committed and not begun waits for the hub's watch, and a Wait for it says so.
+func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
+	start, err := save(t.Context(), env.Client(), perduretest.Tables(env), "order-7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = env.Client().Wait(t.Context(), start.InstanceID())
+	idle, ok := errors.AsType[*perduretest.IdleError](err)
+	if !ok || len(idle.Waits) != 1 || !strings.Contains(idle.Waits[0], "perduretest.Watch") {
+		t.Errorf("it waits for %v", err)
+	}
+	env.Advance(5 * time.Minute)
+	perduretest.Watch(env)
+	if s, err := env.Client().Wait(t.Context(), start.InstanceID()); err != nil || s.Status != client.StatusCompleted {
+		t.Errorf("%s, %v", s.Status, err)
+	}
+}
+
+// A table that cannot be made fails its test, and no other.
+func TestATableThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tables []perduretest.Option
+		says   string
+	}{
+		"twice":  {[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")}, `and one has "orders"`},
+		"no key": {[]perduretest.Option{perduretest.WithTable("orders", "", "")}, `WithTable: table "orders" needs a partition key`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantFailure(t, func(t *testing.T) {
+				t.Helper()
+				perduretest.New(t, registry(), c.tables...)
+			}, "perduretest: WithTable: ", c.says)
 		})
 	}
 }

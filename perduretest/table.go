@@ -2,6 +2,8 @@ package perduretest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -10,7 +12,8 @@ import (
 )
 
 // WithTable gives the Env's DynamoDB a table of the author's own, beside the hub's: for what is saved in one transaction with a start (client.StartItem). Its
-// keys are strings; sortKey is empty where it has none. It has no indexes. Tables is how it is called.
+// keys are strings; sortKey is empty where it has none. It has no indexes. Tables is how it is called. A name that is empty or taken, and a table without a
+// partition key, fail the test.
 func WithTable(name, partitionKey, sortKey string) Option {
 	return option(func(o *options) {
 		o.tables = append(o.tables, simaws.TableConfig{Name: name, PartitionKey: partitionKey, SortKey: sortKey})
@@ -32,6 +35,22 @@ func Tables(env *Env) dynamo.TableAPI {
 type bubbleTable struct {
 	hub   visitor
 	table dynamo.TableAPI
+}
+
+// faultOf says what is wrong with the tables of WithTable, beside that of a hub; it is empty where nothing is.
+func faultOf(tables []simaws.TableConfig, hub string) string {
+	taken := []string{hub}
+	for i := range tables {
+		t := &tables[i]
+		switch {
+		case t.Name == "" || slices.Contains(taken, t.Name):
+			return fmt.Sprintf("WithTable: each table needs a name of its own, other than %q, and one has %q", taken, t.Name)
+		case t.PartitionKey == "" || t.PartitionKey == t.SortKey:
+			return fmt.Sprintf("WithTable: table %q needs a partition key, other than its sort key", t.Name)
+		}
+		taken = append(taken, t.Name)
+	}
+	return ""
 }
 
 type dynamoOption = func(*dynamodb.Options)

@@ -3,6 +3,7 @@ package perduretest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,10 +21,13 @@ const (
 	S3        Service = "S3"        // which holds large payloads, in an Env WithLargePayloads
 )
 
-// Outage has every call of a service fail for d of virtual time, those of the Client too.
+// Outage has every call of a service fail for d of virtual time, those of the Client too. A service that is none of these fails the test.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
 	e.virtual("Outage")
+	if services := []Service{DynamoDB, SQS, Scheduler, S3}; !slices.Contains(services, service) {
+		e.t.Fatalf("perduretest: Outage: %q is none of the services %q", service, services)
+	}
 	e.trouble.Fail(string(service), e.Now().Add(d))
 }
 

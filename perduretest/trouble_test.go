@@ -77,6 +77,15 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 }
 
+// A service whose name is written wrong would fail nothing, and its test show nothing.
+func TestAnOutageOfWhatIsNoService(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		perduretest.New(t, perdure.NewRegistry()).Outage("Dynamo", time.Hour)
+	}, `perduretest: Outage: "Dynamo" is none of the services ["DynamoDB" "SQS" "Scheduler" "S3"]`)
+}
+
 func TestAnOutageLastsAndEnds(t *testing.T) {
 	t.Parallel()
 	for _, service := range []perduretest.Service{perduretest.DynamoDB, perduretest.SQS, perduretest.Scheduler} {
