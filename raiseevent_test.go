@@ -116,8 +116,8 @@ func TestAnEventThatCannotBeRaised(t *testing.T) {
 		to, name string
 		data     any
 	}{
-		`perdure: RaiseEvent of "n": the id is empty`:                                        {"", "n", 1},
-		`perdure: RaiseEvent of "n": the id must be 1 to 1024 bytes, is 1025`:                {strings.Repeat("i", 1025), "n", 1},
+		`perdure: RaiseEvent of "n": the instance id is empty`:                               {"", "n", 1},
+		`perdure: RaiseEvent of "n": the instance id must be 1 to 1024 bytes, is 1025`:       {strings.Repeat("i", 1025), "n", 1},
 		`the name must be 1 to 256 bytes of UTF-8 without control characters, has 257 bytes`: {"i", strings.Repeat("n", 257), 1},
 		`the name must be 1 to 256 bytes of UTF-8 without control characters, has 2 bytes`:   {"i", "n\n", 1},
 		`perdure: data of external event "n" does not encode`:                                {"i", "n", math.NaN()},

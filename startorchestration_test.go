@@ -86,12 +86,12 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{})
 	for want, opts := range map[string][]perdure.SubOrchestrationCallOption{
-		"the id is empty":                         {perdure.WithInstanceID("")},
-		"the id must be 1 to 1024 bytes, is 1025": {perdure.WithInstanceID(strings.Repeat("i", 1025))},
-		"the id must be 1 to 1008 bytes, is 1009: WithRetry needs 16 bytes for the number of the attempt": {perdure.WithInstanceID(strings.Repeat("i", 1009)), retry},
-		"the id \"ok\\xff\" is not valid UTF-8":                                                           {perdure.WithInstanceID("ok\xff")},
-		"the id \"ok\\n\" has a control character at byte 2":                                              {perdure.WithInstanceID("ok\n")},
-		"the id \"\\u0085\" has a control character at byte 0":                                            {perdure.WithInstanceID("\u0085")},
+		"the instance id is empty":                         {perdure.WithInstanceID("")},
+		"the instance id must be 1 to 1024 bytes, is 1025": {perdure.WithInstanceID(strings.Repeat("i", 1025))},
+		"the instance id must be 1 to 1008 bytes, is 1009: WithRetry needs 16 bytes for the number of the attempt": {perdure.WithInstanceID(strings.Repeat("i", 1009)), retry},
+		"the instance id \"ok\\xff\" is not valid UTF-8":                                                           {perdure.WithInstanceID("ok\xff")},
+		"the instance id \"ok\\n\" has a control character at byte 2":                                              {perdure.WithInstanceID("ok\n")},
+		"the instance id \"\\u0085\" has a control character at byte 0":                                            {perdure.WithInstanceID("\u0085")},
 	} {
 		want = `perdure: WithInstanceID of orchestration "pack": ` + want
 		waits := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {

@@ -135,13 +135,13 @@ func (c *subOrchestrationCall) checkID() error {
 func checkInstanceID(id string, longest int, room string) error {
 	switch at := strings.IndexFunc(id, unicode.IsControl); {
 	case id == "":
-		return errors.New("the id is empty")
+		return errors.New("the instance id is empty")
 	case len(id) > longest:
-		return fmt.Errorf("the id must be 1 to %d bytes, is %d%s", longest, len(id), room)
+		return fmt.Errorf("the instance id must be 1 to %d bytes, is %d%s", longest, len(id), room)
 	case !utf8.ValidString(id):
-		return fmt.Errorf("the id %q is not valid UTF-8", id)
+		return fmt.Errorf("the instance id %q is not valid UTF-8", id)
 	case at >= 0:
-		return fmt.Errorf("the id %q has a control character at byte %d", id, at)
+		return fmt.Errorf("the instance id %q has a control character at byte %d", id, at)
 	default:
 		return nil
 	}

@@ -62,6 +62,9 @@ func TestResult(t *testing.T) {
 	if _, err := client.Result[int](status()); err == nil {
 		t.Error("a result of an instance that is not over")
 	}
+	if _, err := client.Result[int](client.Status{}); err == nil || !strings.Contains(err.Error(), "look at the error that came with it") {
+		t.Errorf("the result of no instance: %v", err)
+	}
 	p.Append("one", completed("7"))
 	if n, err := client.Result[int](status()); n != 7 || err != nil {
 		t.Errorf("Result = %d, %v", n, err)

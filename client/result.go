@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure"
@@ -47,6 +48,8 @@ func (e *OrchestrationError) Unwrap() error {
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {
+	case s.Status == "":
+		return out, errors.New("client: result: this Status is of no instance: look at the error that came with it")
 	case !s.Status.Terminal():
 		return out, fmt.Errorf("client: result: instance %q is not over, but %s", s.InstanceID, s.Status)
 	case s.Status == StatusDeleting:
