@@ -12,16 +12,19 @@ import (
 // with the address of the named error that the function returns:
 //
 //	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (r Receipt, err error) {
-//		payment, err := perdure.CallActivity(ctx, charge, o).Await(ctx)
+//		r, err = perdure.CallActivity(ctx, charge, o, perdure.WaitForCancellation()).Await(ctx)
+//		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
+//			_, err := perdure.CallActivity(ctx, refund, o.ID).Await(ctx) // nothing, where nothing was charged
+//			return err
+//		})
 //		if err != nil {
 //			return r, err
 //		}
-//		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-//			_, err := perdure.CallActivity(ctx, refund, payment).Await(ctx)
-//			return err
-//		})
 //		…
 //	}
+//
+// That is before the error of the call is looked at: one that has failed, ran out of time or was cancelled may have done its work, and only
+// the answer is lost. So what undoes it goes by what was asked for, which the caller knows, and bears that nothing was done.
 //
 // As with every defer the last comes first, since what was done later builds on what was done before. undo runs when the function
 // returns an error or panics. It does not when the function succeeds, nor when it continues as new: the next execution goes on with what

@@ -1,6 +1,7 @@
 package perdure_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,21 +13,20 @@ var errNoSeat = errors.New("no seat is left at the opera")
 
 // trip books a flight and a hotel. The opera is sold out, so both are given back: the last first.
 func trip(ctx *perdure.OrchestrationContext, city string) (_ string, err error) {
-	if _, err = perdure.CallActivityByName[string](ctx, "tell", "book a flight to "+city).Await(ctx); err != nil {
-		return "", err
-	}
+	_, err = perdure.CallActivityByName[string](ctx, "tell", "book a flight to "+city, perdure.WaitForCancellation()).Await(ctx)
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, err := perdure.CallActivityByName[string](ctx, "tell", "give the flight back").Await(ctx)
 		return err
 	})
-	if _, err = perdure.CallActivityByName[string](ctx, "tell", "book a hotel").Await(ctx); err != nil {
+	if err != nil { // it may be booked all the same
 		return "", err
 	}
+	_, err = perdure.CallActivityByName[string](ctx, "tell", "book a hotel", perdure.WaitForCancellation()).Await(ctx)
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, err := perdure.CallActivityByName[string](ctx, "tell", "give the hotel back").Await(ctx)
 		return err
 	})
-	return "", errNoSeat
+	return "", cmp.Or(err, errNoSeat)
 }
 
 func ExampleCompensate() {

@@ -7,7 +7,7 @@ import (
 )
 
 // Values is WhenAll, and returns the values of the futures in their order. With an error there are none: Await each of the futures for
-// those that are good.
+// those that are good, through [WithoutCancel] where the scope of ctx may have been cancelled.
 func Values[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(Awaitables(fs))); c != nil {
 		return nil, cancelledError(c)

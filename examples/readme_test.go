@@ -23,10 +23,11 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (s Shipment, err er
 	if err != nil {
 		return s, err
 	}
-	if _, err := chargeCard.Call(ctx, payment(o), retried).Await(ctx); err != nil { // has a key: no crash charges a card twice
+	_, err = chargeCard.Call(ctx, payment(o), retried, perdure.WaitForCancellation()).Await(ctx) // has a key: no crash charges a card twice
+	defer perdure.Compensate(ctx, &err, refund(o))                                               // also if this fails: the answer may be lost, and the money gone
+	if err != nil {
 		return s, err
 	}
-	defer perdure.Compensate(ctx, &err, refund(o))
 	packed, late := perdure.WaitForExternalEvent[struct{}](ctx, "packed"), perdure.CreateTimer(ctx, 24*time.Hour)
 	if first, err := perdure.Select(ctx, packed, late); err != nil || first == 1 {
 		return s, cmp.Or(err, ErrNotPacked) // refunds the card, then releases the stock
@@ -64,11 +65,10 @@ func reserveAll(ctx *perdure.OrchestrationContext, lines []string) (held []strin
 	for _, l := range lines {
 		all = append(all, reserve.Call(ctx, l))
 	}
-	for _, f := range all {
-		if id, failed := f.Await(ctx); failed == nil {
+	err = perdure.WhenAll(ctx, perdure.Awaitables(all)...)
+	for _, f := range all { // of an order that is cancelled, Await through ctx would say that alone, and not what is held
+		if id, failed := f.Await(perdure.WithoutCancel(ctx)); failed == nil {
 			held = append(held, id)
-		} else {
-			err = errors.Join(err, failed)
 		}
 	}
 	return held, err
@@ -177,6 +177,31 @@ func TestTheOrderOfTheReadmeEnds(t *testing.T) {
 		}
 		mine.did(t, tt.done...)
 	}
+}
+
+// An order that is cancelled while its card is charged: the charge goes through all the same, and goes back, after it was made and not before.
+func TestTheOrderOfTheReadmeIsCancelledWhileItIsCharged(t *testing.T) {
+	t.Parallel()
+	mine := &shop{}
+	env := perduretest.New(t, mine.Registry())
+	perduretest.StubFunc(env, "charge", func(_ context.Context, p Payment) (none struct{}, err error) {
+		time.Sleep(5 * time.Second) // the bank does not hear of a cancel
+		mine.note("charge " + p.Key)
+		return none, nil
+	})
+	id, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7", []string{"box"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.At(time.Second, func() {
+		if err := env.Client().Cancel(t.Context(), id, "another shop was cheaper"); err != nil {
+			t.Error(err)
+		}
+	})
+	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCancelled {
+		t.Errorf("%s, %v", s.Status, err)
+	}
+	mine.did(t, "reserve box", "charge 7", "refund 7", "release box")
 }
 
 func (s *shop) did(t *testing.T, want ...string) {

@@ -111,7 +111,7 @@ func undo(what string, how func(*perdure.OrchestrationContext) error) func(*perd
 }
 
 // reserveAll reserves every line at once and waits for all: an order of twenty lines takes as long as one of one. Where one
-// fails, the others are held nevertheless, and are returned with the error.
+// fails, or the order is cancelled, the others are held nevertheless, and are returned with the error.
 func reserveAll(ctx *perdure.OrchestrationContext, lines []Line) ([]Reservation, error) {
 	ctx.SetCustomStatus(Reserving)
 	var pending []*perdure.Future[Reservation]
@@ -120,8 +120,8 @@ func reserveAll(ctx *perdure.OrchestrationContext, lines []Line) ([]Reservation,
 	}
 	err := perdure.WhenAll(ctx, perdure.Awaitables(pending)...)
 	var held []Reservation
-	for _, f := range pending {
-		if r, failed := f.Await(ctx); failed == nil {
+	for _, f := range pending { // all have settled; of an order that is cancelled, Await through ctx would say that alone, and not what is held
+		if r, failed := f.Await(perdure.WithoutCancel(ctx)); failed == nil {
 			held = append(held, r)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/examples/orders"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest"
 )
 
 // The ways through an order.
@@ -287,6 +288,35 @@ func TestACancelledOrder(t *testing.T) {
 				t.Errorf("%s, asked for\n%s, want\n%s", e.Status.Status, got, tt.asked)
 			}
 		})
+	}
+}
+
+// An order that is cancelled while one of its lines is reserved: what was reserved by then is given back.
+func TestAnOrderThatIsCancelledInTheMidstOfItsReservations(t *testing.T) {
+	t.Parallel()
+	env, id := placed(t, orders.NewShop(), order(func(o *orders.Order) {
+		o.Lines = append(o.Lines, orders.Line{SKU: "knock-box", Quantity: 1, UnitCents: 900})
+	}))
+	perduretest.StubFunc(env, "reserve-stock", func(ctx context.Context, l orders.Line) (orders.Reservation, error) {
+		if l.SKU == "knock-box" {
+			<-ctx.Done()
+			return orders.Reservation{}, context.Cause(ctx)
+		}
+		return orders.Reservation{ID: "res-1", SKU: l.SKU}, nil
+	})
+	env.Advance(time.Second)
+	if err := env.Client().Cancel(t.Context(), id, "withdrawn"); err != nil {
+		t.Fatal(err)
+	}
+	if s := awaited(t, env, id).Status.Status; s != client.StatusCancelled {
+		t.Error(s)
+	}
+	released := env.Calls("release-stock")
+	if len(released) != 1 {
+		t.Fatalf("released: %+v", released)
+	}
+	if r, err := perduretest.Input[orders.Reservation](released[0]); err != nil || r.ID != "res-1" {
+		t.Errorf("released %+v, %v", r, err)
 	}
 }
 
