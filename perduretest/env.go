@@ -215,6 +215,9 @@ func (e *Env) errorf(format string, args ...any) {
 
 // Client talks to the hub. Its Wait advances the clock until the instance is over; it fails with an *IdleError when nothing is left that could
 // end it. An activity that uses the Client waits in virtual time, as it does in a deployed hub.
+//
+// The context of a call from outside of the Env's virtual time, such as the test's own, is one of real time: its end ends a wait (Wait, WaitForStart, Update,
+// StartOrUpdate, CallEntity) and no other call, and a deadline of it does not come by a day that Advance lets pass. An activity's context is of virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
 // patience is how much virtual time what is still running gets to end once the test is over.
