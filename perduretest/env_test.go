@@ -3,6 +3,7 @@ package perduretest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,5 +133,21 @@ func TestUnknownOrchestrationIsRefusedAtTheStart(t *testing.T) {
 	env := perduretest.New(t, registry())
 	if _, err := env.Client().Start(t.Context(), "nap", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What is refused may be a name or a version that is written wrong: the error has those that there are.
+func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	perdure.AddEntity(r, "counter", perdure.Operation("add", func(_ *perdure.OrchestrationContext, _ *int, n int) (int, error) { return n, nil }))
+	hub := perduretest.New(t, r).Client()
+	_, err := hub.Start(t.Context(), "slep", time.Hour)
+	if want := `"slep"; there are ["naps" "sleep" "stuck"]`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	_, err = hub.Start(t.Context(), "sleep", time.Hour, client.WithVersion("2"))
+	if want := `"sleep" in version "2"; there are the versions ["0"]`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

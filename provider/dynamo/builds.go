@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -169,7 +170,27 @@ func (b *builds) known(ctx context.Context, p *Provider, name, version string) e
 	if b.names == nil || has() {
 		return nil
 	}
-	return fmt.Errorf("%w: %q version %q", provider.ErrUnknownOrchestration, name, version)
+	return b.unknown(name, version)
+}
+
+// namesShown is how many names of orchestrations an error has at the most.
+const namesShown = 10
+
+// unknown is the error for a name that no build can run: with those that one can, since it may be written wrong. The caller holds the lock.
+func (b *builds) unknown(name, version string) error {
+	if versions := b.names[name]; len(versions) > 0 {
+		return fmt.Errorf("%w: %q in version %q; there are the versions %q", provider.ErrUnknownOrchestration, name, version, versions)
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(b.names)), isInternal)
+	if more := len(names) - namesShown; more > 0 {
+		return fmt.Errorf("%w: %q; there are %q and %d others", provider.ErrUnknownOrchestration, name, names[:namesShown], more)
+	}
+	return fmt.Errorf("%w: %q; there are %q", provider.ErrUnknownOrchestration, name, names)
+}
+
+// isInternal reports whether an orchestration is none that a program registers by this name: that of entities, and of schedules.
+func isInternal(name string) bool {
+	return strings.HasPrefix(name, "@") || strings.HasPrefix(name, "perdure.")
 }
 
 // look returns once the builds were read in a read that began after it was called, or once another, which was under way, has found enough. The
