@@ -230,6 +230,9 @@ func (e *Env) end() {
 	}
 	e.leave()
 	e.watch.await(e.over)
+	if !e.givenUp.Load() {
+		logUnused(e)
+	}
 }
 
 // unwind ends the hub: all goroutines of the bubble must be gone when its own returns.

@@ -52,7 +52,8 @@ type step struct {
 type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure)
 
 // Stub returns the stub of an activity, which runs in its place from now on. No such activity needs to be registered; one that is not and that
-// is called on another queue than perdure.DefaultQueue takes the option perdure.OnQueue.
+// is called on another queue than perdure.DefaultQueue takes the option perdure.OnQueue. One that nobody has called is in the test's log, since its name may be
+// written wrong.
 func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 	e.t.Helper()
 	e.virtual("Stub")
@@ -207,6 +208,17 @@ func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 	defer s.mu.Unlock()
 	s.by[name] = made
 	return made
+}
+
+// logUnused logs which stubs nobody has called, and that are of no registered activity either: their names may be written wrong, and then the
+// activities' own code has run. The Env is over.
+func logUnused(e *Env) {
+	for _, name := range slices.Sorted(maps.Keys(e.stubs.by)) {
+		if _, registered := e.stubs.own[name]; !registered && len(e.log.list(time.Time{}, []string{name})) == 0 {
+			e.t.Logf("perduretest: nobody has called activity %q, which has a stub and is not registered; the registry has %s",
+				name, quoted(slices.Sorted(maps.Keys(e.stubs.own))))
+		}
+	}
 }
 
 // wrapped is an activity whose calls are listed and whose stub, if it has one, runs in its place.

@@ -189,3 +189,19 @@ func TestAStubStandsInForAnInlineActivity(t *testing.T) {
 		}
 	}
 }
+
+// A stub whose name is written wrong stands in for nothing, and the activity's own code runs: the log of the test, which then fails, says so.
+func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
+	t.Parallel()
+	wantFailure(t, func(t *testing.T) {
+		t.Helper()
+		env := perduretest.New(t, registry())
+		env.Stub("npa").Returns(time.Second)
+		if _, err := env.Client().Wait(t.Context(), start(t, env, "naps", []time.Duration{time.Hour})); err != nil {
+			t.Fatal(err)
+		}
+		if env.Now().Hour() > 0 {
+			t.Error("it took an hour")
+		}
+	}, `perduretest: nobody has called activity "npa", which has a stub and is not registered; the registry has "nap"`)
+}
