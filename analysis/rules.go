@@ -92,7 +92,7 @@ var (
 		finds:   "Writing a package's variable.",
 		why:     "it is shared with other instances, and written again at each replay",
 		instead: "keep it in local variables, or pass it on in inputs and results",
-		misses:  "What is written through pointers and methods.",
+		misses:  "What is written through pointers and methods, and variables of the function that registers a literal.",
 	}
 	globalRead = &rule{
 		id: "globalread", warning: true,

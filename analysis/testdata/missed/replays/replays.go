@@ -23,6 +23,15 @@ type shop struct {
 
 func open() shop { return shop{now: time.Now, write: func(s string) { fmt.Println(s) }} }
 
+// globals: a variable of the function around the orchestration, which all instances share.
+func register(r *perdure.Registry) {
+	runs := 0
+	perdure.AddOrchestration(r, "counted", func(ctx *perdure.OrchestrationContext, _ string) (int, error) {
+		runs++
+		return runs, perdure.Sleep(ctx, time.Second)
+	})
+}
+
 // clock, io, random, environment, globals, log: in a field, by an address, of a flag, through a pointer, in a variable of one's own.
 func reads(ctx *perdure.OrchestrationContext, s *shop) (string, error) {
 	s.write(s.now().String())
