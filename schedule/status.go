@@ -14,7 +14,8 @@ type Status struct {
 	Schedule Schedule `json:"schedule"`
 	// Paused is that it starts no runs but those that are asked for; nil: it is not paused.
 	Paused *Pause `json:"paused,omitempty"`
-	// Next is when it is due next; zero when it never is again, and while it is paused.
+	// Next is when it is due next; zero when it never is again, and while it is paused. With Skip and Queue the schedule rests while a run is under way, and
+	// deals at its end with the times that came meanwhile: until then Next may have passed, and neither Queued nor Counts has them.
 	Next time.Time `json:"next,omitzero"`
 	// Running is the run that is under way; with Allow there is none, since the schedule does not wait.
 	Running *Run `json:"running,omitempty"`
