@@ -47,7 +47,7 @@ func (e *TokenError) Error() string {
 	case TokenOfOtherHub:
 		return fmt.Sprintf("the token is of the hub %q: ask that one", e.Hub)
 	case TokenSuperseded:
-		return fmt.Sprintf("%s is superseded: the activity is at attempt %d by now, which has another token", of, e.CurrentAttempt)
+		return fmt.Sprintf("%s is superseded: the activity has gone on to attempt %d, and while that is open its own token counts", of, e.CurrentAttempt)
 	case TokenOver:
 		return of + " is over: the activity has ended"
 	case TokenGone:

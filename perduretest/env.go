@@ -51,6 +51,9 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	if thisGoroutine().bubble != "" {
 		t.Fatal("perduretest: an Env has virtual time of its own: call New outside of synctest.Test")
 	}
+	if r == nil {
+		t.Fatal("perduretest: New: the registry is nil")
+	}
 	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
 	o := options{patience: defaultPatience, Options: simhub.Options{
 		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run

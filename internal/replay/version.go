@@ -24,7 +24,7 @@ func Version(c *Context, change string, least, most int) int {
 		c.x.scheduler.fail(c.x.options.nondeterminism(c.x.journal.cursor.lastID, expected, got))
 	}
 	if least > most {
-		refuse("a version from the least to the greatest", "there is none")
+		refuse("nothing that it could be", "its least version is above its greatest")
 	}
 
 	version, err := c.x.journal.version(change, most)
