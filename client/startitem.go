@@ -2,11 +2,15 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
+
+// ErrNoStartItem means that the starts of the client's hub cannot be part of another transaction (provider.StartPreparer).
+var ErrNoStartItem = errors.New("this hub's starts cannot be part of another transaction")
 
 // StartItem prepares a start for a transaction of the caller's own, so that the caller's data is saved and its orchestration started, or neither:
 //
@@ -18,7 +22,7 @@ import (
 //	…
 //	err = start.Begin(ctx)
 //
-// It takes what Start takes, with the same errors, and creates nothing. Begin after the transaction makes the instance begin at once; should
+// It takes what Start takes, with the same errors, and ErrNoStartItem where the hub is none of DynamoDB, and creates nothing. Begin after the transaction makes the instance begin at once; should
 // the process die before, the hub's watch finds the instance within minutes. Where the transaction was refused, Refusal tells whether it was for the start.
 //
 // A repeated order has an idempotency key: its start is an ErrAlreadyStarted, here or from Refusal, and the order is there.
@@ -29,7 +33,7 @@ import (
 func (c *Client) StartItem(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {
-		return nil, fmt.Errorf("client: start item %q: this hub's starts cannot be part of another transaction", orchestration)
+		return nil, fmt.Errorf("client: start item %q: %w", orchestration, ErrNoStartItem)
 	}
 	err := onlyStarts(opts)
 	if err != nil {

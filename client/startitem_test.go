@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +44,14 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 	}
 	if string(hub.start.TraceParent) != trace {
 		t.Errorf("it is started with trace %q", hub.start.TraceParent)
+	}
+}
+
+// A program that runs on several stores tells a hub without prepared starts from one that refuses this start.
+func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
+	t.Parallel()
+	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))
+	if _, err := c.StartItem(t.Context(), "hello", 0); !errors.Is(err, client.ErrNoStartItem) || !strings.Contains(err.Error(), `"hello"`) {
+		t.Error(err)
 	}
 }

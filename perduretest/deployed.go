@@ -62,7 +62,7 @@ func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) 
 func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](d.Hub)
 	if !ok {
-		return nil, errNotPrepared
+		return nil, client.ErrNoStartItem
 	}
 	prepared, err := preparer.PrepareStart(ctx, s)
 	if err == nil {
@@ -70,8 +70,6 @@ func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provi
 	}
 	return prepared, err
 }
-
-var errNotPrepared = errors.New("perduretest: this hub's starts cannot be part of another transaction")
 
 func (d *deployedHub) note(instanceID string) {
 	d.mu.Lock()

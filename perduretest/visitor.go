@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -65,7 +66,7 @@ func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[pro
 func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := b.Provider.(provider.StartPreparer)
 	if !ok {
-		return nil, errNotPrepared
+		return nil, client.ErrNoStartItem
 	}
 	ctx = b.within(ctx)
 	var prepared provider.PreparedStart
