@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/provider"
@@ -178,7 +179,7 @@ func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id stri
 	return c.wait(ctx, cl, id, 0)
 }
 
-// readInput reads one byte more than is allowed, so that an input that is too large is recognised.
+// readInput reads one byte more than any hub allows, so that an input that is too large is recognised: which limit holds, the client knows.
 func readInput(c *command, from string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(from, "@")
 	source := c.in
@@ -193,7 +194,7 @@ func readInput(c *command, from string) (json.RawMessage, error) {
 	case from != "-":
 		return json.RawMessage(from), nil
 	}
-	doc, err := io.ReadAll(io.LimitReader(source, client.MaxInputBytes+1))
+	doc, err := io.ReadAll(io.LimitReader(source, perdure.MaxLargePayloadBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}

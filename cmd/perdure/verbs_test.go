@@ -349,7 +349,21 @@ func TestStartRefusesTooMuchInput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.in = `"` + strings.Repeat("x", 1<<20) + `"`
-	h.wantError(exitError, "payload too large", "start", "hello", "--input", "-")
+	h.wantError(exitError, "payload too large: 1048578 bytes, limit 204800", "start", "hello", "--input", "-")
+}
+
+// What a hub with a bucket takes is read whole: cut off at another hub's limit it is no JSON.
+func TestAHubWithABucketTakesMore(t *testing.T) {
+	t.Parallel()
+	h, b := setup(t), &bucket{objects: map[string][]byte{}}
+	h.client = client.New(&storing{h.Provider, b})
+	h.mustRun("start", "hello", "--id", "one")
+	h.in = `"` + strings.Repeat("x", 300<<10) + `"`
+	h.mustRun("raise", "one", "scanned", "--data", "-")
+	sent := h.Sent()
+	if s, sealed := sent[len(sent)-1].Data.Sealed(); !sealed || string(b.objects[s.Key]) != h.in {
+		t.Errorf("%+v is sent, and %d objects are stored", s, len(b.objects))
+	}
 }
 
 func TestWaitExitCodes(t *testing.T) {

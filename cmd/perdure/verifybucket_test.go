@@ -68,6 +68,13 @@ type bucket struct {
 	fails   func(reads int) error // nil: no read fails
 }
 
+func (b *bucket) PutPayload(_ context.Context, key string, data []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.objects[key] = bytes.Clone(data)
+	return nil
+}
+
 func (b *bucket) GetPayload(_ context.Context, key string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
