@@ -40,7 +40,10 @@ type Bulk struct {
 	Message string
 }
 
-const fieldOperation = "operation"
+const (
+	fieldOperation = "operation"
+	fieldStatuses  = "statuses"
+)
 
 // maxJobs bounds how many jobs may run at once.
 const maxJobs = 100
@@ -152,11 +155,11 @@ func (b *Bulk) filter(now time.Time) (Filter, error) {
 		return f, &provider.FieldError{Field: "all", Problem: "is to be given where nothing else selects, and only there: what is left out by accident must not mean every instance"}
 	}
 	for _, s := range f.Statuses {
-		if err := checkQuery(Query{Status: s}); err != nil {
-			return f, err
+		if wrong := statusProblem(s); wrong != "" {
+			return f, &provider.FieldError{Field: fieldStatuses, Problem: wrong}
 		}
 		if !slices.Contains(may, s) {
-			return f, &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%s is not what a %s is for%s", s, b.Operation, map[bool]string{true: " without force"}[b.Operation == OperationPurge])}
+			return f, &provider.FieldError{Field: fieldStatuses, Problem: fmt.Sprintf("%s is not what a %s is for%s", s, b.Operation, map[bool]string{true: " without force"}[b.Operation == OperationPurge])}
 		}
 	}
 

@@ -67,17 +67,25 @@ func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status],
 }
 
 func checkQuery(q Query) error {
-	switch q.Status {
-	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
-		StatusDeleting:
-	default:
-		return &provider.FieldError{Field: "status", Problem: fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(q.Status),
-			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)}
+	if wrong := statusProblem(q.Status); wrong != "" {
+		return &provider.FieldError{Field: "status", Problem: wrong}
 	}
 	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
 		return &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore: nothing is selected"}
 	}
 	return checkSelection(q.Name, q.Version, q.Parent, q.Tags)
+}
+
+// statusProblem returns what is wrong with a status that is selected by; empty: nothing.
+func statusProblem(s RuntimeStatus) string {
+	switch s {
+	case "", StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated,
+		StatusDeleting:
+		return ""
+	default:
+		return fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(s),
+			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)
+	}
 }
 
 // checkSelection checks what a list and a bulk select by alike.
