@@ -84,15 +84,32 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun boo
 		return b, dryRun, err
 	}
 	f := &b.Filter
+	var name, version, parent *string
 	err = readObject(filter, map[string]any{
-		"name": &f.Name, fieldVersion: &f.Version, "parent": &f.Parent, "statuses": &f.Statuses, "tags": &f.Tags, fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
+		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags, fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
+	if err == nil {
+		err = errors.Join(selectBy("name", name, &f.Name), selectBy(fieldVersion, version, &f.Version), selectBy("parent", parent, &f.Parent))
+	}
 	for name, t := range map[string]time.Time{fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore} {
 		if err == nil {
 			err = checkYear(name, t)
 		}
 	}
 	return b, dryRun, err
+}
+
+// selectBy takes what a filter is given to select by. An empty text is refused: left out silently, it would have a job take more than was meant.
+func selectBy(field string, given, into *string) error {
+	switch {
+	case given == nil:
+		return nil
+	case *given == "":
+		return &provider.FieldError{Field: field, Problem: "is empty: give it a value, or leave it out"}
+	default:
+		*into = *given
+		return nil
+	}
 }
 
 // noJob is the problem of a job that is not there.

@@ -27,6 +27,8 @@ func TestJobs(t *testing.T) {
 		`{"operation":"pause","all":true}`:                            "operation",
 		`{"operation":"purge","filter":{"statuses":["Running"]}}`:     "statuses",
 		`{"operation":"purge","filter":{"statuses":["running"]}}`:     "statuses",
+		`{"operation":"purge","filter":{"name":""},"all":true}`:       "name",
+		`{"operation":"cancel","filter":{"name":"a","parent":""}}`:    "parent",
 		`{"operation":"purge","filter":{"nam":"a"}}`:                  "nam",
 		`{"operation":"purge","filter":{"parent":1}}`:                 "parent",
 		`{"operation":"cancel","all":true,"force":true}`:              "force",

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holders are the calls of a bubble by which activities are completed from outside.
+// holders are the calls of a bubble by which activities are completed from outside, and those of the store of large payloads.
 type holders struct{ visitor }
 
 func (b *holders) OpenCompletion(ctx context.Context, token string) (w provider.WorkItem, err error) {
