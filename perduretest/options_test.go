@@ -1,0 +1,135 @@
+package perduretest_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// lines keeps what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func greeter() *perdure.Registry {
+	r := perdure.NewRegistry()
+	perdure.AddActivity(r, "greet", func(_ context.Context, name string) (string, error) { return "hello " + name, nil })
+	perdure.AddOrchestration(r, "greets", func(ctx *perdure.OrchestrationContext, name string) (string, error) {
+		ctx.Logger().Info("somebody comes", "name", name)
+		return perdure.CallActivityByName[string](ctx, "greet", name).Await(ctx)
+	})
+	return r
+}
+
+// A test may look at what its code logs, and at what interceptors of its program see.
+func TestATestHasALoggerAndInterceptors(t *testing.T) {
+	t.Parallel()
+	var logged lines
+	var mu sync.Mutex
+	var seen []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, what)
+	}
+	env := perduretest.New(t, greeter(), perduretest.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), perduretest.WithInterceptors(perdure.Interceptor{
+		Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+			note("turn of " + turn.Name)
+			next(ctx)
+		},
+		Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+			note("run of " + a.Name)
+			next(ctx)
+		},
+		ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
+			note(c.Operation + " of " + c.Name)
+			_ = next(ctx)
+		},
+	}))
+	id, err := env.Client().Start(t.Context(), "greets", "Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Client().Wait(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Start of greets", "turn of greets", "run of greet", "turn of greets"}; !slices.Equal(seen, want) {
+		t.Errorf("interceptors see %q, want %q", seen, want)
+	}
+	if n := strings.Count(logged.all.String(), `msg="somebody comes"`); n != 1 || !strings.Contains(logged.all.String(), "name=Ada") {
+		t.Errorf("the code's line is there %d times:\n%s", n, logged.all.String())
+	}
+}
+
+// reversed is a codec that turns the bytes around.
+type reversed struct{}
+
+func (reversed) ID() string { return "reversed" }
+
+func (reversed) Encode(_ context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
+	doc = slices.Clone(doc)
+	slices.Reverse(doc)
+	return doc, nil
+}
+
+func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
+	return c.Encode(ctx, p, data)
+}
+
+// A history with encoded payloads is replayed with the codec of its program, and tells a test that lacks it.
+func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
+	t.Parallel()
+	d, err := history.NewDocument("i", "greets", history.DocumentExecution{ExecutionID: "01", Number: 1, Events: sealedHistory(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	perduretest.Replay(t, greeter(), doc, perduretest.DecodedBy(reversed{}))
+	without := &recorder{TB: t}
+	if perduretest.Replay(without, greeter(), doc); len(without.failed) != 1 || !strings.Contains(without.failed[0], "reversed") {
+		t.Errorf("without it the test is told %q", without.failed)
+	}
+}
+
+// sealedHistory is one of greets, as a hub with the codec has it.
+func sealedHistory(t *testing.T) []history.Event {
+	t.Helper()
+	sealed := func(doc string) history.Payload {
+		data, err := reversed{}.Encode(t.Context(), perdure.PayloadInfo{}, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return history.Sealed{Codec: reversed{}.ID(), Data: data, Bytes: int64(len(doc))}.Payload()
+	}
+	events := []history.Event{
+		{Kind: history.OrchestrationStarted, Name: "greets", Input: sealed(`"Ada"`), StartID: "s", Number: 1},
+		{Kind: history.TurnStarted, Version: "0", BuildID: "b"},
+		{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: sealed(`"Ada"`)},
+		{Kind: history.TurnStarted, Version: "0", BuildID: "b"},
+		{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: sealed(`"hello Ada"`)},
+		{Kind: history.OrchestrationCompleted, Output: sealed(`"hello Ada"`)},
+	}
+	for i := range events {
+		events[i].ID, events[i].Time = int64(i)+1, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	}
+	return events
+}
