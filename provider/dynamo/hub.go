@@ -111,7 +111,7 @@ type Provider struct {
 	// visibilities are the queues' visibility timeouts, by URL, once they were read.
 	visibilities sync.Map
 	// scheduled are the work items of segments that were read for retries; sentRetries are the attempts that were sent.
-	scheduled *lru[map[int64]provider.WorkItem]
+	scheduled *lru[scheduledWork]
 	// parents are what reconciliations have seen of parents.
 	parents     *lru[parentState]
 	sentRetries *lru[struct{}]
@@ -146,7 +146,7 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 		hub: hub, table: clients.Table, queues: clients.Queues, schedules: clients.Schedules, functions: clients.Functions, now: s.Now, log: s.Log,
 		longestDelay: s.LongestDelay, lead: s.ScheduleLead, rolled: s.Rollup, anyhow: s.RollupAnyhow, large: make(chan struct{}, largeAtOnce), caller: caller{turn: make(chan struct{}, 1)},
 		keys:      tokenKeys{turn: make(chan struct{}, 1)},
-		scheduled: newLRU[map[int64]provider.WorkItem](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
+		scheduled: newLRU[scheduledWork](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
 		return nil, fmt.Errorf("dynamo: hub %q has a bucket for payloads, %s, and there is no client for it", hub.Name, hub.PayloadBucket)

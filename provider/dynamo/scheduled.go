@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/provider"
 )
 
-// scheduledBytes bounds the cache of segments that scheduled activities which are tried again: ten thousand activities
-// of one segment may fail in an hour.
+// scheduledBytes bounds the cache of segments that scheduled activities which are tried again, or completed from outside: a hundred thousand activities
+// of one segment may be in an hour.
 const scheduledBytes = 16 << 20
 
 // ReadWorkItem reads the segment, which this process may have in its cache.
@@ -28,7 +29,7 @@ func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID str
 func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
 	// A segment never changes, but an eventual read may be too early to see it.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
-		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, c)
+		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, activityID, c)
 		if _, torn := errors.AsType[*tornError](err); torn && c == provider.Eventual {
 			continue
 		} else if torn {
@@ -44,11 +45,17 @@ func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionI
 	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
 }
 
-// scheduledBy returns the work items of a segment by the ids of their activities.
-func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
+// scheduledWork is what is kept of a segment: the work items of its activities between two ids.
+type scheduledWork struct {
+	first, last int64
+	items       map[int64]provider.WorkItem
+}
+
+// scheduledBy returns the work items of a segment by the ids of their activities: the one of that id, and those that are kept with it.
+func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
-	if items, ok := p.scheduled.get(key); ok {
-		return items, nil
+	if known, ok := p.scheduled.get(key); ok && known.first <= activityID && activityID <= known.last {
+		return known.items, nil
 	}
 	in := segmentsQuery(p.hub.Table, executionID, c)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
@@ -68,14 +75,38 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 
 	origin := provider.Origin{InstanceID: instanceID, ExecutionID: executionID}
 	out := provider.OutputsOf(origin, *scheduling, nil)
-	items := map[int64]provider.WorkItem{}
-	bytes := 0
-	for _, w := range out.WorkItems {
-		items[w.ActivityID] = w
-		bytes += len(w.Input) + workItemBytes
+	found, bytes := withinReach(out.WorkItems, activityID)
+	p.scheduled.add(key, found, bytes)
+	return found.items, nil
+}
+
+// withinReach returns the work items that are kept of a segment: all, or where these are too large those from an activity on, since activities come to their
+// ends roughly in the order in which they were scheduled.
+func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork, bytes int) {
+	found = scheduledWork{first: 0, last: lastActivity, items: map[int64]provider.WorkItem{}}
+	for i := range all {
+		bytes += len(all[i].Input) + workItemBytes
+		found.items[all[i].ActivityID] = all[i]
 	}
-	p.scheduled.add(key, items, bytes)
-	return items, nil
+	if bytes <= scheduledBytes {
+		return found, bytes
+	}
+
+	found, bytes = scheduledWork{first: activityID, last: lastActivity, items: map[int64]provider.WorkItem{}}, 0
+	for i := range all {
+		w := all[i]
+		if w.ActivityID < activityID {
+			continue
+		}
+		if bytes > scheduledBytes/2 { // another execution may have as many
+			found.last = w.ActivityID - 1
+			break
+		}
+		bytes += len(w.Input) + workItemBytes
+		w.Input = slices.Clone(w.Input) // else all of the segment is kept with it
+		found.items[w.ActivityID] = w
+	}
+	return found, bytes
 }
 
 // workItemBytes is the approximate size of a work item without its input.

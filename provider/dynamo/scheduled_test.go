@@ -1,0 +1,50 @@
+package dynamo_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider"
+)
+
+// A turn has scheduled more than a process keeps in mind. What is tried again of it, or completed, in the order of the calls, has the turn read a few times, and not
+// once for each.
+func TestATurnThatSchedulesVeryManyIsNotReadForEachOfThem(t *testing.T) {
+	t.Parallel()
+	const called = 200
+	l := newLong(t)
+	in := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
+	turn := &provider.Turn{InstanceID: "a", Head: l.head, Watermark: provider.Position{Inbox: "in", Sequence: "2"}}
+	for id := range int64(called) {
+		turn.Events = append(turn.Events, history.Event{ID: 2 + id, Kind: history.ActivityScheduled, Time: time.Unix(2, 0).UTC(), Name: "copy", Queue: "default", Input: in})
+	}
+	if _, err := l.AckOrchestrationItem(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+
+	reads := 0
+	l.fault = func(_ context.Context, c simaws.Call, next func() error) error {
+		if of, ok := c.Input.(*dynamodb.QueryInput); ok && of.ExpressionAttributeValues[":parts"] != nil {
+			reads++
+		}
+		return next()
+	}
+	for id := range int64(called) {
+		w, err := l.ReadWorkItem(t.Context(), "a", l.in.ExecutionID, 1, 2+id)
+		if err != nil || w.ActivityID != 2+id || len(w.Input) != len(in) {
+			t.Fatalf("activity %d: #%d, %d bytes, %v", 2+id, w.ActivityID, len(w.Input), err)
+		}
+	}
+	if reads > 6 {
+		t.Errorf("read %d times for %d activities", reads, called)
+	}
+	if _, err := l.ReadWorkItem(t.Context(), "a", l.in.ExecutionID, 1, 2); err != nil || reads > 7 {
+		t.Errorf("the first again: %v, read %d times", err, reads)
+	}
+}
