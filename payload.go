@@ -93,7 +93,7 @@ func (e *PayloadError) Error() string {
 	if e.Key != "" {
 		what += ", at " + e.Key
 	}
-	return what + ": " + e.Err.Error()
+	return what + ": " + bounded(e.Err.Error()) // a codec may say anything
 }
 
 // Unwrap returns why.

@@ -318,6 +318,21 @@ func (u *projection) removals() string {
 	}
 }
 
+// mostDiagnosis bounds each text of a diagnosis, which JSON may write in six bytes for each: an item has 400 KB, and one that cannot be written would keep its
+// instance from being Blocked, and its messages from being done. History has all of it.
+const mostDiagnosis = 16 << 10
+
+// diagnosisOf is why an instance is blocked, as far as its item has room for it.
+func diagnosisOf(b *history.Blocked) *history.Failure {
+	why := b.Why
+	if why == nil || len(why.Message) <= mostDiagnosis {
+		return why
+	}
+	cut := *why
+	cut.Message = history.CutMessage(why.Message, mostDiagnosis)
+	return &cut
+}
+
 func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 	if u.status != "" {
 		in.ExpressionAttributeNames[nameStatus] = attrStatus
@@ -335,7 +350,7 @@ func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 		}
 	}
 	if u.blocked.Is {
-		why, _ := json.Marshal(u.blocked.Why) //nolint:errchkjson // strings and numbers: cannot fail
+		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
 		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
 		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.Build)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
