@@ -106,7 +106,7 @@ func (v *Vault) seal(ctx context.Context, about perdure.PayloadInfo, key keyOf, 
 	if err != nil {
 		return nil, err
 	}
-	if v.store == nil || about.Kind == perdure.PayloadErrorDetails || !tooLarge(&s, data) { // details are small, and copied nowhere with their failure
+	if v.store == nil || about.Kind == perdure.PayloadErrorDetails || !tooLarge(about.Kind, &s, data) { // details are small, and copied nowhere with their failure
 		if s.Codec == "" {
 			return history.Inline(doc), nil
 		}
@@ -133,12 +133,20 @@ func (v *Vault) encode(ctx context.Context, about perdure.PayloadInfo, doc json.
 	return s, data, nil
 }
 
+// mostDetails is how much of the details of a heartbeat is kept inline: an item has 400 KB. Each takes the place of the one before there, where a store would keep
+// them all until their execution goes, one a second.
+const mostDetails = 300 << 10
+
 // tooLarge reports whether what is to be stored is too large to be kept inline, where encoded data is base64.
-func tooLarge(s *history.Sealed, data []byte) bool {
-	if s.Codec == "" {
-		return len(data) > perdure.MaxPayloadBytes
+func tooLarge(kind perdure.PayloadKind, s *history.Sealed, data []byte) bool {
+	most := perdure.MaxPayloadBytes
+	if kind == perdure.PayloadHeartbeatDetails {
+		most = mostDetails
 	}
-	return base64.StdEncoding.EncodedLen(len(data)) > perdure.MaxPayloadBytes
+	if s.Codec == "" {
+		return len(data) > most
+	}
+	return base64.StdEncoding.EncodedLen(len(data)) > most
 }
 
 // put stores what is too large to be kept inline.
