@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -29,6 +30,9 @@ type ScheduleStatus struct {
 // PutSchedule makes a schedule, or changes the one of that id: what it runs, runs on, and the times that come are those of the new one. A pause
 // stays. Repeating it changes nothing.
 //
+// Where the schedule is about to end, since it was deleted or its times are over, the call waits until this was taken, so that it is not lost behind the end: after 20 s
+// it is an error, and PutSchedule is to be called again.
+//
 // It returns a *provider.FieldError for what is wrong with the schedule, and ErrUnknownOrchestration where no build is deployed that knows
 // schedules. Whether one knows the orchestration that is to be started is found out by the runs.
 //
@@ -55,6 +59,9 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 	instanceID := schedule.InstanceID(s.ID)
 	for range putTries {
 		err = c.Raise(ctx, instanceID, schedule.EventOrder, schedule.Order{Set: s})
+		if err == nil {
+			err = c.seeTaken(ctx, s)
+		}
 		if errors.Is(err, ErrTerminal) {
 			gone := c.Purge(ctx, instanceID)
 			if errors.Is(gone, ErrNotTerminal) { // somebody else has started it anew
@@ -75,6 +82,42 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 		}
 	}
 	return err
+}
+
+// takenWithin is how long a schedule that is about to end has time to take what it is put to: a turn of it takes moments.
+const takenWithin = 20 * time.Second
+
+// seeTaken waits where the schedule is about to end, until it has taken what it is put to: what comes behind its end is received by nobody. It returns
+// ErrTerminal, or ErrNotFound, where it has ended without.
+func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
+	short, stop := context.WithTimeout(ctx, takenWithin)
+	defer stop()
+	err := c.lookWaiting(short, schedule.InstanceID(s.ID), func(ctx context.Context) (done bool, err error) {
+		is, err := c.Schedule(ctx, s.ID)
+		if err == nil && is.RuntimeStatus.Terminal() {
+			err = ErrTerminal
+		}
+		return !is.lingers() || is.shows(s), err
+	})
+	if short.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("it was to end, and has not taken this within %v: put it again", takenWithin)
+	}
+	return err
+}
+
+// lingers reports whether the schedule ends in a while, unless it is put to go on. One that stands still takes all orders first when it goes on.
+func (s *ScheduleStatus) lingers() bool {
+	begun := s.Schedule.When != ""
+	return begun && s.RuntimeStatus == StatusRunning && s.Running == nil && (s.Ending || s.Next.IsZero())
+}
+
+// shows reports whether it is as it was put, as far as that is shown.
+func (s *ScheduleStatus) shows(put *schedule.Schedule) bool {
+	as := *put
+	as.Input = nil
+	want, _ := json.Marshal(&as)       //nolint:errchkjson // texts and times that were validated
+	is, _ := json.Marshal(&s.Schedule) //nolint:errchkjson // as they were read
+	return !s.Ending && bytes.Equal(want, is)
 }
 
 // RunSchedule has a schedule start a run now, as if it had come due: behind the run that is under way, or as its overlap policy has it. It returns the
