@@ -44,6 +44,7 @@ func settleAll(ctx *perdure.OrchestrationContext, accounts []string) ([]string, 
 
 func TestExclusive(t *testing.T) {
 	t.Parallel()
+	books.served = nil
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "settle", books.settle)
 	perdure.AddOrchestration(r, "settle-all", settleAll)
