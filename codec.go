@@ -9,7 +9,8 @@ import (
 
 // MaxPayloadBytes is the limit of an encoded input, result or output: 200 KiB. A DynamoDB item takes 400 KB, and a payload
 // shares its segment with other events; an SQS message takes 1 MiB, and a batch of outcomes shares one. Where the hub has a bucket for large
-// payloads, what is larger lies there, up to MaxLargePayloadBytes.
+// payloads, what is larger lies there, up to MaxLargePayloadBytes: that is the limit then wherever this package names MaxPayloadBytes, but for details of
+// heartbeats, and inputs and answers of queries.
 const MaxPayloadBytes = 200 << 10
 
 // MaxLargePayloadBytes is the limit of an input, result, output, external event's data or side effect's value where the hub has a bucket for large
