@@ -163,9 +163,9 @@ func (h *held) isOver(r *provider.ActivityRecord) bool { return r.OverOf >= h.At
 type held struct {
 	provider.WorkItem
 
-	hub      Hub
-	standing *standings.Standing
-	retry    provider.ActivityRetry
+	hub       Hub
+	standings *standings.Standings
+	retry     provider.ActivityRetry
 }
 
 // open reads a token, and checks that its attempt is the current one.
@@ -174,7 +174,7 @@ func (c *Client) open(ctx context.Context, token string) (*held, error) {
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	h := &held{WorkItem: w, hub: c.hub, standing: c.standings.Of(w.ExecutionID)}
+	h := &held{WorkItem: w, hub: c.hub, standings: c.standings}
 	if h.retry, err = c.hub.ReadRetry(ctx, h.ExecutionID, h.ActivityID); err != nil {
 		return nil, err
 	}
@@ -213,10 +213,11 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 // check looks whether the activity is open, strongly consistent. That is for the answer: the turn decides. What was read of the execution before is not read again:
 // of ten thousand that are completed each would read what became of all others.
 func (h *held) check(ctx context.Context) error {
-	if err := h.standing.Look(ctx, h.hub, h.Segment); err != nil {
+	standing := h.standings.Of(h.ExecutionID)
+	if err := standing.Look(ctx, h.hub, h.Segment); err != nil {
 		return err
 	}
-	switch known := h.standing.Of(h.ActivityID, h.Segment); {
+	switch known := standing.Of(h.ActivityID, h.Segment); {
 	case known.Over || known.Deleted:
 		return h.problem(TokenGone)
 	case known.Settled:

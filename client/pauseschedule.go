@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// pauseAnswer is how long the answer to a pause is waited for: a turn of the schedule takes moments, but it may be blocked.
-const pauseAnswer = 20 * time.Second
+// scheduleAnswer is how long it is waited for that a schedule takes a pause, or what it is put to where it is about to end: a turn of it takes moments, but it
+// may be blocked.
+const scheduleAnswer = 20 * time.Second
 
 // PauseSchedule has a schedule start no runs by its times until ResumeSchedule. The run that is under way goes on, and what is asked for by RunSchedule is started;
 // what waits in its queue, and a backfill, is kept. Paused again it is paused with the later message.
@@ -60,7 +61,7 @@ func (c *Client) tellSchedule(ctx context.Context, id, update, message string) (
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithTimeout(ctx, pauseAnswer)
+	ctx, stop := context.WithTimeout(ctx, scheduleAnswer)
 	defer stop()
 	return c.Update(ctx, schedule.InstanceID(id), update, message)
 }

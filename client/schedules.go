@@ -84,13 +84,10 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 	return err
 }
 
-// takenWithin is how long a schedule that is about to end has time to take what it is put to: a turn of it takes moments.
-const takenWithin = 20 * time.Second
-
 // seeTaken waits where the schedule is about to end, until it has taken what it is put to: what comes behind its end is received by nobody. It returns
 // ErrTerminal, or ErrNotFound, where it has ended without.
 func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
-	short, stop := context.WithTimeout(ctx, takenWithin)
+	short, stop := context.WithTimeout(ctx, scheduleAnswer)
 	defer stop()
 	err := c.lookWaiting(short, schedule.InstanceID(s.ID), func(ctx context.Context) (done bool, err error) {
 		is, err := c.Schedule(ctx, s.ID)
@@ -99,10 +96,10 @@ func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
 		}
 		return !is.lingers() || is.shows(s), err
 	})
-	if short.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("it was to end, and has not taken this within %v: put it again", takenWithin)
+	if err == nil || short.Err() == nil || ctx.Err() != nil {
+		return err
 	}
-	return err
+	return fmt.Errorf("it was to end, and has not taken this within %v: put it again", scheduleAnswer)
 }
 
 // lingers reports whether the schedule ends in a while, unless it is put to go on. One that stands still takes all orders first when it goes on.

@@ -318,7 +318,7 @@ func (u *projection) removals() string {
 	}
 }
 
-// mostDiagnosis bounds each text of a diagnosis, which JSON may write in six bytes for each: an item has 400 KB, and one that cannot be written would keep its
+// mostDiagnosis bounds the message of a diagnosis, which JSON may write in six bytes for each: an item has 400 KB, and one that cannot be written would keep its
 // instance from being Blocked, and its messages from being done. History has all of it.
 const mostDiagnosis = 16 << 10
 

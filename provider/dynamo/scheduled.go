@@ -83,30 +83,33 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 // withinReach returns the work items that are kept of a segment: all, or where these are too large those from an activity on, since activities come to their
 // ends roughly in the order in which they were scheduled.
 func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork, bytes int) {
-	found = scheduledWork{first: 0, last: lastActivity, items: map[int64]provider.WorkItem{}}
-	for i := range all {
-		bytes += len(all[i].Input) + workItemBytes
-		found.items[all[i].ActivityID] = all[i]
+	found = scheduledWork{last: lastActivity, items: map[int64]provider.WorkItem{}}
+	most, isPart := scheduledBytes, workBytes(all) > scheduledBytes
+	if isPart {
+		found.first, most = activityID, scheduledBytes/2 // another execution may have as many
 	}
-	if bytes <= scheduledBytes {
-		return found, bytes
-	}
-
-	found, bytes = scheduledWork{first: activityID, last: lastActivity, items: map[int64]provider.WorkItem{}}, 0
 	for i := range all {
 		w := all[i]
-		if w.ActivityID < activityID {
+		switch {
+		case w.ActivityID < found.first:
 			continue
-		}
-		if bytes > scheduledBytes/2 { // another execution may have as many
+		case bytes > most:
 			found.last = w.ActivityID - 1
-			break
+			return found, bytes
+		case isPart:
+			w.Input = slices.Clone(w.Input) // else all of the segment is kept with it
 		}
 		bytes += len(w.Input) + workItemBytes
-		w.Input = slices.Clone(w.Input) // else all of the segment is kept with it
 		found.items[w.ActivityID] = w
 	}
 	return found, bytes
+}
+
+func workBytes(all []provider.WorkItem) (bytes int) {
+	for i := range all {
+		bytes += len(all[i].Input) + workItemBytes
+	}
+	return bytes
 }
 
 // workItemBytes is the approximate size of a work item without its input.
