@@ -18,7 +18,6 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/golangci/plugin-module-register v0.1.2
 	github.com/google/go-cmp v0.7.0
-	github.com/hashicorp/cronexpr v1.1.3
 	github.com/klauspost/compress v1.20.3
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/spf13/cobra v1.10.2

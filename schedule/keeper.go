@@ -84,7 +84,7 @@ type keeper struct {
 // keep is the orchestration: a look for each thing that happens, a time that comes, an order, the end of a run.
 func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 	k := &keeper{Beginning: b, ctx: ctx}
-	if err := b.Schedule.Validate(); err != nil {
+	if err := b.Schedule.validateStored(); err != nil {
 		return Status{}, err
 	}
 	if k.Seen.IsZero() {
@@ -181,7 +181,7 @@ func (k *keeper) take(o Order) error {
 // set replaces the schedule. What has come due by the old one before this moment is dealt with by it.
 func (k *keeper) set(s Schedule) error {
 	s.ID = k.Schedule.ID
-	if err := s.Validate(); err != nil {
+	if err := s.validateStored(); err != nil {
 		return err
 	}
 	k.lookAtTheClock(k.ctx)

@@ -9,9 +9,8 @@ import (
 	"time"
 	_ "time/tzdata" // what a schedule is due by must not depend on the files of a machine
 
-	"github.com/hashicorp/cronexpr"
-
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule/internal/cron"
 )
 
 // plan is when a schedule is due.
@@ -50,6 +49,16 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 		return nil, &provider.FieldError{Field: "when", Problem: err.Error()}
 	}
 	return &plan{times: at, from: s.From, until: s.Until}, nil
+}
+
+// checkNew returns a *provider.FieldError if the schedule was accepted by earlier releases, but must not be created: see
+// cron.Expression.Problem.
+func (p *plan) checkNew(when string) error {
+	c, isCron := p.times.(wallClock)
+	if !isCron || c.expression.Problem() == nil {
+		return nil
+	}
+	return &provider.FieldError{Field: "when", Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
 }
 
 const wrongYear = "must be of the years 1970 to 2199"
@@ -107,27 +116,27 @@ const maxWhenBytes = 256
 var errWhen = errors.New(`must be like "rate(5 minutes)", "cron(0 2 * * ? *)", "0 2 * * MON-FRI" or "@daily"`)
 
 // parse reads when a schedule is due.
-func parse(when string, zone *time.Location, anchor time.Time) (_ times, err error) {
+func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
 	if m := rateExpression.FindStringSubmatch(when); m != nil {
 		return parseRate(m[1], m[2], anchor)
 	}
+	var e *cron.Expression
+	var err error
 	if m := cronExpression.FindStringSubmatch(when); m != nil {
-		fields := strings.Fields(m[1])
-		if len(fields) != 6 {
-			return nil, fmt.Errorf("%q: cron(…) takes 6 fields: minute, hour, day, month, day of week and year, not %d", when, len(fields))
+		e, err = cron.ParseEventBridge(m[1])
+	} else {
+		if n := len(strings.Fields(when)); n != crontabFields && !strings.HasPrefix(when, "@") {
+			return nil, fmt.Errorf("%q: %w", when, errWhen)
 		}
-		if fields[4], err = fromSunday(fields[4]); err != nil {
-			return nil, fmt.Errorf("%q: %w", when, err)
-		}
-		return parseCron(when, fields, zone)
+		e, err = cron.ParseCrontab(when)
 	}
-	switch fields := strings.Fields(when); {
-	case len(fields) == 5, len(fields) == 1 && strings.HasPrefix(when, "@"):
-		return parseCron(when, fields, zone)
-	default:
-		return nil, fmt.Errorf("%q: %w", when, errWhen)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", when, err)
 	}
+	return wallClock{e, zone}, nil
 }
+
+const crontabFields = 5
 
 // rate is due at each whole number of periods after an anchor.
 type rate struct {
@@ -155,29 +164,18 @@ func (r rate) after(t time.Time) time.Time {
 	return t.Add(r.period - t.Sub(r.anchor)%r.period)
 }
 
-// cron is due as a cron expression says.
-type cron struct {
-	expression *cronexpr.Expression
+// wallClock is due when the clock of a zone shows a time that matches a cron expression.
+type wallClock struct {
+	expression *cron.Expression
 	zone       *time.Location
-	// elapsing: it goes by the time that passes, not by the clock on the wall.
-	elapsing bool
 }
 
-func parseCron(when string, fields []string, zone *time.Location) (times, error) {
-	e, err := cronexpr.Parse(strings.Join(fields, " "))
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", when, err)
-	}
-	c := cron{expression: e, zone: zone, elapsing: fields[0] == "@hourly" || len(fields) > 1 && strings.HasPrefix(fields[1], "*")}
-	if e.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return nil, fmt.Errorf("%q: there is no such time", when)
-	}
-	return c, nil
-}
+// goesByElapsedTime reports whether a time that the clock shows twice is due twice, and one that it skips not at all.
+func (c wallClock) goesByElapsedTime() bool { return c.expression.EveryHour() }
 
-func (c cron) after(t time.Time) time.Time {
+func (c wallClock) after(t time.Time) time.Time {
 	t = t.In(c.zone)
-	if c.elapsing {
+	if c.goesByElapsedTime() {
 		return c.passing(t)
 	}
 	// A time that was skipped is due later than the clock says, and perhaps later than the next.
@@ -196,9 +194,9 @@ func (c cron) after(t time.Time) time.Time {
 	}
 }
 
-// passing is the first moment after t at which the clock shows one of the times. It goes from one shift of the clock to the next: in a zone that
-// has shifts the library may look for ever.
-func (c cron) passing(t time.Time) time.Time {
+// passing is the first moment after t at which the clock shows one of the times. It goes from one shift of the clock to
+// the next, since between two shifts the clock and the time that passes agree.
+func (c wallClock) passing(t time.Time) time.Time {
 	for wall := onTheWall(t); ; {
 		next := c.expression.Next(wall)
 		if next.IsZero() {
@@ -232,7 +230,7 @@ func onTheWall(t time.Time) time.Time {
 }
 
 // instant is when the clock on the wall shows a time: the first of two, and as much later as the clock is put forward where it never does.
-func (c cron) instant(wall time.Time) time.Time {
+func (c wallClock) instant(wall time.Time) time.Time {
 	at := func(near time.Time) time.Time {
 		_, offset := near.In(c.zone).Zone()
 		return wall.Add(-time.Duration(offset) * time.Second).In(c.zone)
@@ -246,22 +244,3 @@ func (c cron) instant(wall time.Time) time.Time {
 	}
 	return before
 }
-
-// fromSunday turns the days of a week that begins with 1, as AWS counts them, into those of one that begins with 0. Steps and the week of a
-// month are no days.
-func fromSunday(field string) (string, error) {
-	var err error
-	turned := dayOfWeek.ReplaceAllStringFunc(field, func(day string) string {
-		n, wrong := strconv.Atoi(day)
-		switch {
-		case wrong != nil:
-			return day // a step, or a week
-		case n < 1 || n > 7:
-			err = fmt.Errorf("day of week %d: in cron(…) they are 1, Sunday, to 7, Saturday, or SUN to SAT", n)
-		}
-		return strconv.Itoa(n - 1)
-	})
-	return turned, err
-}
-
-var dayOfWeek = regexp.MustCompile(`[/#]?\d+`)

@@ -25,8 +25,14 @@ type Schedule struct {
 	//
 	//	rate(5 minutes)      minutes, hours or days, counted from From or from when the schedule was made
 	//	cron(0 2 * * ? *)    as EventBridge Scheduler has it: minute, hour, day, month, day of week (1 is Sunday), year
-	//	0 2 * * MON-FRI      minute, hour, day, month, day of week (0 is Sunday)
-	//	@daily               @hourly, @daily, @weekly, @monthly, @yearly
+	//	                     (1970 to 2199); exactly one of the two day fields is "?"
+	//	0 2 * * MON-FRI      minute, hour, day, month, day of week (0 and 7 are Sunday); if both day fields are
+	//	                     restricted, a day that matches one of them is due
+	//	@daily               @hourly, @daily, @weekly, @monthly, @yearly, @annually
+	//
+	// A range of days of the week may wrap around, as in FRI-MON; any other reversed range is an error. In both syntaxes the
+	// day may be L (the last of the month), LW (the last weekday) or 15W (the weekday nearest to the 15th), and the day of
+	// the week 5L (the last one of the month) or 5#3 (the third one).
 	//
 	// A cron expression whose hours begin with * goes by the time that passes. Any other is due once for each time on the clock: one that
 	// is skipped as clocks are put forward is due as much later, and one that comes twice as they are put back is due the first time.
@@ -118,6 +124,19 @@ func Due(runID string) (due time.Time, ok bool) {
 
 // Validate returns a *provider.FieldError for the first field that is wrong, a *perdure.PayloadTooLargeError for an input that is too large, or nil.
 func (s *Schedule) Validate() error {
+	if err := s.validateStored(); err != nil {
+		return err
+	}
+	p, err := s.plan(time.Time{})
+	if err != nil {
+		return err
+	}
+	return p.checkNew(s.When)
+}
+
+// validateStored is Validate for a schedule that exists: it accepts every cron expression that an earlier release
+// accepted, so that an upgrade ends no schedule and a replay repeats what was decided.
+func (s *Schedule) validateStored() error {
 	_, when := s.plan(time.Time{})
 	for _, err := range []error{
 		provider.CheckText("id", s.ID, 1, MaxIDBytes), s.checkOrchestration(), provider.CheckText("version", s.Version, 0, maxVersionBytes),

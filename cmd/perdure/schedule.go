@@ -86,8 +86,8 @@ What it runs, runs on, and a pause stays. What is not said is as for a new one.
 
 --when is one of
   rate(5 minutes)      minutes, hours or days
-  cron(0 2 * * ? *)    as EventBridge Scheduler has it: minute, hour, day, month, day of week (1 is Sunday), year
-  0 2 * * MON-FRI      as crontab has it (0 is Sunday)
+  cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
+  0 2 * * MON-FRI      as in crontab (0 and 7 are Sunday)
   @daily               @hourly, @weekly, @monthly, @yearly`
 	cmd.Example = `  perdure schedule put nightly --orchestration report --when "0 2 * * *" --time-zone Europe/Berlin
   perdure schedule put poll --orchestration poll --when "rate(5 minutes)" --overlap cancel --input @poll.json`
