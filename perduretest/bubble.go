@@ -19,7 +19,14 @@ type bubble struct {
 
 func (b *bubble) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { in, err = b.Provider.StartOrchestration(ctx, s) })
+	b.env.do(func() {
+		if in, err = b.Provider.StartOrchestration(ctx, s); err == nil {
+			return
+		}
+		if _, failed := errors.AsType[*provider.Error](err); failed {
+			b.env.hub.Sweeper.StartMayBeLost()
+		}
+	})
 	return in, err
 }
 
@@ -111,7 +118,11 @@ func (b *bubble) RenewWorkItemLocks(ctx context.Context, queue string, lock time
 	return rs, err
 }
 
+// PutJob has a new job match what was started at this very moment, too: the clock stands still between a start and the job that is to match it.
 func (b *bubble) PutJob(ctx context.Context, j *provider.Job) (err error) {
+	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
+		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
+	}
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.PutJob(ctx, j) })
 	return err
@@ -129,9 +140,15 @@ func (b *bubble) ListJobs(ctx context.Context) (js []provider.Job, err error) {
 	return js, err
 }
 
+// MatchInstances serves the preview of a job.
 func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { found, next, err = b.Provider.MatchInstances(ctx, f, from, most) })
+	b.env.do(func() {
+		if f.StartedBefore.Equal(time.Now().Truncate(time.Millisecond)) {
+			f.StartedBefore = f.StartedBefore.Add(time.Millisecond) // as PutJob does
+		}
+		found, next, err = b.Provider.MatchInstances(ctx, f, from, most)
+	})
 	return found, next, err
 }
 

@@ -23,7 +23,8 @@ func (e *Env) RunUntilIdle() {
 	e.drive(e.clock.settle)
 }
 
-// Advance moves the clock by d, and runs everything that becomes due on the way, each at its time.
+// Advance moves the clock by d, and runs everything that becomes due on the way, each at its time: also what the hub's sweeper does, such as bulk jobs
+// and retention.
 func (e *Env) Advance(d time.Duration) {
 	e.t.Helper()
 	if e.deployed != nil {
@@ -118,8 +119,9 @@ func (c clock) moveTo(until time.Time) {
 
 // settle lets happen what can happen now, one thing after the other: what functions are about to do goes before what they are given next.
 func (c clock) settle() {
-	for synctest.Wait(); !c.halted.Load() && (c.hub.Order.Next() || c.hub.Cloud.Step()); synctest.Wait() {
+	for synctest.Wait(); !c.halted.Load() && (c.hub.Order.Next() || c.hub.Cloud.Step() || c.hub.Sweeper.Step()); synctest.Wait() {
 	}
+	c.hub.Sweeper.Close()
 }
 
 // pass lets the clock move until something may have become due, at most by d.
@@ -127,11 +129,15 @@ func (c clock) pass(d time.Duration) {
 	if due, ok := c.hub.Cloud.NextDue(); ok {
 		d = min(d, time.Until(due))
 	}
+	if tick, ok := c.hub.Sweeper.Next(); ok {
+		d = min(d, time.Until(tick))
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-c.hub.Cloud.Changed():
 	case <-c.hub.Order.Arrived():
+	case <-c.hub.Sweeper.Ended():
 	case <-t.C:
 	}
 	c.reached.Store(time.Now().UnixNano())

@@ -56,7 +56,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	}
 	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
 	o := options{patience: defaultPatience, Options: simhub.Options{
-		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, // one at a time: so the order is the same in every run
+		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, Sweep: true, // one at a time: so the order is the same in every run
 		CacheBytes:    -1,
 		Reports:       true,
 		Exclusive:     true, // what a stack without the queues says is no concern of code that is tested
@@ -243,7 +243,9 @@ func (e *Env) unwind() {
 	e.leaving.Store(true)
 	e.hub.Close()
 	synctest.Wait()
-	busy := func() bool { return e.hub.Cloud.InFlight() > 0 || len(e.log.running()) > 0 } // the latter also where it was given up
+	busy := func() bool {
+		return e.hub.Cloud.InFlight() > 0 || e.hub.Sweeper.IsRunning() || len(e.log.running()) > 0
+	} // the latter also where it was given up
 	if !busy() {
 		return
 	}

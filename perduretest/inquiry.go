@@ -27,7 +27,7 @@ func (q inquiry) isIdle() (idle bool) {
 	}
 	q.env.do(func() {
 		_, due := q.env.hub.Cloud.NextDue()
-		idle = !due && q.env.hub.Cloud.InFlight() == 0
+		idle = !due && q.env.hub.Cloud.InFlight() == 0 && !q.env.hub.Sweeper.IsBusy()
 	})
 	return idle
 }
@@ -104,7 +104,7 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 	case s.Paused != nil:
 		return []string{fmt.Sprintf("Client.Resume: it is paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
-		return []string{"its beginning, of which no function was told: Begin of what StartItem returned does so at once, and perduretest.Watch, as a deployed hub's watch does, where a process died before that"}
+		return []string{"its beginning, of which no function was told: Begin of what StartItem returned does so at once; where a process died before that, the hub's sweeper does within minutes: in Advance, or by perduretest.Watch"}
 	default:
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -78,7 +79,19 @@ func (b *bubbleTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts .
 func (b *bubbleTable) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
 ) (*dynamodb.TransactWriteItemsOutput, error) {
-	return call(ctx, b, b.table.TransactWriteItems, in, opts)
+	return call(ctx, b, b.commit, in, opts)
+}
+
+// commit writes a transaction, which may start an instance that Begin tells no function of.
+func (b *bubbleTable) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption) (*dynamodb.TransactWriteItemsOutput, error) {
+	hub := b.hub.env.hub
+	out, err := b.table.TransactWriteItems(ctx, in, opts...)
+	if err == nil && slices.ContainsFunc(in.TransactItems, func(w types.TransactWriteItem) bool {
+		return w.Put != nil && w.Put.TableName != nil && *w.Put.TableName == hub.Cloud.Table.Name
+	}) {
+		hub.Sweeper.StartMayBeLost()
+	}
+	return out, err
 }
 
 // call makes one call in the bubble.

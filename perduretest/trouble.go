@@ -21,18 +21,22 @@ const (
 	S3        Service = "S3"        // which holds large payloads, in an Env WithLargePayloads
 )
 
-// Outage has every call of a service fail for d of virtual time, those of the Client too. A service that is none of these fails the test.
+// Outage has every call of a service fail for d of virtual time, those of the Client too. A service that is none of these fails the test. A message that
+// fails through hours of it ends in the dead letters; the hub's sweeper recovers it at its first tick after the outage.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
 	e.virtual("Outage")
 	if services := []Service{DynamoDB, SQS, Scheduler, S3}; !slices.Contains(services, service) {
 		e.t.Fatalf("perduretest: Outage: %q is none of the services %q", service, services)
 	}
-	e.trouble.Fail(string(service), e.Now().Add(d))
+	end := e.Now().Add(d)
+	e.trouble.Fail(string(service), end)
+	e.hub.Sweeper.OutageUntil(end)
 }
 
 // CrashAt kills the function's process that makes the n-th AWS call from now on: neither that call nor anything the process does afterwards is
-// done. What it had in hand is delivered again once SQS takes it for lost, after 90 seconds or, for an activity, 15 minutes.
+// done. What it had in hand is delivered again once SQS takes it for lost, after 90 seconds or, for an activity, 15 minutes. The calls of the hub's
+// sweeper are not counted.
 func (e *Env) CrashAt(n int) {
 	e.t.Helper()
 	e.virtual("CrashAt")
@@ -76,8 +80,9 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	}
 }
 
-// Watch runs the hub's watch once, as a deployed hub does every two minutes: it begins what was started and never begun, as by a client that died. In an Env no
-// watch runs by itself, but at Deploy, so that an Env comes to rest.
+// Watch runs the hub's sweeper once, now. Without Watch the sweeper runs in Advance and Wait, every two minutes of virtual time.
+//
+// Wait does not pass time for a start that was committed and not begun (client.StartItem): it returns an *IdleError that says so.
 func Watch(env *Env) {
 	env.t.Helper()
 	env.virtual("Watch")

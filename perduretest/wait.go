@@ -98,7 +98,7 @@ func moveOn(e *Env) {
 	reached := false
 	e.drive(func() {
 		d := longest
-		if due, some := e.hub.Cloud.NextDue(); some && e.hub.Cloud.InFlight() == 0 {
+		if due, some := e.hub.Cloud.NextDue(); some && e.hub.Cloud.InFlight() == 0 && !e.hub.Sweeper.IsRunning() {
 			d = max(time.Until(due), 0) // nothing else happens before
 		}
 		if planned {

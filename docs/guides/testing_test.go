@@ -140,6 +140,26 @@ func TestTheHistoryOfAnOrder(t *testing.T) {
 }
 
 // Forecast asks a server for the weather.
+func TestBulkJob_cancelsOpenOrders(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bulk := client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "fulfil"}}
+	job, err := env.Client().Bulk(t.Context(), bulk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(2 * time.Minute) // to the sweeper's next tick
+	if job, err = env.Client().Job(t.Context(), job.ID); err != nil || job.Done != 1 {
+		t.Errorf("%+v, %v", job, err)
+	}
+	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusCancelled {
+		t.Errorf("%s, %v", s.Status, err)
+	}
+}
+
 func Forecast(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

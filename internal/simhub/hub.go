@@ -74,6 +74,8 @@ type Options struct {
 	Schedule *Schedule
 	// Ordered is that what happens side by side is put in order by Hub.Order, for a hub without a schedule.
 	Ordered bool
+	// Sweep gives the hub a Sweeper, for a hub in virtual time without a schedule.
+	Sweep bool
 	// Mortal is that an invocation is over when one of its messages is delivered again, as a function's timeout sees to it. Otherwise
 	// it goes on, as one that was frozen.
 	Mortal bool
@@ -138,6 +140,8 @@ type Hub struct {
 	Scheduler *Scheduler
 	// Order lets the calls of a hub go one by one that is Ordered; nil on others.
 	Order *Order
+	// Sweeper runs the watch of a hub with the option Sweep; nil on others.
+	Sweeper *Sweeper
 
 	options Options
 	added   []string                 // work queues, by AddQueue
@@ -153,6 +157,10 @@ func New(o Options) (*Hub, error) {
 	h := &Hub{options: o, Workers: map[string]*dispatch.Worker{}, holders: holders{by: map[string]*invocation{}}}
 	h.life, h.end = context.WithCancel(context.Background())
 	intercept := o.Intercept
+	if o.Sweep {
+		h.Sweeper = newSweeper(h)
+		intercept = h.Sweeper.interceptor(intercept)
+	}
 	if o.Schedule != nil {
 		h.Scheduler = newScheduler(*o.Schedule)
 		intercept = h.Scheduler.interceptor(intercept)
@@ -176,6 +184,11 @@ func New(o Options) (*Hub, error) {
 	}
 	if o.On == nil {
 		if err := h.putKey(where.Table); err != nil {
+			return nil, err
+		}
+	}
+	if h.Sweeper != nil {
+		if err := h.Sweeper.putMark(where.Table); err != nil {
 			return nil, err
 		}
 	}
@@ -205,10 +218,13 @@ func (h *Hub) build(intercept simaws.Interceptor) dynamo.Hub {
 	return h.createQueues()
 }
 
+// pkHub is the partition of the hub's own items.
+const pkHub = "hub"
+
 // putKey puts the key of tokens into the table that the hub would make by chance: a seed is one order, down to what messages hold.
 func (h *Hub) putKey(table string) error {
 	it := map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: "key#0000000001"},
+		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "key#0000000001"},
 		"secret": &types.AttributeValueMemberS{Value: base64.StdEncoding.EncodeToString(make([]byte, 32))},
 	}
 	if _, err := h.Cloud.Table.PutItem(h.life, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/perdure/perdure/internal/simaws"
 )
@@ -33,13 +37,42 @@ func newOrder() *Order {
 // interceptor parks the calls of invocations. inner, if there is one, stands before the call itself.
 func (o *Order) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
-		if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
+		inv, ok := ctx.Value(invocationKey{}).(*invocation)
+		switch {
+		case ok && !inv.client:
 			o.park(inv.name + " " + c.Operation + " " + keyOf(c.Input) + onBehalf(ctx))
+		case ok && !isRead(c.Operation):
+			o.park(inv.name + " " + c.Operation + " " + instanceFirst(c.Input))
 		}
 		if inner != nil {
 			return inner(ctx, c, next)
 		}
 		return next()
+	}
+}
+
+// isRead reports whether a call changes nothing. A sweep makes hundreds of reads side by side, all before the write that depends on them: their order
+// makes no difference.
+func isRead(operation string) bool {
+	return operation == "Query" || operation == "GetItem" || operation == "GetQueueAttributes"
+}
+
+// instanceFirst is the key of a call of a sweep, which makes the same call for many instances side by side. Their own IDs decide on the order: those of starts
+// and executions are random.
+func instanceFirst(input any) string {
+	switch in := input.(type) {
+	case *sqs.SendMessageBatchInput:
+		bodies := make([]string, len(in.Entries))
+		for i := range in.Entries {
+			bodies[i] = *in.Entries[i].MessageBody // begins with its kind, and the ID of the instance
+		}
+		return *in.QueueUrl + " " + strings.Join(bodies, " ")
+	case *dynamodb.TransactWriteItemsInput:
+		keys := strings.Split(strings.TrimSpace(transactionKey(in.TransactItems)), " ")
+		slices.Sort(keys) // i#<instance> before x#<execution>
+		return strings.Join(keys, " ")
+	default:
+		return keyOf(input)
 	}
 }
 

@@ -1,0 +1,159 @@
+package simhub
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/dispatch"
+)
+
+// SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2 minutes.
+const SweepInterval = 2 * time.Minute
+
+// Sweeper runs the watch of a hub (dispatch.Timekeeper.Watch) in virtual time as a deployed hub does: at ticks of SweepInterval, counted from the
+// creation of the hub. It skips the ticks at which the watch would find nothing, so that years without work cost nothing.
+//
+// The driver of the hub moves the clock no further than Next, and then calls Step until nothing is left to do, and Close. All methods are safe for
+// concurrent use.
+type Sweeper struct {
+	hub   *Hub
+	began time.Time
+	ended chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	closed  time.Time // ticks up to this time are over
+	running bool
+	jobs    map[string]bool // that are under way, by ID
+	starts  []time.Time     // when an instance that was started and maybe not begun is due
+	outage  time.Time       // the end of the last outage that no sweep has followed; zero if there is none
+}
+
+func newSweeper(h *Hub) *Sweeper {
+	now := bubbleTime()
+	return &Sweeper{hub: h, began: now, closed: now, ended: make(chan struct{}, 1), jobs: map[string]bool{}}
+}
+
+// putMark notes that no retention ends before today. Without the mark the first sweep would search the days of a year.
+func (s *Sweeper) putMark(table string) error {
+	it := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: pkHub}, "sk": &types.AttributeValueMemberS{Value: "watch#retention"},
+		"mark": &types.AttributeValueMemberS{Value: strconv.Quote(s.began.UTC().Format(time.DateOnly))},
+	}
+	if _, err := s.hub.Cloud.Table.PutItem(s.hub.life, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+		return fmt.Errorf("simhub: %w", err)
+	}
+	return nil
+}
+
+// Next returns the first tick at which there is something to do; ok is false if there is none, or a sweep is under way.
+func (s *Sweeper) Next() (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due, some := s.due()
+	if !some || s.running {
+		return at, false
+	}
+	return s.tick(due), true
+}
+
+// tick returns the first tick that is not over, at or after a time.
+func (s *Sweeper) tick(from time.Time) time.Time {
+	after := s.closed.Sub(s.began).Truncate(SweepInterval) + SweepInterval
+	wanted := (min(from.Sub(s.began), math.MaxInt64-SweepInterval) + SweepInterval - 1).Truncate(SweepInterval)
+	return s.began.Add(max(after, wanted))
+}
+
+// Step starts a sweep if a tick has come at which there is something to do, and reports whether it did.
+func (s *Sweeper) Step() bool {
+	at, ok := s.Next()
+	now := bubbleTime()
+	if !ok || at.After(now) {
+		return false
+	}
+	s.mu.Lock()
+	s.running, s.closed = true, now
+	s.mu.Unlock()
+	// As a client its calls are put in order, and no crash counts them: CrashAt is about the functions that run the code of users.
+	ctx := context.WithValue(s.hub.life, invocationKey{}, &invocation{name: "sweeper", client: true})
+	go s.sweep(ctx, s.hub.Timekeeper)
+	return true
+}
+
+// sweep runs the watch once. What it failed with is repeated at the next tick.
+func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Timekeeper) {
+	now := bubbleTime()
+	_, err := k.Watch(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.hub.options.Logger.WarnContext(ctx, "sweep failed, retrying on the next tick", "error", err)
+	}
+
+	s.mu.Lock()
+	if s.running = false; err == nil {
+		if s.outage.Before(now) {
+			s.outage = time.Time{}
+		}
+		s.starts = slices.DeleteFunc(s.starts, func(due time.Time) bool { return !due.After(now) })
+	}
+	s.mu.Unlock()
+	select {
+	case s.ended <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the ticks up to now: work that arrives later waits for the next one.
+func (s *Sweeper) Close() {
+	now := bubbleTime()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = now
+}
+
+// Ended holds a token after a sweep has ended. It is for one reader.
+func (s *Sweeper) Ended() <-chan struct{} { return s.ended }
+
+// IsRunning reports whether a sweep is under way.
+func (s *Sweeper) IsRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// IsBusy reports whether the sweeper has work under way that changes other instances, or lets them go on: a sweep, a job, a deletion, dead letters.
+// What becomes due by time alone, such as a retention, does not count.
+func (s *Sweeper) IsBusy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, deleting := s.attentionDue(attentionDeleting)
+	return s.running || len(s.jobs) > 0 || deleting || s.hasLetters()
+}
+
+// StartMayBeLost tells the sweeper that an instance was written now which no function may know of: its client failed before it sent the wake, or commits
+// the start in a transaction of its own.
+func (s *Sweeper) StartMayBeLost() {
+	now := bubbleTime()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, after := range []time.Duration{pendingFor, pendingFor + lateBy} {
+		if due := now.Add(after); !slices.Contains(s.starts, due) {
+			s.starts = append(s.starts, due)
+		}
+	}
+}
+
+// OutageUntil tells the sweeper that a service fails until a time: what queues move to their dead letters in an outage, the first sweep after it picks up.
+func (s *Sweeper) OutageUntil(end time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if end.After(s.outage) {
+		s.outage = end
+	}
+}
