@@ -113,7 +113,11 @@ func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	env := perduretest.New(t, eventRegistry())
 	id := start(t, env, "two-events", nil)
 	env.RunUntilIdle()
-	startBulk(t, env, client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "two-events"}})
+	bulk := client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "two-events"}}
+	if p, err := env.Client().BulkPreview(t.Context(), bulk); err != nil || p.Matched != 1 {
+		t.Errorf("the preview of what was started at this moment: %+v, %v", p, err)
+	}
+	startBulk(t, env, bulk)
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusTerminated {
 		t.Errorf("%s, %v", s.Status, err)
 	}

@@ -14,7 +14,8 @@ import (
 const longest = time.Hour
 
 // IdleError means that an instance is not over, and nothing in the Env can end it: no message is due or delayed, and no activity is running but
-// such as have run for hours without a heartbeat. It waits for something that the test has not done. Or it goes on and on: Endless says how.
+// such as have run for hours without a heartbeat, and no bulk job or deletion is under way. It waits for something that the test has not done. Or it goes
+// on and on: Endless says how.
 type IdleError struct {
 	InstanceID string
 	Status     provider.RuntimeStatus
