@@ -72,7 +72,9 @@ func TestPutTerminatesWhatRuns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w := httptest.NewRecorder()
-		h.api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPut, inUse, strings.NewReader(`{"orchestration":"hello","ifExists":"replace"}`)))
+		r := httptest.NewRequestWithContext(ctx, http.MethodPut, inUse, strings.NewReader(`{"orchestration":"hello","ifExists":"replace"}`))
+		r.Header.Set("Content-Type", "application/json")
+		h.api.ServeHTTP(w, r)
 		if w.Code != http.StatusServiceUnavailable {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}

@@ -48,12 +48,15 @@ type answer struct {
 	head         bool
 }
 
-// call makes a request, and holds what is answered against the OpenAPI document.
+// call sends a request, its body as JSON unless a header says otherwise, and checks the response against the OpenAPI document.
 func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
+	}
+	if body != "" && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: method}
 	h.api.ServeHTTP(a, r)

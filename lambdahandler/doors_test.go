@@ -68,6 +68,14 @@ func (r *asked) String() string {
 	return fmt.Sprintf("%s %.120s %.80q %.80q", r.method, r.target, r.header, r.body)
 }
 
+// headers returns the header of r, with the content type of JSON for a body unless the header has a type.
+func (r *asked) headers() []string {
+	if r.body == "" || len(r.header) > 0 && r.header[0] == "Content-Type" {
+		return r.header
+	}
+	return append([]string{"Content-Type", "application/json"}, r.header...)
+}
+
 // pipes is a listener of connections in memory.
 type pipes struct {
 	conns chan net.Conn
@@ -128,8 +136,8 @@ func (d *doors) byHTTP(r *asked) reply {
 	text := r.raw
 	if text == "" {
 		text = fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x.example\r\nConnection: close\r\n", r.method, r.target)
-		for i := 0; i < len(r.header); i += 2 {
-			text += r.header[i] + ": " + r.header[i+1] + "\r\n"
+		for header := r.headers(); len(header) > 0; header = header[2:] {
+			text += header[0] + ": " + header[1] + "\r\n"
 		}
 		if r.body != "" {
 			text += fmt.Sprintf("Content-Length: %d\r\n", len(r.body))
@@ -176,13 +184,13 @@ func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
 	if !utf8.ValidString(r.body) { // as gateways do with a body that is not text
 		e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte(r.body)), true
 	}
-	for i := 0; i < len(r.header); i += 2 {
-		name := strings.ToLower(r.header[i])
+	for header := r.headers(); len(header) > 0; header = header[2:] {
+		name := strings.ToLower(header[0])
 		if before, there := e.Headers[name]; there {
-			e.Headers[name] = before + "," + r.header[i+1]
+			e.Headers[name] = before + "," + header[1]
 			continue
 		}
-		e.Headers[name] = r.header[i+1]
+		e.Headers[name] = header[1]
 	}
 	return e
 }

@@ -190,6 +190,7 @@ func byQuery() (all []asked) {
 func byHeader() (all []asked) {
 	for _, path := range takeBodies {
 		for _, header := range [][]string{
+			{"Content-Type", ""},
 			{"Content-Type", "text/plain"},
 			{"Content-Type", "application/json; charset=latin1"},
 			{"Content-Type", ";;;"},
@@ -283,6 +284,9 @@ func byWire() (all []asked) {
 		"GET /v1/instances/a%5Cb HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /v1/instances;a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /v1/instances/ü HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	} {
 		method, _, _ := strings.Cut(raw, " ")
+		if line, rest, _ := strings.Cut(raw, "\r\n"); method == post && !strings.Contains(raw, "Content-Type") {
+			raw = line + "\r\nContent-Type: application/json\r\n" + rest
+		}
 		all = append(all, asked{method: method, raw: raw})
 	}
 	return all

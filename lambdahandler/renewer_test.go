@@ -38,7 +38,7 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 		neither  = "not one of SQS, of its rule, of its API, or of leases to renew"
 		records  = `"Records":[{"messageId":"m-1","body":"{}"}]`
 		tick     = `"source":"aws.events","detail-type":"Scheduled Event"`
-		request  = `"version":"2.0","rawPath":"/v1/work-items/renew","requestContext":{"domainName":"x","http":{"method":"POST"}},"body":"{\"Records\":[1],\"source\":\"aws.events\"}"`
+		request  = `"version":"2.0","rawPath":"/v1/work-items/renew","headers":{"content-type":"application/json"},"requestContext":{"domainName":"x","http":{"method":"POST"}},"body":"{\"Records\":[1],\"source\":\"aws.events\"}"`
 		renewing = `"visibilityTimeout":60,"leases":[{"token":"w1.1.x","receiptHandle":"r"}]`
 		noToken  = `{"leases":[{"error":{"code":"invalid_token","detail":"the token is not one that this hub has given to a work item, or its key was deleted","retryable":false}}]}`
 	)
