@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/internal/days"
 	"github.com/perdure/perdure/internal/dynamoknobs"
+	"github.com/perdure/perdure/internal/originguard"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -124,7 +125,7 @@ func (e *environment) servesPage() bool { return e.boolean("PERDURE_UI", "false"
 
 // pageGuard reads which pages of other origins may change something where the page is served, separated by commas.
 func (e *environment) pageGuard() *http.CrossOriginProtection {
-	guard := http.NewCrossOriginProtection()
+	guard := originguard.Protection()
 	for origin := range strings.SplitSeq(e.optional("PERDURE_UI_ORIGINS", ""), ",") {
 		if origin = strings.TrimSpace(origin); origin == "" {
 			continue
@@ -134,6 +135,17 @@ func (e *environment) pageGuard() *http.CrossOriginProtection {
 		}
 	}
 	return guard
+}
+
+const allowedHosts = "PERDURE_ALLOWED_HOSTS"
+
+// allowedHosts reads the hosts by which callers reach the API where it listens.
+func (e *environment) allowedHosts() originguard.Hosts {
+	hosts, err := originguard.ParseHosts(e.optional(allowedHosts, ""))
+	if err != nil {
+		e.failf(allowedHosts, "is wrong: %v", err)
+	}
+	return hosts
 }
 
 func (e *environment) boolean(name, otherwise string) bool {

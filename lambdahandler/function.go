@@ -196,22 +196,24 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 
 // NewAPI makes the function of the HTTP API, behind API Gateway or a function URL. Outside Lambda it serves plain HTTP
 // on PERDURE_LISTEN, by default 127.0.0.1:8080. It does not authenticate callers: on Lambda, IAM does. Its error names
-// every variable of the environment that is wrong. There it refuses changes that a page of another origin asks for, but those
-// of PERDURE_UI_ORIGINS: a browser on this machine could be led to ask. With PERDURE_UI=true it serves the page of package ui too, at /ui, to the same callers;
-// changes that a page of another origin asks for are refused then, but those of PERDURE_UI_ORIGINS.
+// every variable of the environment that is wrong.
+//
+// Outside Lambda it rejects requests with a host that is neither a name of loopback, nor PERDURE_LISTEN, nor one of PERDURE_ALLOWED_HOSTS, which
+// is required where PERDURE_LISTEN is not on loopback. It rejects changes from web pages of other origins, and on loopback reads too, except from
+// PERDURE_UI_ORIGINS. With PERDURE_UI=true it also serves the web UI at /ui, to the same callers, and rejects such changes on Lambda too.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesPage()
-	guard := b.env.pageGuard()
+	a := access{b.env.pageGuard(), b.env.allowedHosts()}
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	h := httpapi.New(b.client(p), httpapi.WithLogger(b.log))
 	if page {
-		h = withPage(h, guard)
+		h = withPage(h, a.origins)
 	}
-	return b.function(httpHandler(h), func(ctx context.Context) error { return b.listen(ctx, p, h, page, guard) }), nil
+	return b.function(httpHandler(h), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }
 
 // withPage serves the page beside the API. A mux would clean the paths of the API's calls, in which ids are. Where the page is served, browsers

@@ -3,9 +3,7 @@ package lambdahandler
 import (
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -67,77 +65,5 @@ func TestThePageIsServedWhereItIsAskedFor(t *testing.T) {
 	}))
 	if err == nil || !strings.Contains(err.Error(), "PERDURE_UI") {
 		t.Errorf("PERDURE_UI=yes: %v", err)
-	}
-}
-
-// Beside the page, a page of another origin changes nothing, and another name of this machine leads nowhere.
-func TestThePageIsNoDoorForOtherPages(t *testing.T) {
-	t.Parallel()
-	e := &environment{getenv: func(string) string { return "https://shop.example.com" }}
-	api := withPage(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), e.pageGuard())
-	h := ownName(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, api)
-	if err := e.err(); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		method, host, site, origin string
-		want                       int
-	}{
-		"a change of another site": {http.MethodPost, "127.0.0.1:8080", "cross-site", "https://evil.example", http.StatusForbidden},
-		"without saying which":     {http.MethodPost, "127.0.0.1:8080", "", "https://evil.example", http.StatusForbidden},
-		"of the neighbour":         {http.MethodDelete, "localhost:8080", "same-site", "http://localhost:3000", http.StatusForbidden},
-		"of an origin that may":    {http.MethodPost, "127.0.0.1:8080", "cross-site", "https://shop.example.com", http.StatusOK},
-		"of the page":              {http.MethodPost, "127.0.0.1:8080", "same-origin", "http://127.0.0.1:8080", http.StatusOK},
-		"of a program":             {http.MethodPost, "127.0.0.1:8080", "", "", http.StatusOK},
-		"by a rebound name":        {http.MethodGet, "evil.example:8080", "same-origin", "", http.StatusMisdirectedRequest},
-	} {
-		r := httptest.NewRequest(c.method, "/v1/jobs", http.NoBody)
-		r.Host = c.host
-		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Origin": c.origin} {
-			if value != "" {
-				r.Header.Set(header, value)
-			}
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != c.want {
-			t.Errorf("%s: status %d, want %d", name, w.Code, c.want)
-		}
-	}
-	r := httptest.NewRequest(http.MethodGet, "/v1/jobs", http.NoBody)
-	w := httptest.NewRecorder()
-	ownName(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 8080}, api).ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		t.Errorf("where it listens for other machines: status %d", w.Code)
-	}
-}
-
-// Also without the page a browser could be led to ask for changes, with the rights of the API.
-func TestOtherPagesChangeNothingWhereTheAPIListens(t *testing.T) {
-	t.Parallel()
-	e := &environment{getenv: func(string) string { return "https://shop.example.com" }}
-	h := overHTTP(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false, e.pageGuard())
-	for name, c := range map[string]struct {
-		method, site, origin string
-		want                 int
-	}{
-		"a change of another site": {http.MethodPost, "cross-site", "https://evil.example", http.StatusForbidden},
-		"without saying which":     {http.MethodPost, "", "https://evil.example", http.StatusForbidden},
-		"of the neighbour":         {http.MethodDelete, "same-site", "http://127.0.0.1:3000", http.StatusForbidden},
-		"of an origin that may":    {http.MethodPost, "cross-site", "https://shop.example.com", http.StatusOK},
-		"of a program":             {http.MethodPost, "", "", http.StatusOK},
-		"a look of another site":   {http.MethodGet, "cross-site", "", http.StatusOK},
-	} {
-		r := httptest.NewRequest(c.method, "/v1/instances/a/cancel", http.NoBody)
-		for header, value := range map[string]string{"Sec-Fetch-Site": c.site, "Origin": c.origin} {
-			if value != "" {
-				r.Header.Set(header, value)
-			}
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != c.want {
-			t.Errorf("%s: status %d, want %d", name, w.Code, c.want)
-		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/loopback"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -110,45 +109,12 @@ func renew(ctx context.Context, p provider.Polling, r *renewer) error {
 	return dispatch.Poll(ctx, p, provider.QueueTimers, r.timekeeper.HandleRecords, dispatch.PollOptions{Logger: r.log})
 }
 
-// defaultListen accepts connections from this machine alone: outside Lambda no gateway authenticates the API's callers.
-const defaultListen = "127.0.0.1:8080"
-
 const (
 	requestLimit  = 10 * time.Second // for reading the headers and the body, not for handling the request
 	answerLimit   = time.Minute      // longer than a wait for a result, and enough for 6 MB on a slow line
 	idleLimit     = 2 * time.Minute
 	shutdownLimit = 30 * time.Second // longer than a wait for a result
 )
-
-// listen serves the API over HTTP until ctx ends; page: the page too.
-func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler, page bool, guard *http.CrossOriginProtection) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", b.env.optional("PERDURE_LISTEN", defaultListen))
-	if err != nil {
-		b.env.failf("PERDURE_LISTEN", "cannot be listened on: %v", err)
-		return b.env.err()
-	}
-	b.log.InfoContext(ctx, "serving the HTTP API, to whoever can reach it", "hub", p.Hub().Name, "url", "http://"+l.Addr().String()+"/v1")
-	b.stopped(serveHTTP(ctx, l, overHTTP(l.Addr(), h, page, guard)))
-	return nil
-}
-
-// overHTTP is the API for whoever can reach it. A browser on the same machine can, and it sends what a page of another origin asks for without
-// asking whether it may, as long as that is simple: a POST without a body cancels an instance. So guard stands before the API also where there is no page.
-func overHTTP(at net.Addr, h http.Handler, page bool, guard *http.CrossOriginProtection) http.Handler {
-	h = guard.Handler(h)
-	if page {
-		h = ownName(at, h)
-	}
-	return h
-}
-
-// ownName refuses other names of this machine where it listens for this machine alone. Elsewhere it is not known under which it is reached.
-func ownName(at net.Addr, h http.Handler) http.Handler {
-	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		return loopback.Only(a.Port, h)
-	}
-	return h
-}
 
 // serveHTTP serves until ctx ends, and then finishes the requests that have begun.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/httpapi"
-	"github.com/perdure/perdure/internal/loopback"
+	"github.com/perdure/perdure/internal/originguard"
 	"github.com/perdure/perdure/ui"
 )
 
@@ -91,15 +91,15 @@ func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, err
 	}, nil
 }
 
-// uiHandler serves the page, and the API beside it, to browsers that were led here by the address of this tool alone. What a page of another
-// origin asks of the API is refused, reads too: the time and the kind of an answer say whether an instance is there. A name that another
-// resolves to this machine is refused as well.
+// uiHandler serves the page, and the API at its side, under the names of this machine's loopback alone. Requests to the API from a page of
+// another origin are rejected, reads too.
 func uiHandler(api http.Handler, port int) http.Handler {
+	protection := originguard.Protection()
 	mux := http.NewServeMux()
 	mux.Handle(ui.Path, ui.Handler())
-	mux.Handle("/v1/", ownPage(api))
+	mux.Handle("/v1/", ownPage(originguard.AllMethods(protection, api)))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Path, http.StatusFound))
-	return loopback.Only(port, http.NewCrossOriginProtection().Handler(mux))
+	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the address that perdure ui printed")
 }
 
 // ownHeaders are of every answer of the API: a browser that is led to one shows it, and runs nothing of it in the origin of the page.
@@ -107,21 +107,17 @@ var ownHeaders = map[string]string{
 	"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 }
 
-// ownPage passes on what our page asks for, or a program, and nothing that a page of another origin does.
+// ownPage sets the headers of the API's responses, and rejects upgrades, which would bypass them.
 func ownPage(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range ownHeaders {
 			w.Header().Set(name, value)
 		}
-		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
-		switch {
-		case site != "" && site != "same-origin" && site != "none", origin != "" && origin != "http://"+r.Host:
-			http.Error(w, "a page of another site has asked for this: it is refused", http.StatusForbidden)
-		case r.Header.Get("Upgrade") != "":
-			http.Error(w, "the API speaks plain HTTP: there is nothing to upgrade to", http.StatusForbidden)
-		default:
-			api.ServeHTTP(w, r)
+		if r.Header.Get("Upgrade") != "" {
+			http.Error(w, "the API speaks plain HTTP and upgrades to no other protocol", http.StatusForbidden)
+			return
 		}
+		api.ServeHTTP(w, r)
 	})
 }
 
@@ -147,7 +143,7 @@ func serveUI(ctx context.Context, c *command, port int, api http.Handler) error 
 	at := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
 	address := fmt.Sprintf("http://127.0.0.1:%d%s", at, ui.Path)
 
-	s := &http.Server{Handler: uiHandler(api, at), ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: uiHandler(api, at), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	if c.json {

@@ -1,0 +1,63 @@
+package lambdahandler
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/perdure/perdure/internal/originguard"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/ui"
+)
+
+// defaultListen accepts connections from this machine alone: outside Lambda no gateway authenticates the API's callers.
+const defaultListen = "127.0.0.1:8080"
+
+// access is who may call the API where it listens.
+type access struct {
+	origins *http.CrossOriginProtection // the web pages
+	hosts   originguard.Hosts           // the names that the operator gave the API
+}
+
+// listen serves the API over HTTP until ctx ends.
+func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler, a access) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", b.env.optional("PERDURE_LISTEN", defaultListen))
+	if err != nil {
+		b.env.failf("PERDURE_LISTEN", "cannot be listened on: %v", err)
+		return b.env.err()
+	}
+	at := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a TCP listener
+	if !at.IP.IsLoopback() && a.hosts.Empty() {
+		_ = l.Close() // it served nothing
+		b.env.failf(allowedHosts, "is required where PERDURE_LISTEN is not on loopback, and not set: "+
+			"name the hosts by which callers reach the API, such as api.example.com,10.0.3.7:8080; * allows every host")
+		return b.env.err()
+	}
+	b.log.InfoContext(ctx, "serving the HTTP API, to whoever can reach it", "hub", p.Hub().Name, "url", "http://"+l.Addr().String()+"/v1")
+	b.stopped(serveHTTP(ctx, l, overHTTP(at, h, a)))
+	return nil
+}
+
+// overHTTP returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web pages in the browsers of
+// this machine can, so there a page of another origin may not even read; a link to the web UI stays usable.
+func overHTTP(at *net.TCPAddr, h http.Handler, a access) http.Handler {
+	const fix = "add the host to " + allowedHosts + " if callers reach the API by it"
+	h = a.origins.Handler(h)
+	hosts := originguard.ForAddress(at).Join(a.hosts)
+	if at.IP.IsLoopback() {
+		return hosts.Handler(onPath(ui.Path, h, originguard.AllMethods(a.origins, h)), fix)
+	}
+	// The health checks of load balancers and orchestrators send the address of the process as the host.
+	return onPath("/v1/healthz", h, hosts.Handler(h, fix))
+}
+
+// onPath passes requests for a path to h, and all others to other. A ServeMux would clean the paths, in which the API's IDs are.
+func onPath(path string, h, other http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == path {
+			h.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	})
+}
