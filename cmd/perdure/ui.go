@@ -131,8 +131,19 @@ func ownAnswer(answer *http.Response) error {
 	return nil
 }
 
-// closeTime is how long requests may take that are under way at the end.
-const closeTime = 2 * time.Second
+const (
+	// closeTime is how long requests may take that are under way at the end.
+	closeTime = 2 * time.Second
+	// requestTime is for reading the headers and the body of a request, not for handling it.
+	requestTime = 10 * time.Second
+	// idleTime is how long a connection stays open without a request.
+	idleTime = 2 * time.Minute
+)
+
+// newUIServer returns the server of the page and the API on a port of loopback.
+func newUIServer(api http.Handler, port int) *http.Server {
+	return &http.Server{Handler: uiHandler(api, port), ReadTimeout: requestTime, IdleTimeout: idleTime, DisableGeneralOptionsHandler: true}
+}
 
 // serveUI serves until ctx ends.
 func serveUI(ctx context.Context, c *command, port int, api http.Handler) error {
@@ -143,7 +154,7 @@ func serveUI(ctx context.Context, c *command, port int, api http.Handler) error 
 	at := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
 	address := fmt.Sprintf("http://127.0.0.1:%d%s", at, ui.Path)
 
-	s := &http.Server{Handler: uiHandler(api, at), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	s := newUIServer(api, at)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	if c.json {
