@@ -79,8 +79,7 @@ def arguments() -> argparse.Namespace:
 
 
 def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
-    server = proxy.listen(args.port)
-    cleanup.callback(server.server_close)
+    listener = proxy.listen(args.port)
     place = start_cloud(args, cleanup)
     # Inside the cloud's own folder where it has one, so that it goes with it.
     temporary = cleanup.enter_context(tempfile.TemporaryDirectory(
@@ -91,13 +90,12 @@ def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
 
     found = build_and_deploy()
     say(f"deployed stack {found['stack']}")
-    proxy.serve(server, place.endpoint, found["apiHost"])
-    cleanup.callback(server.shutdown)
+    proxy.serve(listener, place.endpoint, found["apiHost"])
     if args.watch_every:
         stopped = threading.Event()
         cleanup.callback(stopped.set)
         watch.every(args.watch_every, place.endpoint, args.hub, stopped)
-    api = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    api = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
     variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub, "PERDURE_API": api}
     announce(args, place, found, variables, cleanup)
     return serve(args, variables, functools.partial(reload, args, place, build_and_deploy, cleanup))

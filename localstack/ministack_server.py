@@ -25,6 +25,7 @@ from ministack.services.cloudformation import provisioners
 
 import ministack_iam
 import orphan
+import originguard
 
 TICK_SECONDS = 0.25  # schedules and rules; ministack's own is 10
 WAKE_SECONDS = 0.1  # messages whose delay or visibility has ended; ministack's own is 1
@@ -43,6 +44,7 @@ def main() -> None:
     take_alarms_with_metric_math()
     give_buckets_their_lifecycle()
     write_function_output_to(logs)
+    ministack.app.app = reject_other_origins(ministack.app.app)
     if os.environ["AUTH"] == "true":
         ministack_iam.correct()
     in_background(wake_mappings)
@@ -158,6 +160,29 @@ def write_function_output_to(logs: Path) -> None:
 
     worker._pump_output = pump_to_file
     worker._drain_stderr_bounded = lambda self, **_waits: self._drain_stderr()
+
+
+def reject_other_origins(app: Any) -> Any:
+    """Keeps web pages of other origins out, from the functions and their data as from the API.
+
+    ministack answers every host, and allows every origin to read its answers.
+    """
+    def header(scope: dict[str, Any], name: bytes) -> str:
+        return ", ".join(value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name)
+
+    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return await app(scope, receive, send)
+        rejection = originguard.check(originguard.emulator_host, header(scope, b"host"),
+                                      header(scope, b"sec-fetch-site"), header(scope, b"origin"))
+        if rejection is None:
+            return await app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return await send({"type": "websocket.close", "code": 1008})
+        await send({"type": "http.response.start", "status": rejection.status, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": f"{rejection.detail}\n".encode()})
+
+    return guarded
 
 
 class Tee:

@@ -21,6 +21,8 @@ from localstack.services.lambda_.invocation.executor_endpoint import StatusError
 from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InvocationResult
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 
+import originguard
+
 INIT_SECONDS = 10  # as on AWS, until a process asks for its first invocation
 LOOPBACK = "127.0.0.1"
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -94,6 +96,17 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # otherwise an answer waits 40 ms for a delayed acknowledgement
 
+        def parse_request(self) -> bool:
+            """Rejects the requests of web pages, of which one could take an invocation or settle it."""
+            if not super().parse_request():
+                return False
+            host, site, origin = (", ".join(self.headers.get_all(name, [])) for name in ("Host", "Sec-Fetch-Site", "Origin"))
+            rejection = originguard.check(originguard.own_host(self.server.server_address[1]), host, site, origin)
+            if rejection:
+                self.close_connection = True
+                self.answer(rejection.status, rejection.detail.encode())
+            return rejection is None
+
         def do_GET(self) -> None:
             """/2018-06-01/runtime/invocation/next"""
             invocation = runtime.next()
@@ -110,7 +123,12 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             """/2018-06-01/runtime/invocation/<request>/response or error, or /2018-06-01/runtime/init/error"""
-            body = self.body()
+            try:
+                body = self.body()
+            except ValueError:  # of which the end is unknown
+                self.close_connection = True
+                self.answer(400)
+                return
             request_id, what = self.path.split("/")[-2:]
             if request_id == "init":
                 self.answer(202)  # the process ends by itself
@@ -120,9 +138,9 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
 
         def body(self) -> bytes:
             if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                return self.rfile.read(size_of(self.headers.get("Content-Length") or "0", 10))
             chunks = []
-            while size := int(self.rfile.readline().split(b";")[0], 16):
+            while size := size_of(self.rfile.readline().split(b";")[0].strip().decode("latin-1"), 16):
                 chunks.append(self.rfile.read(size))
                 self.rfile.readline()
             while self.rfile.readline().strip():
@@ -141,6 +159,13 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
             """Writes nothing: the function's output has its own log."""
 
     return Handler
+
+
+def size_of(digits: str, base: int) -> int:
+    """The number of bytes to read. int alone accepts a sign, and a read of -1 bytes ends with the connection."""
+    if not digits.isalnum():
+        raise ValueError(digits)
+    return int(digits, base)
 
 
 class ProcessExecutor(RuntimeExecutor):

@@ -1,47 +1,143 @@
-"""Serves the hub's API on loopback, for callers that do not sign.
+"""Serves the hub's API on loopback, and signs requests for callers that do not.
 
-API hosts of a local cloud do not resolve, so this dials the cloud, says the host
-in the Host header and signs: the API asks for IAM here as on AWS. There, callers
-sign for themselves and nothing stands between.
+The API requires IAM here as on AWS, and the host names of a local cloud's APIs do not resolve. The proxy connects to the
+cloud, sets the API's host name and signs. It acts for everybody who can connect, so it rejects web pages of other origins.
+
+The server is waitress: a process that `perdure dev` starts has no source of the module to build a proxy in Go from.
 """
 
 from __future__ import annotations
 
 import http.client
+import json
+import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
+import waitress.server
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 import cloud
+import originguard
 
 UPSTREAM_SECONDS = 60  # above the 30 s that a long poll may take
-# Of one connection alone, RFC 9110 section 7.6.1; the length is set anew.
-HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"}
+SERVER = {
+    "ident": None,
+    "threads": 128,  # a long poll holds one
+    "connection_limit": 1000,
+    "asyncore_use_poll": True,  # select is limited to 1024 file descriptors
+    "channel_timeout": 30,  # seconds without a byte, while no request is being handled
+    "max_request_header_size": 64 << 10,
+    "max_request_body_size": 1 << 20,  # the API takes 256 KiB, and says so
+}
+# Of one connection alone (RFC 9110, section 7.6.1), or set anew.
+HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "trailers", "transfer-encoding", "upgrade",
+              "proxy-authenticate", "proxy-authorization", "host", "content-length", "expect"}
+# Of a browser for this server, which has checked them.
+BROWSER = {"cookie", "origin", "referer"}
+PAGE = "/ui"  # the web UI's document: a link on another site may lead to it
+
+Headers = list[tuple[str, str]]
+Environment = dict[str, Any]
 
 
-def listen(port: int) -> ThreadingHTTPServer:
-    """Takes the port, 0 a free one, before anything slow is begun."""
+def listen(port: int) -> socket.socket:
+    """Takes the port, 0 for a free one, before anything slow begins. It is released when this process ends."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), BaseHTTPRequestHandler)
+        listener.bind(("127.0.0.1", port))
     except OSError as error:
+        listener.close()
         raise cloud.Failed(f"port {port} of 127.0.0.1: {error.strerror}; choose another with PORT=") from error
-    server.daemon_threads = True
-    return server
+    listener.listen()
+    return listener
 
 
-def serve(server: ThreadingHTTPServer, endpoint: str, api_host: str) -> None:
-    """Serves from a thread; ends with the server's shutdown."""
-    server.RequestHandlerClass = handler(endpoint, api_host)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+def serve(listener: socket.socket, endpoint: str, api_host: str) -> None:
+    """Serves from threads that end with this process."""
+    port = listener.getsockname()[1]
+    server = waitress.server.create_server(application(port, endpoint, api_host), sockets=[listener], **SERVER)
+    threading.Thread(target=server.run, daemon=True).start()
+
+
+def application(port: int, endpoint: str, api_host: str) -> Callable[..., Iterable[bytes]]:
+    """Returns the proxy, as a WSGI application."""
+    accepts = originguard.own_host(port)
+
+    def forward(environ: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, headers, body = rejected(accepts, environ) or answer(environ, endpoint, api_host)
+        start_response(status, headers)
+        return [body]
+
+    return forward
+
+
+Answer = tuple[str, Headers, bytes]
+
+
+def rejected(accepts: Callable[[str], bool], environ: Environment) -> Answer | None:
+    method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
+    site, origin = environ.get("HTTP_SEC_FETCH_SITE", ""), environ.get("HTTP_ORIGIN", "")
+    if method in ("GET", "HEAD") and target.partition("?")[0] == PAGE:
+        site = origin = ""
+    rejection = originguard.check(accepts, environ.get("HTTP_HOST", ""), site, origin)
+    if rejection:
+        return problem(rejection.status, rejection.code, rejection.detail)
+    if not target.startswith("/") or not target.isascii():
+        return problem(400, "invalid_request", "the request target is not a path")
+    if "HTTP_TRANSFER_ENCODING" in environ:  # waitress has decoded that of HTTP/1.1
+        return problem(400, "invalid_request", "HTTP/1.0 has no Transfer-Encoding")
+    return None
+
+
+def answer(environ: Environment, endpoint: str, api_host: str) -> Answer:
+    """Forwards a request to the API, and returns its response."""
+    upstream = urlsplit(endpoint)
+    method, target, body = environ["REQUEST_METHOD"], environ["REQUEST_URI"], environ["wsgi.input"].read()
+    headers = signed(method, api_host, target, forwarded(environ), body)
+    connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port, timeout=UPSTREAM_SECONDS)
+    try:
+        connection.request(method, target, body, headers)
+        response = connection.getresponse()
+        status, content = f"{response.status} {response.reason}", response.read()
+        return status, returned(method, response.getheaders(), content), content
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return problem(502, "unavailable", f"the local cloud does not respond: {error}", retryable=True)
+    finally:
+        connection.close()
+
+
+def forwarded(environ: Environment) -> dict[str, str]:
+    """The caller's headers for the API."""
+    sent = {name[5:].replace("_", "-").title(): value for name, value in environ.items() if name.startswith("HTTP_")}
+    if environ.get("CONTENT_TYPE"):
+        sent["Content-Type"] = environ["CONTENT_TYPE"]
+    dropped = HOP_BY_HOP | BROWSER | named(sent.get("Connection", ""))
+    return {name: value for name, value in sent.items() if name.lower() not in dropped}
+
+
+def returned(method: str, headers: Headers, body: bytes) -> Headers:
+    """The API's headers for the caller. A response to HEAD keeps the length of the body that it does not have."""
+    dropped = HOP_BY_HOP | {word for name, value in headers if name.lower() == "connection" for word in named(value)}
+    length = str(len(body))
+    if method == "HEAD":
+        length = next((value for name, value in headers if name.lower() == "content-length"), length)
+    return [*((name, value) for name, value in headers if name.lower() not in dropped), ("Content-Length", length)]
+
+
+def named(connection: str) -> set[str]:
+    """The headers that a Connection header names."""
+    return {word.strip().lower() for word in connection.split(",")}
 
 
 def signed(method: str, api_host: str, path: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
     """The headers with the API's host and a signature; a caller's own signature stays."""
-    if any(name.lower() == "authorization" for name in headers):
+    if "Authorization" in headers:
         return {**headers, "Host": api_host}
     service = "lambda" if ".lambda-url." in api_host else "execute-api"
     key, secret = cloud.CREDENTIALS["AWS_ACCESS_KEY_ID"], cloud.CREDENTIALS["AWS_SECRET_ACCESS_KEY"]
@@ -50,40 +146,11 @@ def signed(method: str, api_host: str, path: str, headers: dict[str, str], body:
     return {**headers, **dict(request.headers.items())}
 
 
-def handler(endpoint: str, api_host: str) -> type[BaseHTTPRequestHandler]:
-    upstream = urlsplit(endpoint)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def forward(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            plain = {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP}
-            headers = signed(self.command, api_host, self.path, plain, body)
-            connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port, timeout=UPSTREAM_SECONDS)
-            try:
-                connection.request(self.command, self.path, body, headers)
-                response = connection.getresponse()
-                self.answer(response.status, response.getheaders(), response.read())
-            except (OSError, http.client.HTTPException) as error:
-                self.answer(502, [("Content-Type", "text/plain")], f"the local cloud: {error}\n".encode())
-            finally:
-                connection.close()
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = forward
-
-        def answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-            self.send_response_only(status)
-            for name, value in headers:
-                if name.lower() not in HOP_BY_HOP:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Says nothing: the functions have logs of their own."""
-
-    return Handler
+def problem(status: int, code: str, detail: str, retryable: bool = False) -> Answer:
+    """A problem (RFC 9457), in the form of the API."""
+    title = http.client.responses[status]
+    body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail,
+                       "code": code, "retryable": retryable}).encode()
+    headers = [("Content-Type", "application/problem+json"), ("Cache-Control", "no-store"),
+               ("X-Content-Type-Options", "nosniff"), ("Content-Length", str(len(body)))]
+    return f"{status} {title}", headers, body

@@ -1,4 +1,4 @@
-"""Makes the Python environments: localstack/.venv, with ministack and botocore, and localstack/.venv-localstack.
+"""Makes the Python environments: localstack/.venv, with ministack, botocore and waitress, and localstack/.venv-localstack.
 
     venv_python.py ministack | localstack        makes that one, if it is not there yet
 
@@ -61,7 +61,7 @@ class Environment:
         (self.folder / "requirements.sha256").write_text(self.fingerprint())
 
 
-MINISTACK = Environment(HERE / ".venv", HERE / "requirements.txt", "ministack and botocore (20 MB)")
+MINISTACK = Environment(HERE / ".venv", HERE / "requirements.txt", "ministack, botocore and waitress (20 MB)")
 LOCALSTACK = Environment(HERE / ".venv-localstack", HERE / "requirements-localstack.txt",
                          "LocalStack (500 MB, some minutes)", version="3.13")
 
