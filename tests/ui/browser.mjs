@@ -4,20 +4,32 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import chromiumBinary from '@sparticuz/chromium';
 import { chromium } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 // serve starts the server, which ends with its standard input.
-export async function serve() {
-  const server = spawn(process.env.UI_SERVER, [], { stdio: ['pipe', 'pipe', 'inherit'] });
+export async function serve(env = {}) {
+  const server = spawn(process.env.UI_SERVER, [], { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } });
   const [line] = await once(server.stdout, 'data');
   return { base: String(line).trim(), stop: () => server.stdin.end() };
 }
 
-export async function browse() {
-  return chromium.launch({ executablePath: await chromiumBinary.executablePath(), args: ['--no-sandbox', '--disable-gpu'], headless: true });
+// proxy starts the signing proxy of make run in front of a server.
+export async function proxy(base) {
+  const python = fileURLToPath(new URL('../../localstack/.venv/bin/python', import.meta.url));
+  const program = 'import proxy, sys; l = proxy.listen(0); proxy.serve(l, sys.argv[1], "a1.execute-api.us-east-1.amazonaws.com"); '
+    + 'print("http://127.0.0.1:%d" % l.getsockname()[1], flush=True); sys.stdin.read()';
+  const cwd = fileURLToPath(new URL('../../localstack/', import.meta.url));
+  const server = spawn(python, ['-c', program, base], { stdio: ['pipe', 'pipe', 'inherit'], cwd });
+  const [line] = await once(server.stdout, 'data');
+  return { base: String(line).trim(), stop: () => server.stdin.end() };
+}
+
+export async function browse(...args) {
+  return chromium.launch({ executablePath: await chromiumBinary.executablePath(), args: ['--no-sandbox', '--disable-gpu', ...args], headless: true });
 }
 
 // open opens a view. Whatever the browser complains of, such as what the page's policy forbids, is in wrong.

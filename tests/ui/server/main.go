@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/internal/originguard"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/ui"
 )
@@ -47,9 +48,22 @@ func run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when whoever started this is done, or gone
 		os.Exit(0)
 	}()
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: guarded(mux, l.Addr().(*net.TCPAddr).Port), ReadHeaderTimeout: 10 * time.Second} //nolint:forcetypeassert // of a TCP listener
 	if err := s.Serve(l); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// guarded protects the server as perdure ui and the listening API are protected, unless PERDURE_UNGUARDED is set: the signing proxy of make run
+// stands in front of it then.
+func guarded(h http.Handler, port int) http.Handler {
+	if os.Getenv("PERDURE_UNGUARDED") != "" {
+		return h
+	}
+	protected := originguard.AllMethods(originguard.Protection(), h)
+	mux := http.NewServeMux()
+	mux.Handle("/", protected)
+	mux.Handle("GET "+ui.Path, h)
+	return originguard.Loopback(port).Handler(mux, "open the address that was printed")
 }
