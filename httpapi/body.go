@@ -56,8 +56,8 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// isJSON reports whether contentType declares JSON in UTF-8. A missing type does not: browsers send a body without a type to another origin
-// without a CORS preflight request.
+// isJSON reports whether contentType declares JSON in UTF-8. A missing type does not: browsers send a body without a
+// type to another origin without a CORS preflight request.
 func isJSON(contentType string) bool {
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]

@@ -44,8 +44,9 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 		"{name}", "hello", "{id}", "waiting", "{event}", "e", "{entity}", "sum", "{key}", "k", "{operation}", "add",
 		"{activityId}", "2", "{scheduleId}", "s", "{queue}", "default")
 	types := map[string][]string{
-		"no type": nil, "an empty type": {""}, "plain text": {"text/plain"}, "plain text that mentions JSON": {"text/plain; application/json"},
-		"a form": {"application/x-www-form-urlencoded"}, "two types": {"application/json", "text/plain"}, "Latin-1": {"application/json; charset=latin1"},
+		"no type": nil, "an empty type": {""}, "plain text": {"text/plain"},
+		"plain text that mentions JSON": {"text/plain; application/json"}, "a form": {"application/x-www-form-urlencoded"},
+		"two types": {"application/json", "text/plain"}, "Latin-1": {"application/json; charset=latin1"},
 	}
 	h := standing(t) // one hub for all: none of the requests changes it
 	for _, operation := range operationsWithBody(t) {
@@ -59,7 +60,8 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 				}
 				w := httptest.NewRecorder()
 				h.api.ServeHTTP(w, r)
-				if w.Code != http.StatusUnsupportedMediaType || !strings.Contains(w.Body.String(), `"code":"unsupported_media_type"`) {
+				code := `"code":"unsupported_media_type"`
+				if w.Code != http.StatusUnsupportedMediaType || !strings.Contains(w.Body.String(), code) {
 					t.Errorf("%s with %s, length %d: status %d, %s", operation, name, length, w.Code, w.Body)
 				}
 			}

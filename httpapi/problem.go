@@ -89,7 +89,8 @@ var (
 		Detail: "no call of this API has this path; GET /v1/openapi.json describes them. An id with a slash in it travels as ~ and its base64url without padding",
 	}
 	errMediaType = &problem{
-		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType, Detail: "a body requires the header Content-Type: application/json, and must be in UTF-8",
+		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType,
+		Detail: "a body requires the header Content-Type: application/json, and must be in UTF-8",
 	}
 	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header, and GET /v1/openapi.json for the calls there are"}
 )

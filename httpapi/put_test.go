@@ -72,7 +72,8 @@ func TestPutTerminatesWhatRuns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(ctx, http.MethodPut, inUse, strings.NewReader(`{"orchestration":"hello","ifExists":"replace"}`))
+		body := strings.NewReader(`{"orchestration":"hello","ifExists":"replace"}`)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPut, inUse, body)
 		r.Header.Set("Content-Type", "application/json")
 		h.api.ServeHTTP(w, r)
 		if w.Code != http.StatusServiceUnavailable {

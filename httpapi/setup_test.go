@@ -48,7 +48,8 @@ type answer struct {
 	head         bool
 }
 
-// call sends a request, its body as JSON unless a header says otherwise, and checks the response against the OpenAPI document.
+// call sends a request, its body as JSON unless a header says otherwise, and checks the response against the OpenAPI
+// document.
 func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))

@@ -320,7 +320,8 @@ func TestABodyWithinItsTimeIsTaken(t *testing.T) {
 		r := bufio.NewReader(c)
 		for range 3 {
 			go func() {
-				_, _ = io.WriteString(c, "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"input\"")
+				_, _ = io.WriteString(c, "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\n"+
+					"Content-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"input\"")
 				time.Sleep(9 * time.Second)
 				_, _ = io.WriteString(c, ":1}")
 			}()

@@ -198,9 +198,10 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 // on PERDURE_LISTEN, by default 127.0.0.1:8080. It does not authenticate callers: on Lambda, IAM does. Its error names
 // every variable of the environment that is wrong.
 //
-// Outside Lambda it rejects requests with a host that is neither a name of loopback, nor PERDURE_LISTEN, nor one of PERDURE_ALLOWED_HOSTS, which
-// is required where PERDURE_LISTEN is not on loopback. It rejects changes from web pages of other origins, and on loopback reads too, except from
-// PERDURE_UI_ORIGINS. With PERDURE_UI=true it also serves the web UI at /ui, to the same callers, and rejects such changes on Lambda too.
+// Outside Lambda it rejects requests with a host that is neither a name of loopback, nor PERDURE_LISTEN, nor one of
+// PERDURE_ALLOWED_HOSTS, which is required where PERDURE_LISTEN is not on loopback. It rejects changes from web pages of
+// other origins, and on loopback reads too, except from PERDURE_UI_ORIGINS. With PERDURE_UI=true it also serves the web
+// UI at /ui, to the same callers, and rejects such changes on Lambda too.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesPage()

@@ -26,7 +26,7 @@ func TestListener_hostileRequests_areRejected(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error)
-			go func() { ended <- serveHTTP(ctx, l, overHTTP(l.Addr().(*net.TCPAddr), h, a)) }() //nolint:forcetypeassert // of a TCP listener
+			go func() { ended <- serveHTTP(ctx, l, overHTTP(l.Addr().(*net.TCPAddr), h, a)) }()
 			guardtest.Check(t, l.Addr().String(), api)
 			stop()
 			if err := <-ended; err != nil {

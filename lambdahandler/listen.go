@@ -33,13 +33,15 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 			"name the hosts by which callers reach the API, such as api.example.com,10.0.3.7:8080; * allows every host")
 		return b.env.err()
 	}
-	b.log.InfoContext(ctx, "serving the HTTP API, to whoever can reach it", "hub", p.Hub().Name, "url", "http://"+l.Addr().String()+"/v1")
+	url := "http://" + l.Addr().String() + "/v1"
+	b.log.InfoContext(ctx, "serving the HTTP API, to whoever can reach it", "hub", p.Hub().Name, "url", url)
 	b.stopped(serveHTTP(ctx, l, overHTTP(at, h, a)))
 	return nil
 }
 
-// overHTTP returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web pages in the browsers of
-// this machine can, so there a page of another origin may not even read; a link to the web UI stays usable.
+// overHTTP returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web
+// pages in the browsers of this machine can, so there a page of another origin may not even read; a link to the web UI
+// stays usable.
 func overHTTP(at *net.TCPAddr, h http.Handler, a access) http.Handler {
 	const fix = "add the host to " + allowedHosts + " if callers reach the API by it"
 	h = a.origins.Handler(h)
@@ -51,7 +53,8 @@ func overHTTP(at *net.TCPAddr, h http.Handler, a access) http.Handler {
 	return onPath("/v1/healthz", h, hosts.Handler(h, fix))
 }
 
-// onPath passes requests for a path to h, and all others to other. A ServeMux would clean the paths, in which the API's IDs are.
+// onPath passes requests for a path to h, and all others to other. A ServeMux would clean the paths, in which the API's
+// IDs are.
 func onPath(path string, h, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == path {

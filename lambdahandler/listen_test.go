@@ -8,7 +8,16 @@ import (
 	"testing"
 )
 
-const loopbackHost = "127.0.0.1:8080"
+const (
+	loopbackHost  = "127.0.0.1:8080"
+	reboundHost   = "evil.example:8080"
+	evilOrigin    = "https://evil.example"
+	trustedOrigin = "https://shop.example.com"
+	instances     = "/v1/instances"
+	cancelOne     = "/v1/instances/a/cancel"
+
+	ok, forbidden, misdirected = http.StatusOK, http.StatusForbidden, http.StatusMisdirectedRequest
+)
 
 // listening returns an API without content as a listener at an address serves it, with an environment.
 func listening(t *testing.T, at string, page bool, env map[string]string) http.Handler {
@@ -48,29 +57,28 @@ func (c call) status(h http.Handler) int {
 // A browser on this machine can connect to loopback, with the rights of the API.
 func TestListener_onLoopback_rejectsOtherHostsAndOtherOrigins(t *testing.T) {
 	t.Parallel()
-	const cancel = "/v1/instances/a/cancel"
 	for _, page := range []bool{false, true} {
-		h := listening(t, loopbackHost, page, map[string]string{"PERDURE_UI_ORIGINS": "https://shop.example.com"})
+		h := listening(t, loopbackHost, page, map[string]string{"PERDURE_UI_ORIGINS": trustedOrigin})
 		for name, c := range map[string]struct {
 			call
 
 			want int
 		}{
-			"a change of another site":        {call{http.MethodPost, cancel, loopbackHost, "cross-site", "https://evil.example"}, http.StatusForbidden},
-			"a change of another origin":      {call{http.MethodPost, cancel, loopbackHost, "", "https://evil.example"}, http.StatusForbidden},
-			"a change of another port":        {call{http.MethodDelete, "/v1/instances/a", "localhost:8080", "same-site", "http://localhost:3000"}, http.StatusForbidden},
-			"a change of a trusted origin":    {call{http.MethodPost, cancel, loopbackHost, "cross-site", "https://shop.example.com"}, http.StatusOK},
-			"a read of another site":          {call{http.MethodGet, "/v1/instances", loopbackHost, "cross-site", ""}, http.StatusForbidden},
-			"a read of a trusted origin":      {call{http.MethodGet, "/v1/instances", loopbackHost, "cross-site", "https://shop.example.com"}, http.StatusOK},
-			"a change of the web UI":          {call{http.MethodPost, cancel, loopbackHost, "same-origin", "http://127.0.0.1:8080"}, http.StatusOK},
-			"a change of a program":           {call{http.MethodPost, cancel, loopbackHost, "", ""}, http.StatusOK},
-			"a read after DNS rebinding":      {call{http.MethodGet, "/v1/instances", "evil.example:8080", "same-origin", ""}, http.StatusMisdirectedRequest},
-			"a change after DNS rebinding":    {call{http.MethodPost, cancel, "evil.example:8080", "same-origin", "http://evil.example:8080"}, http.StatusMisdirectedRequest},
-			"the web UI after DNS rebinding":  {call{http.MethodGet, "/ui", "evil.example:8080", "none", ""}, http.StatusMisdirectedRequest},
-			"a health check by another host":  {call{http.MethodGet, "/v1/healthz", "evil.example:8080", "", ""}, http.StatusMisdirectedRequest},
-			"another port in the Host header": {call{http.MethodGet, "/v1/instances", "127.0.0.1:9090", "", ""}, http.StatusMisdirectedRequest},
-			"no host":                         {call{http.MethodGet, "/v1/instances", "", "", ""}, http.StatusMisdirectedRequest},
-			"a link to the web UI":            {call{http.MethodGet, "/ui", loopbackHost, "cross-site", ""}, http.StatusOK},
+			"a change of another site":        {call{post, cancelOne, loopbackHost, "cross-site", evilOrigin}, forbidden},
+			"a change of another origin":      {call{post, cancelOne, loopbackHost, "", evilOrigin}, forbidden},
+			"a change of another port":        {call{remove, "/v1/instances/a", "localhost:8080", "same-site", "http://localhost:3000"}, forbidden},
+			"a change of a trusted origin":    {call{post, cancelOne, loopbackHost, "cross-site", trustedOrigin}, ok},
+			"a read of another site":          {call{get, instances, loopbackHost, "cross-site", ""}, forbidden},
+			"a read of a trusted origin":      {call{get, instances, loopbackHost, "cross-site", trustedOrigin}, ok},
+			"a change of the web UI":          {call{post, cancelOne, loopbackHost, "same-origin", "http://127.0.0.1:8080"}, ok},
+			"a change of a program":           {call{post, cancelOne, loopbackHost, "", ""}, ok},
+			"a read after DNS rebinding":      {call{get, instances, reboundHost, "same-origin", ""}, misdirected},
+			"a change after DNS rebinding":    {call{post, cancelOne, reboundHost, "same-origin", "http://evil.example:8080"}, misdirected},
+			"the web UI after DNS rebinding":  {call{get, "/ui", reboundHost, "none", ""}, misdirected},
+			"a health check by another host":  {call{get, "/v1/healthz", reboundHost, "", ""}, misdirected},
+			"another port in the Host header": {call{get, instances, "127.0.0.1:9090", "", ""}, misdirected},
+			"no host":                         {call{get, instances, "", "", ""}, misdirected},
+			"a link to the web UI":            {call{get, "/ui", loopbackHost, "cross-site", ""}, ok},
 		} {
 			if got := c.status(h); got != c.want {
 				t.Errorf("web UI %v, %s: status %d, want %d", page, name, got, c.want)
@@ -87,20 +95,20 @@ func TestListener_elsewhere_acceptsTheAllowedHosts(t *testing.T) {
 
 		want int
 	}{
-		"an allowed host":               {call{http.MethodPost, "/v1/jobs", "api.example.com", "", ""}, http.StatusOK},
-		"an allowed host with its port": {call{http.MethodPost, "/v1/jobs", "10.0.3.7:8080", "", ""}, http.StatusOK},
-		"loopback":                      {call{http.MethodGet, "/v1/jobs", "localhost:8080", "", ""}, http.StatusOK},
-		"another host":                  {call{http.MethodGet, "/v1/jobs", "evil.example", "", ""}, http.StatusMisdirectedRequest},
-		"a health check":                {call{http.MethodGet, "/v1/healthz", "10.0.3.9:8080", "", ""}, http.StatusOK},
-		"a link from another site":      {call{http.MethodGet, "/v1/instances/a", "api.example.com", "cross-site", ""}, http.StatusOK},
-		"a change of another site":      {call{http.MethodPost, "/v1/jobs", "api.example.com", "cross-site", "https://evil.example"}, http.StatusForbidden},
+		"an allowed host":               {call{post, "/v1/jobs", "api.example.com", "", ""}, ok},
+		"an allowed host with its port": {call{post, "/v1/jobs", "10.0.3.7:8080", "", ""}, ok},
+		"loopback":                      {call{get, "/v1/jobs", "localhost:8080", "", ""}, ok},
+		"another host":                  {call{get, "/v1/jobs", "evil.example", "", ""}, misdirected},
+		"a health check":                {call{get, "/v1/healthz", "10.0.3.9:8080", "", ""}, ok},
+		"a link from another site":      {call{get, "/v1/instances/a", "api.example.com", "cross-site", ""}, ok},
+		"a change of another site":      {call{post, "/v1/jobs", "api.example.com", "cross-site", evilOrigin}, forbidden},
 	} {
 		if got := c.status(h); got != c.want {
 			t.Errorf("%s: status %d, want %d", name, got, c.want)
 		}
 	}
 	all := listening(t, "0.0.0.0:8080", false, map[string]string{allowedHosts: "*"})
-	if got := (call{http.MethodGet, "/v1/jobs", "any.example", "", ""}).status(all); got != http.StatusOK {
+	if got := (call{get, "/v1/jobs", "any.example", "", ""}).status(all); got != http.StatusOK {
 		t.Errorf("with *: status %d", got)
 	}
 }

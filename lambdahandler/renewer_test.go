@@ -35,10 +35,11 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 	t.Parallel()
 	const (
-		neither  = "not one of SQS, of its rule, of its API, or of leases to renew"
-		records  = `"Records":[{"messageId":"m-1","body":"{}"}]`
-		tick     = `"source":"aws.events","detail-type":"Scheduled Event"`
-		request  = `"version":"2.0","rawPath":"/v1/work-items/renew","headers":{"content-type":"application/json"},"requestContext":{"domainName":"x","http":{"method":"POST"}},"body":"{\"Records\":[1],\"source\":\"aws.events\"}"`
+		neither = "not one of SQS, of its rule, of its API, or of leases to renew"
+		records = `"Records":[{"messageId":"m-1","body":"{}"}]`
+		tick    = `"source":"aws.events","detail-type":"Scheduled Event"`
+		request = `"version":"2.0","rawPath":"/v1/work-items/renew","headers":{"content-type":"application/json"},` +
+			`"requestContext":{"domainName":"x","http":{"method":"POST"}},"body":"{\"Records\":[1],\"source\":\"aws.events\"}"`
 		renewing = `"visibilityTimeout":60,"leases":[{"token":"w1.1.x","receiptHandle":"r"}]`
 		noToken  = `{"leases":[{"error":{"code":"invalid_token","detail":"the token is not one that this hub has given to a work item, or its key was deleted","retryable":false}}]}`
 	)

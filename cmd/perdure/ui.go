@@ -91,8 +91,8 @@ func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, err
 	}, nil
 }
 
-// uiHandler serves the page, and the API at its side, under the names of this machine's loopback alone. Requests to the API from a page of
-// another origin are rejected, reads too.
+// uiHandler serves the page, and the API at its side, under the names of this machine's loopback alone. Requests to the
+// API from a page of another origin are rejected, reads too.
 func uiHandler(api http.Handler, port int) http.Handler {
 	protection := originguard.Protection()
 	mux := http.NewServeMux()
@@ -142,7 +142,10 @@ const (
 
 // newUIServer returns the server of the page and the API on a port of loopback.
 func newUIServer(api http.Handler, port int) *http.Server {
-	return &http.Server{Handler: uiHandler(api, port), ReadTimeout: requestTime, IdleTimeout: idleTime, DisableGeneralOptionsHandler: true}
+	return &http.Server{
+		Handler: uiHandler(api, port), ReadTimeout: requestTime, IdleTimeout: idleTime,
+		DisableGeneralOptionsHandler: true,
+	}
 }
 
 // serveUI serves until ctx ends.

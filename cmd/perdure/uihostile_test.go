@@ -21,12 +21,13 @@ func TestUI_hostileRequests_areRejected(t *testing.T) {
 				endpoint := httptest.NewServer(api)
 				defer endpoint.Close()
 				var err error
-				if h, err = apiFor(t.Context(), &command{err: io.Discard, out: io.Discard, now: time.Now}, endpoint.URL); err != nil {
+				c := &command{err: io.Discard, out: io.Discard, now: time.Now}
+				if h, err = apiFor(t.Context(), c, endpoint.URL); err != nil {
 					t.Fatal(err)
 				}
 			}
 			server := httptest.NewUnstartedServer(nil)
-			at := server.Listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a TCP listener
+			at := server.Listener.Addr().(*net.TCPAddr)
 			server.Config = newUIServer(h, at.Port)
 			server.Start()
 			defer server.Close()

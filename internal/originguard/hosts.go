@@ -23,8 +23,8 @@ func Loopback(port int) Hosts {
 	return h
 }
 
-// ForAddress returns the names of a server that listens on an address: those of Loopback, and the address itself if it is one that a client can
-// connect to.
+// ForAddress returns the names of a server that listens on an address: those of Loopback, and the address itself if it
+// is one that a client can connect to.
 func ForAddress(a *net.TCPAddr) Hosts {
 	h := Loopback(a.Port)
 	if len(a.IP) > 0 && !a.IP.IsUnspecified() {
@@ -44,8 +44,8 @@ func (h Hosts) add(host string, port int) {
 	}
 }
 
-// ParseHosts reads names that are separated by commas. A name is a host, which stands for every port of that host, or a host and a port.
-// "*" stands for every host.
+// ParseHosts reads names that are separated by commas. A name is a host, which stands for every port of that host, or a
+// host and a port. "*" stands for every host.
 func ParseHosts(list string) (Hosts, error) {
 	h := Hosts{names: map[string]bool{}}
 	for name := range strings.SplitSeq(list, ",") {
@@ -103,11 +103,13 @@ func (h Hosts) Accept(host string) bool {
 	return h.all || isHost(host) && (h.names[host] || port != "" && h.names[name])
 }
 
-// Handler passes on the requests whose Host header h accepts, and rejects the others with status 421. The fix completes the error message.
+// Handler passes on the requests whose Host header h accepts, and rejects the others with status 421. The fix completes
+// the error message.
 func (h Hosts) Handler(next http.Handler, fix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Accept(r.Host) {
-			reject(w, http.StatusMisdirectedRequest, "forbidden_host", "the host "+strconv.Quote(r.Host)+" is not served here: "+fix)
+			detail := "the host " + strconv.Quote(r.Host) + " is not served here: " + fix
+			reject(w, http.StatusMisdirectedRequest, "forbidden_host", detail)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -42,7 +42,11 @@ func TestHosts_ofAnAddress_acceptLoopbackNamesAndTheAddress(t *testing.T) {
 		r.Host = c.host
 		w := httptest.NewRecorder()
 		ForAddress(a).Handler(http.HandlerFunc(accepted), "fix").ServeHTTP(w, r)
-		if got := w.Code == http.StatusOK; got != c.want || !got && (w.Code != http.StatusMisdirectedRequest || !strings.Contains(w.Body.String(), "forbidden_host")) {
+		want := http.StatusOK
+		if !c.want {
+			want = http.StatusMisdirectedRequest
+		}
+		if w.Code != want || !c.want && !strings.Contains(w.Body.String(), "forbidden_host") {
 			t.Errorf("%s, host %q: status %d, %s", c.listen, c.host, w.Code, w.Body)
 		}
 	}
@@ -55,7 +59,8 @@ func TestParseHosts_acceptsEveryPortOfAHostWithoutPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]bool{
-		"api.example.com": true, "API.example.com:8443": true, "10.0.3.7:8080": true, "10.0.3.7": false, "10.0.3.7:80": false,
+		"api.example.com": true, "API.example.com:8443": true,
+		"10.0.3.7:8080": true, "10.0.3.7": false, "10.0.3.7:80": false,
 		"[fd00::1]:8080": true, "[fd00::1]": true, "[fd00::2]": false, "evil.example": false, "": false, ":8080": false,
 	} {
 		if got := h.Accept(host); got != want {
@@ -68,7 +73,8 @@ func TestParseHosts_acceptsEveryPortOfAHostWithoutPort(t *testing.T) {
 	if none, err := ParseHosts(" , "); err != nil || !none.Empty() || none.Accept("") {
 		t.Errorf("no host: %v, %v", none, err)
 	}
-	for _, wrong := range []string{"https://api.example.com", "a b", "a:b", "a:99999", "[x]", "*.example.com", "a/b", ":80"} {
+	wrong := []string{"https://api.example.com", "a b", "a:b", "a:99999", "[x]", "*.example.com", "a/b", ":80"}
+	for _, wrong := range wrong {
 		if _, err := ParseHosts(wrong); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}

@@ -5,15 +5,17 @@ import (
 	"net/http"
 )
 
-// Protection returns a CrossOriginProtection that rejects with a problem (RFC 9457). Its Handler lets safe methods pass.
+// Protection returns a CrossOriginProtection that rejects with a problem (RFC 9457). Its Handler lets safe methods
+// pass.
 func Protection() *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { rejectOrigin(w) }))
 	return p
 }
 
-// AllMethods passes on the requests that p trusts as if their methods were unsafe, and rejects the others with status 403. The status and the
-// duration of a response to a GET request tell a page of another origin whether an instance exists.
+// AllMethods passes on the requests that p trusts as if their methods were unsafe, and rejects the others with status
+// 403. The status and the duration of a response to a GET request tell a page of another origin whether an instance
+// exists.
 func AllMethods(p *http.CrossOriginProtection, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unsafe := r.WithContext(r.Context()) // a shallow copy
@@ -30,13 +32,25 @@ func rejectOrigin(w http.ResponseWriter) {
 	reject(w, http.StatusForbidden, "forbidden_origin", "a web page of another origin sent this request")
 }
 
-// reject responds with a problem (RFC 9457) in the form of the HTTP API.
+// problem is the body of a rejection (RFC 9457), in the form of the HTTP API's problems.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Retryable bool   `json:"retryable"`
+}
+
 func reject(w http.ResponseWriter, status int, code, detail string) {
+	p := problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // of strings and numbers
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // a client that is gone does not read it
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail, "code": code, "retryable": false,
-	})
+	_, _ = w.Write(body) // a client that is gone does not read it
 }

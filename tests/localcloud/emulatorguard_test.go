@@ -19,15 +19,21 @@ import (
 func otherOrigins(address string) map[string]string {
 	_, port, _ := strings.Cut(address, ":")
 	return map[string]string{
-		"no host": "", "an empty host": "Host:\r\n", "a rebound name": "Host: evil.example:" + port + "\r\n", "a rebound name, without port": "Host: evil.example\r\n",
-		"a name that ends as AWS's": "Host: evilamazonaws.com\r\n", "two hosts": "Host: " + address + "\r\nHost: evil.example\r\n",
-		"cross-site":     "Host: " + address + "\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://evil.example\r\n",
-		"same-site":      "Host: " + address + "\r\nSec-Fetch-Site: same-site\r\n",
-		"another origin": "Host: " + address + "\r\nOrigin: https://evil.example\r\n", "an opaque origin": "Host: " + address + "\r\nOrigin: null\r\n",
+		"no host":                      "",
+		"an empty host":                "Host:\r\n",
+		"a rebound name":               "Host: evil.example:" + port + "\r\n",
+		"a rebound name, without port": "Host: evil.example\r\n",
+		"a name that ends as AWS's":    "Host: evilamazonaws.com\r\n",
+		"two hosts":                    "Host: " + address + "\r\nHost: evil.example\r\n",
+		"cross-site":                   "Host: " + address + "\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://evil.example\r\n",
+		"same-site":                    "Host: " + address + "\r\nSec-Fetch-Site: same-site\r\n",
+		"another origin":               "Host: " + address + "\r\nOrigin: https://evil.example\r\n",
+		"an opaque origin":             "Host: " + address + "\r\nOrigin: null\r\n",
 	}
 }
 
-// statusOf sends the text of a request over a connection of its own, and returns the status of the response; 0 if the server closes the connection.
+// statusOf sends the text of a request over a connection of its own, and returns the status of the response; 0 if the
+// server closes the connection.
 func statusOf(t *testing.T, address, raw string) int {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
@@ -59,9 +65,12 @@ func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop() //nolint:errcheck // its end is tested elsewhere
+	defer c.Stop()
 	address := strings.TrimPrefix(c.Env["AWS_ENDPOINT_URL"], "http://")
-	lines := []string{"GET /_localstack/health", "GET /bucket", "POST /2015-03-31/functions/f/invocations", "POST /?Action=ListQueues", "OPTIONS /bucket", "DELETE /bucket"}
+	lines := []string{
+		"GET /_localstack/health", "GET /bucket", "OPTIONS /bucket", "DELETE /bucket",
+		"POST /2015-03-31/functions/f/invocations", "POST /?Action=ListQueues",
+	}
 	rejections := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusMisdirectedRequest}
 	tried, accepted := 0, 0
 	for name, headers := range otherOrigins(address) {
@@ -75,19 +84,22 @@ func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 		}
 	}
 	t.Logf("%d hostile requests, %d wrongly accepted", tried, accepted)
-	for _, host := range []string{address, "localhost:1", "b.s3.us-east-1.amazonaws.com", "a.lambda-url.us-east-1.on.aws"} {
-		if status := statusOf(t, address, "GET /_localstack/health HTTP/1.1\r\nConnection: close\r\nHost: "+host+"\r\n\r\n"); status == http.StatusMisdirectedRequest || status == 0 {
+	own := []string{address, "localhost:1", "b.s3.us-east-1.amazonaws.com", "a.lambda-url.us-east-1.on.aws"}
+	for _, host := range own {
+		raw := "GET /_localstack/health HTTP/1.1\r\nConnection: close\r\nHost: " + host + "\r\n\r\n"
+		if status := statusOf(t, address, raw); status == http.StatusMisdirectedRequest || status == 0 {
 			t.Errorf("host %s: status %d", host, status)
 		}
 	}
 }
 
-// serveRuntime serves a runtime API of LocalStack's functions without LocalStack, whose modules are empty here. It prints its address and then what
-// reaches the runtime, and ends with standard input.
+// serveRuntime serves a runtime API of LocalStack's functions without LocalStack, whose modules are empty here. It
+// prints its address and then what reaches the runtime, and ends with standard input.
 const serveRuntime = `
 import sys, threading, types
 from concurrent.futures import Future
-for name, value in {"executor_endpoint": "StatusErrorException", "lambda_models": "FunctionVersion InvocationResult", "runtime_executor": "RuntimeExecutor"}.items():
+for name, value in {"executor_endpoint": "StatusErrorException", "lambda_models": "FunctionVersion InvocationResult",
+                    "runtime_executor": "RuntimeExecutor"}.items():
     module = sys.modules["localstack.services.lambda_.invocation." + name] = types.ModuleType(name)
     for cls in value.split():
         setattr(module, cls, type(cls, (), {}))
@@ -143,11 +155,15 @@ func TestRuntimeAPI_pagesOfOtherOriginsAndBadLengths_areRejected(t *testing.T) {
 		reject(name, "GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\n"+headers+"\r\n", want)
 		reject(name, response+headers+"Content-Length: 0\r\n\r\n", want)
 	}
-	for _, framing := range []string{"Content-Length: -1\r\n\r\n", "Content-Length: +1\r\n\r\n1", "Content-Length: x\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n-1\r\n", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"} {
+	for _, framing := range []string{
+		"Content-Length: -1\r\n\r\n", "Content-Length: +1\r\n\r\n1", "Content-Length: x\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n-1\r\n", "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+	} {
 		reject(framing, response+"Host: "+address+"\r\n"+framing, http.StatusBadRequest)
 	}
 	t.Logf("%d hostile requests", tried)
-	if status := statusOf(t, address, response+"Host: "+address+"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"); status != http.StatusAccepted {
+	raw := response + "Host: " + address + "\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+	if status := statusOf(t, address, raw); status != http.StatusAccepted {
 		t.Errorf("the function's own response: status %d", status)
 	}
 	if reached, err := out.ReadString('\n'); err != nil || reached != "settled r-1 2\n" {

@@ -16,7 +16,8 @@ import (
 
 const (
 	apiHost = "a1b2.execute-api.us-east-1.amazonaws.com"
-	// serveProxy serves the proxy of argv[1] for the API's host argv[2], prints its address, and ends with standard input.
+	// serveProxy serves the proxy of argv[1] for the API's host argv[2], prints its address, and ends with standard
+	// input.
 	serveProxy = `
 import sys
 import proxy
@@ -26,12 +27,14 @@ print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
 sys.stdin.read()`
 )
 
-// startProxy starts the signing proxy of make run in front of a handler that stands for the local cloud, and returns its address.
+// startProxy starts the signing proxy of make run in front of a handler that stands for the local cloud, and returns
+// its address.
 func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	t.Helper()
 	upstream := httptest.NewServer(cloud)
 	t.Cleanup(upstream.Close)
-	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute) // it is stopped by a cleanup of the test
+	// A cleanup of the test stops it, by when the test's own context has ended.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	t.Cleanup(stop)
 	const folder = "../../localstack"
 	install := exec.CommandContext(ctx, "python3", "venv_python.py", "ministack")
@@ -73,18 +76,30 @@ func TestProxy_hostileRequests_areRejected(t *testing.T) {
 	guardtest.Check(t, startProxy(t, api), api)
 }
 
-// exchange sends a request through the proxy, and returns what the API received and what the caller did.
-func exchange(t *testing.T, answer http.HandlerFunc, method, target, body string, header http.Header) (received *http.Request, sent string, got *http.Response) {
+// exchange is a request through the proxy: what the API received, if it did, and the response that the caller got.
+type exchange struct {
+	request *http.Request
+	sent    string // the body of the request
+
+	status int
+	header http.Header
+	length int64
+	body   string
+}
+
+// through sends a request through the proxy to an API. Its body is chunked.
+func through(t *testing.T, api http.HandlerFunc, method, target, body string, header http.Header) (e exchange) {
 	t.Helper()
 	address := startProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		received, sent = r, string(b)
-		answer(w, r)
+		e.request, e.sent = r, string(b)
+		api(w, r)
 	}))
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+target, io.MultiReader(strings.NewReader(body))) // chunked
+	chunked := io.MultiReader(strings.NewReader(body)) // of unknown length
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+target, chunked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,89 +107,113 @@ func exchange(t *testing.T, answer http.HandlerFunc, method, target, body string
 	if header == nil {
 		r.Header = http.Header{}
 	}
-	got, err = http.DefaultTransport.RoundTrip(r) // which follows no redirect
+	response, err := http.DefaultTransport.RoundTrip(r) // which follows no redirect
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { got.Body.Close() })
-	return received, sent, got
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	e.status, e.header, e.length, e.body = response.StatusCode, response.Header, response.ContentLength, string(b)
+	return e
 }
+
+// accepts is an API that accepts every request.
+func accepts(http.ResponseWriter, *http.Request) {}
 
 func TestProxy_request_arrivesSignedAndUnchanged(t *testing.T) {
 	t.Parallel()
-	const target = "/v1/instances/~YS9i/events/a%20b%2Fc%C3%A9;v=1?x=%2F&y=a+b"
-	r, body, got := exchange(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", "/v1/elsewhere?a=b")
-		w.Header().Add("Link", "<a>")
-		w.Header().Add("Link", "<b>")
-		w.Header().Set("Retry-After", "7")
-		w.WriteHeader(http.StatusTemporaryRedirect)
-		_, _ = io.WriteString(w, "moved")
-	}, http.MethodPatch, target, `{"a":1}`, http.Header{
-		"Content-Type": {"application/json; charset=utf-8"}, "Idempotency-Key": {"k-1"}, "Cookie": {"secret=1"},
-		"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Connection": {"X-Hop"}, "X-Hop": {"1"},
+	const (
+		target = "/v1/instances/~YS9i/events/a%20b%2Fc%C3%A9;v=1?x=%2F&y=a+b"
+		trace  = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		media  = "application/json; charset=utf-8"
+	)
+	e := through(t, accepts, http.MethodPatch, target, `{"a":1}`, http.Header{
+		"Content-Type": {media}, "Idempotency-Key": {"k-1"}, "Cookie": {"secret=1"}, "Traceparent": {trace},
+		"Connection": {"X-Hop"}, "X-Hop": {"1"},
 	})
-	if r.RequestURI != target || r.Method != http.MethodPatch || r.Host != apiHost || body != `{"a":1}` || r.ContentLength != 7 {
-		t.Errorf("%s %s of %s, length %d: %s", r.Method, r.RequestURI, r.Host, r.ContentLength, body)
+	r := e.request
+	if r.RequestURI != target || r.Method != http.MethodPatch || r.Host != apiHost ||
+		e.sent != `{"a":1}` || r.ContentLength != int64(len(e.sent)) {
+		t.Errorf("%s %s of %s, length %d: %s", r.Method, r.RequestURI, r.Host, r.ContentLength, e.sent)
 	}
-	if auth := r.Header.Get("Authorization"); !strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=test/") || !strings.Contains(auth, "/us-east-1/execute-api/aws4_request") {
+	auth := r.Header.Get("Authorization")
+	signed := strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=test/")
+	if !signed || !strings.Contains(auth, "/us-east-1/execute-api/aws4_request") {
 		t.Errorf("Authorization: %s", auth)
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "application/json; charset=utf-8", "Idempotency-Key": "k-1", "Cookie": "", "X-Hop": "",
-		"Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"Content-Type": media, "Idempotency-Key": "k-1", "Cookie": "", "X-Hop": "", "Traceparent": trace,
 	} {
 		if value := r.Header.Get(name); value != want {
 			t.Errorf("the API received %s: %q, want %q", name, value, want)
 		}
 	}
-	b, err := io.ReadAll(got.Body)
-	if err != nil || got.StatusCode != http.StatusTemporaryRedirect || string(b) != "moved" {
-		t.Errorf("%d %s, %v", got.StatusCode, b, err)
+}
+
+func TestProxy_response_arrivesUnchanged(t *testing.T) {
+	t.Parallel()
+	e := through(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/v1/elsewhere?a=b")
+		w.Header()["Link"] = []string{"<a>", "<b>"}
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		_, _ = io.WriteString(w, "moved")
+	}, http.MethodGet, "/v1/instances", "", nil)
+	if e.status != http.StatusTemporaryRedirect || e.body != "moved" {
+		t.Errorf("status %d, %s", e.status, e.body)
 	}
-	if h := got.Header; h.Get("Location") != "/v1/elsewhere?a=b" || strings.Join(h.Values("Link"), ",") != "<a>,<b>" || h.Get("Retry-After") != "7" || h.Get("Server") != "" {
-		t.Errorf("headers %v", h)
+	for name, want := range map[string]string{
+		"Location": "/v1/elsewhere?a=b", "Link": "<a>,<b>", "Retry-After": "7", "Server": "",
+	} {
+		if value := strings.Join(e.header.Values(name), ","); value != want {
+			t.Errorf("the caller received %s: %q, want %q", name, value, want)
+		}
 	}
 }
 
 func TestProxy_callersOwnSignature_isKept(t *testing.T) {
 	t.Parallel()
-	own := "AWS4-HMAC-SHA256 Credential=other/20260701/us-east-1/execute-api/aws4_request, SignedHeaders=host, Signature=x"
-	r, _, _ := exchange(t, func(http.ResponseWriter, *http.Request) {}, http.MethodPost, "/v1/jobs", "{}", http.Header{"Authorization": {own}}) //nolint:bodyclose // exchange closes it
-	if got := r.Header.Get("Authorization"); got != own || r.Header.Get("X-Amz-Date") != "" {
-		t.Errorf("Authorization: %s, %v", got, r.Header)
+	own := "AWS4-HMAC-SHA256 Credential=other/20260701/us-east-1/execute-api/aws4_request, " +
+		"SignedHeaders=host, Signature=x"
+	e := through(t, accepts, http.MethodPost, "/v1/jobs", "{}", http.Header{"Authorization": {own}})
+	if got := e.request.Header.Get("Authorization"); got != own || e.request.Header.Get("X-Amz-Date") != "" {
+		t.Errorf("Authorization: %s, %v", got, e.request.Header)
 	}
 }
 
 func TestProxy_head_keepsTheLength(t *testing.T) {
 	t.Parallel()
-	_, _, got := exchange(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "4711") }, http.MethodHead, "/v1/instances/a", "", nil)
-	if b, err := io.ReadAll(got.Body); err != nil || len(b) > 0 || got.ContentLength != 4711 {
-		t.Errorf("length %d, %q, %v", got.ContentLength, b, err)
+	long := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "4711") }
+	if e := through(t, long, http.MethodHead, "/v1/instances/a", "", nil); e.body != "" || e.length != 4711 {
+		t.Errorf("length %d, %q", e.length, e.body)
 	}
 }
 
 func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 	t.Parallel()
-	r, _, got := exchange(t, func(http.ResponseWriter, *http.Request) {}, http.MethodPost, "/v1/jobs", strings.Repeat(" ", 1<<20+1), nil)
-	if r != nil || got.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d, received %v", got.StatusCode, r)
+	e := through(t, accepts, http.MethodPost, "/v1/jobs", strings.Repeat(" ", 1<<20+1), nil)
+	if e.request != nil || e.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, received %v", e.status, e.request)
 	}
 }
 
 func TestProxy_cloudThatIsGone_isUnavailable(t *testing.T) {
 	t.Parallel()
-	_, _, got := exchange(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, http.MethodGet, "/v1/instances", "", nil)
-	if b, err := io.ReadAll(got.Body); err != nil || got.StatusCode != http.StatusBadGateway || !strings.Contains(string(b), `"code": "unavailable"`) {
-		t.Errorf("status %d, %s, %v", got.StatusCode, b, err)
+	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	e := through(t, abort, http.MethodGet, "/v1/instances", "", nil)
+	if e.status != http.StatusBadGateway || !strings.Contains(e.body, `"code": "unavailable"`) {
+		t.Errorf("status %d, %s", e.status, e.body)
 	}
 }
 
-// The web UI's document may be reached by a link on another site; what it requests comes from itself.
+// A link on another site may lead to the web UI's document.
 func TestProxy_linkToTheWebUI_isServed(t *testing.T) {
 	t.Parallel()
-	r, _, got := exchange(t, func(http.ResponseWriter, *http.Request) {}, http.MethodGet, "/ui?status=Failed", "", http.Header{"Sec-Fetch-Site": {"cross-site"}})
-	if r == nil || got.StatusCode != http.StatusOK {
-		t.Errorf("status %d, received %v", got.StatusCode, r)
+	e := through(t, accepts, http.MethodGet, "/ui?status=Failed", "", http.Header{"Sec-Fetch-Site": {"cross-site"}})
+	if e.request == nil || e.status != http.StatusOK {
+		t.Errorf("status %d, received %v", e.status, e.request)
 	}
 }

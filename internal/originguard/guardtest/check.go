@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,8 @@ import (
 const (
 	// anyError stands for every status from 400 on.
 	anyError = -1
-	// responseLimit is longer than any response takes, and shorter than a server's own limits: a server that hangs fails.
+	// responseLimit is longer than any response takes, and shorter than a server's own limits: a server that hangs
+	// fails.
 	responseLimit = 10 * time.Second
 )
 
@@ -43,7 +45,7 @@ func (a *API) seen(id string) bool {
 // NewAPI returns the API of a hub that has the orchestration "hello" and its instance "a".
 func NewAPI(t *testing.T) *API {
 	t.Helper()
-	c := client.New(fakeprovider.New(time.Now, "hello"))
+	c := client.New(fakeprovider.New(time.Now, "hello")) //nolint:forbidigo // a test's server on a real connection
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +58,8 @@ func NewAPI(t *testing.T) *API {
 	return a
 }
 
-// Check sends the hostile requests to a listener of api at an address of loopback, and fails the test for each that is accepted. Then it sends
-// requests of programs and of the web UI, and fails the test for each that is not.
+// Check sends the hostile requests to a listener of api at an address of loopback, and fails the test for each that is
+// accepted. Then it sends requests of programs and of the web UI, and fails the test for each that is not.
 func Check(t *testing.T, address string, api *API) {
 	t.Helper()
 	requests := hostile(address)
@@ -80,7 +82,8 @@ func Check(t *testing.T, address string, api *API) {
 	}
 	t.Logf("%d hostile requests, %d wrongly accepted", len(requests), accepted)
 	for _, r := range friendly(address) {
-		if statuses, err := send(t.Context(), address, r.raw); err != nil || len(statuses) != 1 || statuses[0] != r.status {
+		statuses, err := send(t.Context(), address, r.raw)
+		if err != nil || !slices.Equal(statuses, []int{r.status}) {
 			t.Errorf("%s: responses %v, %v, want %d", r.name, statuses, err, r.status)
 		}
 	}
@@ -101,24 +104,35 @@ func friendly(host string) []request {
 		{"a HEAD", compose("HEAD /v1/instances/a", "1.1", "", own), http.StatusOK},
 		{"a typed address", compose(list, "1.1", "", own, "Sec-Fetch-Site: none"), http.StatusOK},
 		{"the web UI", compose(list, "1.1", "", own, "Sec-Fetch-Site: same-origin"), http.StatusOK},
-		{"the web UI, a change", compose(cancel, "1.1", "", own, "Sec-Fetch-Site: same-origin", "Origin: http://"+host), http.StatusAccepted},
+		{
+			"the web UI, a change",
+			compose(cancel, "1.1", "", own, "Sec-Fetch-Site: same-origin", "Origin: http://"+host), http.StatusAccepted,
+		},
 		{"a change without a body", compose(cancel, "1.1", "", own), http.StatusAccepted},
 		{"a change with length 0", compose(cancel, "1.1", "", own, "Content-Length: 0"), http.StatusAccepted},
 		{"a start", compose(start, "1.1", `{"instanceId":"one"}`, own, asJSON), http.StatusAccepted},
-		{"a start with a charset", compose(start, "1.1", `{"instanceId":"two"}`, own, asJSON+"; charset=utf-8"), http.StatusAccepted},
-		{"a chunked start", compose(start, "1.1", "", own, asJSON, "Transfer-Encoding: chunked") + "8\r\n{\"instan\r\n" + "e\r\nceId\":\"three\"}\r\n0\r\n\r\n", http.StatusAccepted},
+		{
+			"a start with a charset",
+			compose(start, "1.1", `{"instanceId":"two"}`, own, asJSON+"; charset=utf-8"), http.StatusAccepted,
+		},
+		{
+			"a chunked start",
+			compose(start, "1.1", "", own, asJSON, "Transfer-Encoding: chunked") +
+				"8\r\n{\"instan\r\ne\r\nceId\":\"three\"}\r\n0\r\n\r\n", http.StatusAccepted,
+		},
 		{"the chunked start, read", compose("GET /v1/instances/~dGhyZWU", "1.1", "", own), http.StatusOK},
 	}
 }
 
-// send sends the text of a request over a connection of its own, and returns the statuses of the responses until the server closes it.
+// send sends the text of a request over a connection of its own, and returns the statuses of the responses until the
+// server closes it.
 func send(ctx context.Context, address, raw string) (statuses []int, err error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // for a test's message
 	}
-	defer c.Close() //nolint:errcheck // the responses are read
-	if err := c.SetDeadline(time.Now().Add(responseLimit)); err != nil {
+	defer c.Close()                                                      //nolint:errcheck // the responses are read
+	if err := c.SetDeadline(time.Now().Add(responseLimit)); err != nil { //nolint:forbidigo // of a real connection
 		return nil, err //nolint:wrapcheck // for a test's message
 	}
 	_, _ = io.WriteString(c, raw) // the server may have closed the connection before the end

@@ -48,15 +48,16 @@ func run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when whoever started this is done, or gone
 		os.Exit(0)
 	}()
-	s := &http.Server{Handler: guarded(mux, l.Addr().(*net.TCPAddr).Port), ReadHeaderTimeout: 10 * time.Second} //nolint:forcetypeassert // of a TCP listener
+	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
+	s := &http.Server{Handler: guarded(mux, port), ReadHeaderTimeout: 10 * time.Second}
 	if err := s.Serve(l); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
-// guarded protects the server as perdure ui and the listening API are protected, unless PERDURE_UNGUARDED is set: the signing proxy of make run
-// stands in front of it then.
+// guarded protects the server as perdure ui and the listening API are protected, unless PERDURE_UNGUARDED is set: the
+// signing proxy of make run stands in front of it then.
 func guarded(h http.Handler, port int) http.Handler {
 	if os.Getenv("PERDURE_UNGUARDED") != "" {
 		return h
