@@ -10,5 +10,6 @@
 //
 // The same binaries serve a hub from a container or a laptop. Where Lambda has not started them (AWS_LAMBDA_RUNTIME_API
 // is not set) they poll their queue, and the API listens on PERDURE_LISTEN, until SIGINT or SIGTERM. There PERDURE_HUB
-// and AWS credentials are enough: without PERDURE_TABLE the hub is found by its name.
+// and AWS credentials are enough: without PERDURE_TABLE the hub is found by its name. The API needs
+// PERDURE_ALLOWED_HOSTS as well if PERDURE_LISTEN is not on loopback.
 package lambdahandler
