@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
 
 // MaxPayloadBytes is the limit of an encoded input, result or output: 200 KiB. A DynamoDB item takes 400 KB, and a payload
@@ -74,7 +75,7 @@ func payloadLimit(large bool) int {
 }
 
 func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {
-	doc, err := json.Marshal(v)
+	doc, err := payloadjson.Marshal(v)
 	if err != nil {
 		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("%s does not encode", p), cause: err}
 	}

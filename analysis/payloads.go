@@ -11,7 +11,7 @@ import (
 
 var payloads = &rule{
 	id:      "payload",
-	finds:   "Inputs, results, states of entities, data of events, updates and queries, details, and what `SideEffect` returns, in orchestrations and in clients, with what JSON loses or cannot hold: unexported fields, channels, functions, complex numbers, interfaces with methods, maps whose keys are structs. Types that marshal themselves are left alone.",
+	finds:   "Inputs, results, states of entities, data of events, updates and queries, details, and what `SideEffect` returns, in orchestrations and in clients, with what JSON loses or cannot hold: unexported fields, channels, functions, complex numbers, interfaces with methods, maps whose keys are structs, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, which `encoding/json` does not call there. Types that marshal themselves are left alone.",
 	why:     "payloads travel as JSON",
 	instead: `export the field, leave it out with json:"-", or write MarshalJSON and UnmarshalJSON`,
 	misses:  "Values behind `any` and other interfaces, types that marshal themselves and lose something, and statuses.",
@@ -90,6 +90,9 @@ func (p *payload) loses(t types.Type) string {
 		if !isKey(u.Key()) {
 			return "a map with keys that are no text and no whole numbers"
 		}
+		if method := methodOfPointer(u.Elem()); method != "" {
+			return "map values whose " + method + " has a pointer receiver, so it is not called: make them pointers, or its receiver a value"
+		}
 		return p.loses(u.Elem())
 	case *types.Basic:
 		if u.Info()&types.IsComplex != 0 {
@@ -131,6 +134,29 @@ func (p *payload) losesField(s *types.Struct) string {
 		}
 		if lost := p.loses(f.Type()); lost != "" {
 			return lost + " in " + f.Name()
+		}
+	}
+	return ""
+}
+
+// methodOfPointer returns the method by which a pointer to t, or to a part of t, becomes JSON, while the value does not;
+// it is empty if there is none. Only an addressable value is encoded by it, as in internal/payloadjson.
+func methodOfPointer(t types.Type) string {
+	for _, name := range []string{"MarshalJSON", "MarshalText"} {
+		if obj, _, indirect := types.LookupFieldOrMethod(t, false, nil, name); obj != nil {
+			return ""
+		} else if indirect {
+			return name
+		}
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Array:
+		return methodOfPointer(u.Elem())
+	case *types.Struct:
+		for f := range u.Fields() {
+			if method := methodOfPointer(f.Type()); method != "" && f.Exported() {
+				return method
+			}
 		}
 	}
 	return ""

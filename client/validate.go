@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -73,7 +74,7 @@ func encodePayload(field string, input any, limit int) (history.Payload, error) 
 	doc, raw := input.(json.RawMessage)
 	if !raw || doc == nil {
 		var err error
-		if doc, err = json.Marshal(input); err != nil {
+		if doc, err = payloadjson.Marshal(input); err != nil {
 			return nil, &provider.FieldError{Field: field, Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)}
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -119,6 +120,18 @@ func TestAScheduleThatCannotBe(t *testing.T) {
 		"id":            `{"orchestration":"report","when":"@daily","id":"weekly"}`,
 	} {
 		h.call(t, http.MethodPut, nightly, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
+	}
+	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(`{"items":[]}`)
+}
+
+func TestPutSchedule_rejectedCronExpression_isABadRequest(t *testing.T) {
+	t.Parallel()
+	h := withSchedules(t)
+	for _, when := range []string{
+		"22-6 2 * * *", "0 2 1 DEC-JAN *", "cron(0 2 * * * *)", "cron(0 2 1 * MON *)", "cron(0 2 ? * ? *)",
+	} {
+		body := fmt.Sprintf(`{"orchestration":"report","when":%q}`, when)
+		h.call(t, http.MethodPut, nightly, body).wantProblem(http.StatusBadRequest, "invalid_request", "when")
 	}
 	h.call(t, http.MethodGet, scheduled, "").want(http.StatusOK).wantBody(`{"items":[]}`)
 }

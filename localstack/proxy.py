@@ -30,7 +30,9 @@ SERVER = {
     "threads": 128,  # a long poll holds one
     "connection_limit": 1000,
     "asyncore_use_poll": True,  # select is limited to 1024 file descriptors
-    "channel_timeout": 30,  # seconds without a byte, while no request is being handled
+    # Seconds without a byte, while no request is being handled. A client must close first, or its next request is lost;
+    # Go's does after 90 s.
+    "channel_timeout": 120,
     "max_request_header_size": 64 << 10,
     "max_request_body_size": 1 << 20,  # the API takes 256 KiB, and says so
 }

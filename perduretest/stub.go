@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/schedule"
 )
@@ -81,7 +82,7 @@ func (s *Stub) Returns(values ...any) *Stub {
 		values = []any{nil}
 	}
 	for _, v := range values {
-		doc, err := json.Marshal(v)
+		doc, err := payloadjson.Marshal(v)
 		if err == nil && s.own != nil && s.own.Out != nil {
 			err = fits(doc, s.own.Out)
 		}

@@ -14,6 +14,7 @@ const (
 	// MaxBackfills is how many windows may wait to be backfilled.
 	MaxBackfills = 100
 
+	fieldWhen     = "when"
 	fieldFrom     = "from"
 	fieldBackfill = "backfill"
 )

@@ -38,7 +38,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.When) > maxWhenBytes:
-		return nil, &provider.FieldError{Field: "when", Problem: provider.LengthProblem(s.When, 1, maxWhenBytes)}
+		return nil, &provider.FieldError{Field: fieldWhen, Problem: provider.LengthProblem(s.When, 1, maxWhenBytes)}
 	}
 	if !s.From.IsZero() {
 		anchor = s.From
@@ -46,7 +46,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 
 	at, err := parse(s.When, zone, anchor)
 	if err != nil {
-		return nil, &provider.FieldError{Field: "when", Problem: err.Error()}
+		return nil, &provider.FieldError{Field: fieldWhen, Problem: err.Error()}
 	}
 	return &plan{times: at, from: s.From, until: s.Until}, nil
 }
@@ -58,7 +58,7 @@ func (p *plan) checkNew(when string) error {
 	if !isCron || c.expression.Problem() == nil {
 		return nil
 	}
-	return &provider.FieldError{Field: "when", Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
+	return &provider.FieldError{Field: fieldWhen, Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
 }
 
 const wrongYear = "must be of the years 1970 to 2199"

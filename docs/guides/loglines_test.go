@@ -94,7 +94,7 @@ func logLines(t *testing.T) (lines []logLine) {
 			switch name := d.Name(); {
 			case err != nil:
 				return err
-			case d.IsDir() && (name == "testdata" || name == "providertest" || strings.HasPrefix(name, "sim")):
+			case d.IsDir() && (name == "testdata" || strings.HasSuffix(name, "test") || strings.HasPrefix(name, "sim")):
 				return fs.SkipDir
 			case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 				return nil

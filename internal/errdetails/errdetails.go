@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloadjson"
 )
 
 // Details are those of one error. They are an error so that errors.As looks for them; none is ever returned as one.
@@ -18,7 +19,7 @@ type Details struct { //nolint:errname // it is never an error
 
 // Encode makes details of a value: as JSON, or why there are none.
 func Encode(v any) *Details {
-	doc, err := json.Marshal(v)
+	doc, err := payloadjson.Marshal(v)
 	switch {
 	case err != nil:
 		return &Details{Omitted: "they do not encode: " + cut(err.Error())}

@@ -3,10 +3,13 @@ package localcloud_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 )
 
 const (
+	folder  = "../../localstack"
 	apiHost = "a1b2.execute-api.us-east-1.amazonaws.com"
 	// serveProxy serves the proxy of argv[1] for the API's host argv[2], prints its address, and ends with standard
 	// input.
@@ -27,22 +31,30 @@ print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
 sys.stdin.read()`
 )
 
+// python installs what the proxy needs, and returns the interpreter that has it.
+func python(t *testing.T) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	install := exec.CommandContext(ctx, "python3", "venv_python.py", "ministack")
+	install.Dir = folder
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return ".venv/bin/python" // in folder
+}
+
 // startProxy starts the signing proxy of make run in front of a handler that stands for the local cloud, and returns
 // its address.
 func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	t.Helper()
 	upstream := httptest.NewServer(cloud)
 	t.Cleanup(upstream.Close)
+	python := python(t)
 	// A cleanup of the test stops it, by when the test's own context has ended.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	t.Cleanup(stop)
-	const folder = "../../localstack"
-	install := exec.CommandContext(ctx, "python3", "venv_python.py", "ministack")
-	install.Dir = folder
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	p := exec.CommandContext(ctx, ".venv/bin/python", "-c", serveProxy, upstream.URL, apiHost)
+	p := exec.CommandContext(ctx, python, "-c", serveProxy, upstream.URL, apiHost)
 	p.Dir = folder
 	in, err := p.StdinPipe()
 	if err != nil {
@@ -194,9 +206,46 @@ func TestProxy_head_keepsTheLength(t *testing.T) {
 
 func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 	t.Parallel()
-	e := through(t, accepts, http.MethodPost, "/v1/jobs", strings.Repeat(" ", 1<<20+1), nil)
-	if e.request != nil || e.status != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d, received %v", e.status, e.request)
+	address := startProxy(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the API received %v", r)
+	}))
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// The body is not sent: the proxy responds by its length, and a client that is writing then sees the connection end.
+	_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\n\r\n", address, 1<<20+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
+
+// A server that closes a connection while its client sends the next request loses that request.
+func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
+	t.Parallel()
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		t.Fatal("http.DefaultTransport has another type")
+	}
+	ask := exec.CommandContext(t.Context(), python(t), "-c", `import proxy; print(proxy.SERVER["channel_timeout"])`)
+	ask.Dir = folder
+	out, err := ask.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	seconds, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || time.Duration(seconds)*time.Second <= transport.IdleConnTimeout {
+		t.Errorf("the proxy closes after %d s, %v; clients in Go after %v", seconds, err, transport.IdleConnTimeout)
 	}
 }
 

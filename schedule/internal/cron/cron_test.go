@@ -69,7 +69,8 @@ func numeric(r *rand.Rand, low, high int, names []string, of func(time.Time) int
 
 // lastOfMonth and weekend follow the documentation, independently of the package.
 func lastOfMonth(t time.Time) bool { return t.AddDate(0, 0, 1).Day() == 1 }
-func weekend(t time.Time) bool     { return t.Weekday() == time.Saturday || t.Weekday() == time.Sunday }
+
+func weekend(t time.Time) bool { return t.Weekday() == time.Saturday || t.Weekday() == time.Sunday }
 
 // nearest returns the weekday nearest to a date, within its month.
 func nearest(t time.Time) time.Time {
@@ -140,11 +141,12 @@ func weekdays(r *rand.Rand, sunday int) clause {
 			}
 		}
 		text := weekdayNames[a] + "-" + weekdayNames[b]
-		if a == b {
+		switch {
+		case a == b:
 			text = weekdayNames[a]
-		} else if step > 1 {
+		case step > 1:
 			text += fmt.Sprintf("/%d", step)
-		} else {
+		default:
 			text = wrapping(a, b, sunday, text, r)
 		}
 		return clause{text, func(t time.Time) bool { return in[t.Weekday()] }, true}

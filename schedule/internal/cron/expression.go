@@ -18,7 +18,7 @@ type Expression struct {
 // fieldTexts are the fields of an expression as written.
 type fieldTexts struct{ minute, hour, day, month, weekday, year string }
 
-// ParseCrontab parses five fields (minute, hour, day of the month, month, day of the week; 0 and 7 are Sunday), or
+// ParseCrontab parses five fields (minute, hour, day, month and day of the week; 0 and 7 are Sunday), or
 // @hourly, @daily, @weekly, @monthly, @yearly or @annually. If both day fields are restricted, a day needs to match one.
 func ParseCrontab(text string) (*Expression, error) {
 	if full, ok := shorthands[text]; ok {
@@ -34,7 +34,7 @@ func ParseCrontab(text string) (*Expression, error) {
 	return parse(texts, crontabWeekday, texts.crontabProblem())
 }
 
-// ParseEventBridge parses the six fields of EventBridge Scheduler's cron(…): minute, hour, day of the month, month, day
+// ParseEventBridge parses the six fields of EventBridge Scheduler's cron(…): minute, hour, day, month, day
 // of the week (1 is Sunday) and year (1970 to 2199).
 func ParseEventBridge(text string) (*Expression, error) {
 	f := strings.Fields(text)

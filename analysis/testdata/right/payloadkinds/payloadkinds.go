@@ -69,3 +69,18 @@ func start(ctx context.Context, c *client.Client) error {
 	_, err := c.Start(ctx, "order", order{}, client.WithInstanceID("7"))
 	return err
 }
+
+// cents becomes JSON by its pointer alone.
+type cents struct{ N int }
+
+func (c *cents) MarshalJSON() ([]byte, error) { return json.Marshal(c.N) }
+
+type line struct {
+	Price cents
+	Each  map[string][]cents
+	By    map[string]*cents
+}
+
+func prices(ctx *perdure.OrchestrationContext, in cents) (map[string][]line, error) {
+	return perdure.SideEffect(ctx, func() map[string][]line { return map[string][]line{"a": {{Price: in}}} }), nil
+}

@@ -3,6 +3,7 @@ package payloadkinds
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/perdure/perdure"
@@ -66,4 +67,17 @@ func start(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	return c.Raise(ctx, "order-1", "paid", order{}) // want `order has the unexported field id.*\[payload\]`
+}
+
+// cents becomes JSON by its pointer alone.
+type cents struct{ N int }
+
+func (c *cents) MarshalJSON() ([]byte, error) { return json.Marshal(c.N) }
+
+type line struct{ Price [1]cents }
+
+func prices(ctx *perdure.OrchestrationContext, _ string) (string, error) {
+	_ = perdure.SideEffect(ctx, func() map[string]cents { return nil })  // want `map\[string\]cents has map values whose MarshalJSON has a pointer receiver.*\[payload\]`
+	_ = perdure.SideEffect(ctx, func() []map[string]line { return nil }) // want `map\[string\]line has map values whose MarshalJSON has a pointer receiver.*\[payload\]`
+	return "", nil
 }
