@@ -20,6 +20,10 @@ import (
 // Invoke returns an error or panics or names an id that is not in the batch, come again when their visibility timeout
 // ends, which the function may shorten itself. A batch of a FIFO queue may hold several message groups, each in order;
 // a group is in one batch at a time.
+//
+// A batch that exceeds the payload limit of an invocation, 6 MB, is passed in several, one after the other. AWS does not
+// document what becomes of the later ones if a message of an earlier one fails: those of a FIFO queue are not passed
+// then, and come again, since their groups are in order.
 type Mapping struct {
 	// BatchSize is how many messages a batch holds at most; 10 when 0.
 	BatchSize int
@@ -187,13 +191,6 @@ func (m *mapping) release() {
 
 // run hands a batch to the function and deletes what it has done. It gives back what Step or Serve acquired.
 func (m *mapping) run(ctx context.Context, deliveries []delivery) {
-	s := selection{all: true}
-	messages := make([]sqstypes.Message, len(deliveries))
-
-	for i := range deliveries {
-		messages[i] = deliveries[i].message(&s)
-	}
-
 	done := false
 
 	defer func() { // also when Invoke ends its goroutine
@@ -206,7 +203,18 @@ func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 		m.cloud.notify()
 	}()
 
-	done = m.invoke(ctx, messages)
+	ok := true
+
+	for part := range payloads(deliveries) {
+		succeeded, complete := m.invoke(ctx, part)
+		ok = ok && succeeded
+
+		if ctx.Err() != nil || m.queue.fifo && !complete {
+			break
+		}
+	}
+
+	done = ok
 }
 
 type mappedQueueKey struct{}
@@ -225,15 +233,22 @@ func mappedQueue(ctx context.Context) string {
 	return ""
 }
 
-// invoke returns false when the whole batch failed.
-func (m *mapping) invoke(ctx context.Context, messages []sqstypes.Message) bool {
+// invoke passes messages to the function. succeeded is false if it failed as a whole, complete if any message failed.
+func (m *mapping) invoke(ctx context.Context, deliveries []delivery) (succeeded, complete bool) {
+	s := selection{all: true}
+	messages := make([]sqstypes.Message, len(deliveries))
+
+	for i := range deliveries {
+		messages[i] = deliveries[i].message(&s)
+	}
+
 	failures, err := do(m.ofQueue(ctx), m.cloud, opInvoke, messages, func() (*[]string, error) {
 		ids, err := m.protected(ctx, messages)
 
 		return &ids, err
 	})
 	if err != nil {
-		return false
+		return false, false
 	}
 
 	finished, ok := without(messages, *failures)
@@ -241,7 +256,7 @@ func (m *mapping) invoke(ctx context.Context, messages []sqstypes.Message) bool 
 		m.delete(finished)
 	}
 
-	return ok
+	return ok, ok && len(finished) == len(messages)
 }
 
 // protected turns a panic of the function into an error, as its crash would be.
