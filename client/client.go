@@ -21,7 +21,7 @@ import (
 var (
 	// ErrNotFound: there is no such instance, or no such execution or activity of it.
 	ErrNotFound = provider.ErrNotFound
-	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
+	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over. An AlreadyExistsError names it.
 	ErrAlreadyExists = provider.ErrAlreadyExists
 	// ErrPurged: a start with this idempotency key has been made before, and its instance was purged since. It is an ErrAlreadyExists.
 	ErrPurged = provider.ErrPurged

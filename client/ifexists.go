@@ -37,6 +37,10 @@ const (
 // It is an option of Start, StartOrRaise and StartOrUpdate. For Replace a program needs the rights of Terminate and Purge, too.
 func IfExists(policy ExistsPolicy) StartOption { return func(o *startOptions) { o.ifExists = &policy } }
 
+// AlreadyExistsError says which instance has the id of a start: its orchestration, status and time of start. The start
+// has made no call for it.
+type AlreadyExistsError = provider.AlreadyExistsError
+
 // ReplacedMessage is the message with which Replace terminates an instance.
 const ReplacedMessage = "replaced by another start of its id"
 

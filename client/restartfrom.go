@@ -120,11 +120,11 @@ func (c *Client) checkChildren(ctx context.Context, of history.Owner, state *his
 		if o.Kind != history.SubOrchestrationScheduled || of.IsDerivedChild(o.InstanceID) {
 			continue
 		}
-		switch _, err := c.hub.ReadInstance(ctx, o.InstanceID); {
+		switch child, err := c.hub.ReadInstance(ctx, o.InstanceID); {
 		case err == nil:
 			return fmt.Errorf("%w: %w", &provider.FieldError{
 				Field: fieldFrom, Problem: fmt.Sprintf("cannot be there: child %q of event %d was under way then and would be started again, but its id is in use: purge it, or restart from before that event or from behind its end", o.InstanceID, o.ID),
-			}, ErrAlreadyExists)
+			}, provider.NewAlreadyExistsError(o.InstanceID, &child, ErrAlreadyExists))
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}

@@ -57,7 +57,7 @@ func WithTags(tags map[string]string) StartOption {
 
 // Start creates an instance of the orchestration and returns its id. The input is encoded as JSON; a json.RawMessage is
 // used as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever
-// becomes of ctx. An id that another start has taken is an ErrAlreadyExists, and where an earlier start with the same key has had its instance purged, an
+// becomes of ctx. An id that another start has taken is an ErrAlreadyExists, of which a *AlreadyExistsError says what has it, and where an earlier start with the same key has had its instance purged, an
 // ErrPurged; IfExists says otherwise.
 //
 // An error that occurs after the input was accepted comes with the id: where it is a provider.Error that says

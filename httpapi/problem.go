@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -78,6 +79,15 @@ type problem struct {
 	Field     string `json:"field,omitempty"`
 	// Details are what the instance's code has given the error that it answers with.
 	Details json.RawMessage `json:"details,omitempty"`
+	// Existing is the instance that has the id of a start.
+	Existing *existing `json:"existing,omitempty"`
+}
+
+// existing is what a start whose id is in use tells of the instance that has it.
+type existing struct {
+	Orchestration string               `json:"orchestration"`
+	Status        client.RuntimeStatus `json:"status"`
+	CreatedAt     time.Time            `json:"createdAt"`
 }
 
 // Error makes a problem an error, so that a handler can return the one it knows best.
@@ -156,7 +166,12 @@ func takenProblem(err error) problem {
 			Detail: "a start with this key has been made before, and its instance was purged since: nothing was changed; another start takes another key",
 		}
 	}
-	return problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
+		p.Detail += ": " + taken.Holder()
+		p.Existing = &existing{Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC()}
+	}
+	return p
 }
 
 // serverProblem is an error that is not the caller's.

@@ -110,6 +110,20 @@ func TestStartIDInUse(t *testing.T) {
 	h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
 }
 
+// Whoever meets a conflict at night wants to know with what.
+func TestStart_idInUse_namesTheInstanceThatHasIt(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.start(t, "one")
+	h.Append("one", completed("1"))
+	a := h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).want(http.StatusConflict)
+	want := `"existing":{"orchestration":"hello","status":"Completed","createdAt":"2026-07-01T03:00:00Z"}`
+	if body := a.Body.String(); !strings.Contains(body, want) ||
+		!strings.Contains(body, `orchestration \"hello\", Completed, started at 2026-07-01T03:00:00Z`) {
+		t.Errorf("%s, want %s", body, want)
+	}
+}
+
 func TestStartPayloadLimits(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -9,7 +9,7 @@ import (
 var (
 	// ErrNotFound: there is no such instance, or execution.
 	ErrNotFound = errors.New("not found")
-	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over.
+	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over. An AlreadyExistsError names it.
 	ErrAlreadyExists = errors.New("instance id is in use")
 	// ErrPurged: this very start has been made before, and the instance that it began was deleted, or is being deleted. It is an ErrAlreadyExists.
 	ErrPurged = fmt.Errorf("this start has been made before, and what it began is purged: %w", ErrAlreadyExists)

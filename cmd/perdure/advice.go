@@ -73,7 +73,11 @@ func taken(err error, hub string) string {
 	if errors.Is(err, client.ErrPurged) {
 		return "a start with this idempotency key has been made before, and its instance was purged since: another start takes another --idempotency-key"
 	}
-	return fmt.Sprintf("the instance id is in use in hub %q: see what it is with perdure status, or choose another --id, or --if-exists", hub)
+	what := ""
+	if e, ok := errors.AsType[*client.AlreadyExistsError](err); ok && e.Holder() != "" {
+		what = " by " + e.Holder()
+	}
+	return fmt.Sprintf("the instance id is in use in hub %q%s: see what it is with perdure status, or choose another --id, or --if-exists", hub, what)
 }
 
 // notNow returns the sentence for an operation that the present state does not permit; empty for other errors.

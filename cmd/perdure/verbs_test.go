@@ -30,6 +30,7 @@ func TestStartPrintsTheID(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	h.wantError(exitError, "is in use", "start", "hello", "--id", "one")
+	h.wantError(exitError, `by orchestration "hello", Pending, started at 20`, "start", "hello", "--id", "one")
 	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history","executions":"/v1/instances/~YS9i/executions"}}` + "\n"
 	if got := h.mustRun("start", "hello", "--id", "a/b", "--json"); got != want {
 		t.Errorf("printed %s", got)

@@ -197,13 +197,13 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrUnknownOrchestration)
 	}
 	if p.lives[[2]string{s.InstanceID, s.StartID}] {
-		return provider.Instance{}, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrPurged)
+		return provider.Instance{}, fmt.Errorf("fake: %w", provider.NewAlreadyExistsError(s.InstanceID, &provider.Instance{}, provider.ErrPurged))
 	}
 	if old, ok := p.instances[s.InstanceID]; ok {
 		if old.StartID == s.StartID {
 			return old, nil
 		}
-		return old, fmt.Errorf("fake: instance %q: %w", s.InstanceID, provider.ErrAlreadyExists)
+		return old, fmt.Errorf("fake: %w", provider.NewAlreadyExistsError(s.InstanceID, &old, provider.ErrAlreadyExists))
 	}
 	now := p.now().UTC()
 	in := provider.Instance{

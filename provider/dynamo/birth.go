@@ -103,12 +103,21 @@ func (b *birth) refusal(old item) (there provider.Instance, err error) {
 	if own || wasALife(old, b.StartID) || mayHaveTaken(old, b) {
 		why = provider.ErrPurged
 	}
-	if !isTombstone(old) {
-		if there, err = decodeInstance(old); err != nil {
-			there = provider.Instance{} // whoever reads it is told
-		}
+	there = holderOf(old)
+	return there, fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(b.InstanceID, &there, why))
+}
+
+// holderOf returns the instance that has an id; it is zero for a tombstone, and for an item that cannot be read, which
+// whoever reads the instance is told.
+func holderOf(it item) provider.Instance {
+	if isTombstone(it) {
+		return provider.Instance{}
 	}
-	return there, fmt.Errorf("dynamo: instance %q: %w", b.InstanceID, why)
+	in, err := decodeInstance(it)
+	if err != nil {
+		return provider.Instance{}
+	}
+	return in
 }
 
 // newborn is an instance on its way into the table. Only its own methods change it.

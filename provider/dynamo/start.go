@@ -153,7 +153,7 @@ func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) er
 
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Error = &history.Failure{
-		Type: history.TypeAlreadyExists, NonRetryable: true, Message: fmt.Sprintf("instance %q: %v", m.InstanceID, provider.ErrAlreadyExists),
+		Type: history.TypeAlreadyExists, NonRetryable: true, Message: provider.NewAlreadyExistsError(m.InstanceID, new(holderOf(there)), provider.ErrAlreadyExists).Error(),
 	}
 	if wasALife(there, m.StartID) { // it has run, and the answer is needed where its outcome was lost
 		answer.Error = lostOutcome(there, m.InstanceID, m.StartID)

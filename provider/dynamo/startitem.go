@@ -111,7 +111,8 @@ func whyRefused(there item, in *provider.Instance) error {
 	case getString(there, attrStartID) == in.StartID && !isTombstone(there) && !isDeleting(there):
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyStarted)
 	default:
-		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, provider.ErrAlreadyExists)
+		holder := holderOf(there)
+		return fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(in.InstanceID, &holder, provider.ErrAlreadyExists))
 	}
 }
 

@@ -120,6 +120,11 @@ func otherStart(f *fixture) {
 		if err != nil && !strings.Contains(err.Error(), `"a"`) {
 			f.t.Errorf("%s: the error does not name the instance: %v", when, err)
 		}
+		now := f.instance("a")
+		want := provider.NewAlreadyExistsError("a", &now, provider.ErrAlreadyExists)
+		if taken, ok := errors.AsType[*provider.AlreadyExistsError](err); !ok || *taken != *want {
+			f.t.Errorf("%s: the error has %+v, want %+v", when, taken, want)
+		}
 	}
 	refused("pending")
 	one := e.commit(turnStarted(), activity(Queue))

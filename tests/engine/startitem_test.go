@@ -201,8 +201,9 @@ func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyStarted) {
 			t.Error(err)
 		}
-		if _, err := s.prepare(ctx, "o-1"); !errors.Is(err, client.ErrAlreadyExists) {
-			t.Error(err)
+		_, err := s.prepare(ctx, "o-1")
+		if taken, ok := errors.AsType[*client.AlreadyExistsError](err); !ok || taken.Holder() == "" {
+			t.Errorf("%v: it does not say what has the id", err)
 		}
 		if s.has("another") {
 			t.Error("an order is saved whose start was refused")
