@@ -1,29 +1,95 @@
 package lambdahandler
 
 import (
+	"context"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// Whoever authorises a call, the caller is whom the gateway has verified.
-func TestTheCallerIsWhomTheGatewayNames(t *testing.T) {
+type (
+	authorizerOf = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+	iamOf        = events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription
+	jwtOf        = events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription
+)
+
+// Whoever may invoke the function directly writes the event: an identity counts only if the gateway verifies such.
+func TestCaller_isWhomTheGatewayVerifies(t *testing.T) {
 	t.Parallel()
-	type description = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+	byIAM := iamOf{UserARN: operator("kim")}
+	byJWT := jwtOf{Claims: map[string]string{"sub": "kim"}}
+	byLambda := map[string]any{"principalId": "kim"}
 	for name, c := range map[string]struct {
-		authorizer *description
-		want       string
+		authorizer *authorizerOf
+		want       map[authorization]string
 	}{
-		"nobody":              {nil, ""},
-		"IAM":                 {&description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: operator("kim")}}, operator("kim")},
-		"a token":             {&description{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"sub": "kim"}}}, "kim"},
-		"a function":          {&description{Lambda: map[string]any{"principalId": "kim"}}, "kim"},
-		"a function, unnamed": {&description{Lambda: map[string]any{"team": "x"}}, ""},
+		"nobody":              {nil, nil},
+		"IAM":                 {&authorizerOf{IAM: &byIAM}, map[authorization]string{authorizedByIAM: operator("kim")}},
+		"a token":             {&authorizerOf{JWT: &byJWT}, map[authorization]string{authorizedByJWT: "kim"}},
+		"a function":          {&authorizerOf{Lambda: byLambda}, map[authorization]string{authorizedByLambda: "kim"}},
+		"a function, unnamed": {&authorizerOf{Lambda: map[string]any{"team": "x"}}, nil},
+		"all at once": {&authorizerOf{IAM: &byIAM, JWT: &byJWT, Lambda: byLambda}, map[authorization]string{
+			authorizedByIAM: operator("kim"), authorizedByJWT: "kim", authorizedByLambda: "kim",
+		}},
 	} {
 		var e events.APIGatewayV2HTTPRequest
 		e.RequestContext.Authorizer = c.authorizer
-		if got := callerOf(&e); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		for _, by := range []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda} {
+			if got := by.caller(&e); got != c.want[by] {
+				t.Errorf("%s, authorized by %s: %q, want %q", name, by, got, c.want[by])
+			}
 		}
+	}
+}
+
+// An invented event names nobody in history, unless the deployment says that callers are verified as it claims.
+func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[authorization]string{authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim")} {
+		var got string
+		h := httpHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = requesterOf(r.Context(), t)
+		}), by)
+		var e events.APIGatewayV2HTTPRequest
+		e.RequestContext.Authorizer = &authorizerOf{IAM: &iamOf{UserARN: operator("kim")}}
+		if _, err := h(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("authorized by %s: %q, want %q", by, got, want)
+		}
+	}
+}
+
+// requesterOf starts an instance and returns who did, as the instance says.
+func requesterOf(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	p := fakeprovider.New(time.Now, "hello")
+	if _, err := client.New(p, client.WithCaller("")).Start(ctx, "hello", nil, client.WithInstanceID("a")); err != nil {
+		t.Error(err)
+	}
+	in, err := p.ReadInstance(ctx, "a")
+	if err != nil {
+		t.Error(err)
+	}
+	return in.RequestedBy
+}
+
+func TestAPI_unknownAuthorization_isAnError(t *testing.T) {
+	t.Parallel()
+	_, err := NewAPI(t.Context(), WithEnvironment(func(name string) string {
+		if name == apiAuthorization {
+			return "cognito"
+		}
+		return ""
+	}))
+	if err == nil || !strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION is "cognito": none of iam, jwt, lambda and none`) {
+		t.Error(err)
 	}
 }

@@ -102,7 +102,7 @@ func open(t *testing.T, p provider.Provider) *doors {
 		api.ServeHTTP(w, r)
 		d.route = r.Pattern
 	})
-	d.lambda = httpHandler(noted)
+	d.lambda = httpHandler(noted, authorizedByIAM)
 	rec := httptest.NewRecorder()
 	api.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
 	var err error

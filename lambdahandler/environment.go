@@ -137,6 +137,19 @@ func (e *environment) pageGuard() *http.CrossOriginProtection {
 	return guard
 }
 
+const apiAuthorization = "PERDURE_API_AUTHORIZATION"
+
+// authorization reads how the API's gateway authorizes callers.
+func (e *environment) authorization() authorization {
+	by := authorization(e.optional(apiAuthorization, string(authorizedByNobody)))
+	switch by {
+	case authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda:
+	default:
+		e.failf(apiAuthorization, "is %q: none of iam, jwt, lambda and none", by)
+	}
+	return by
+}
+
 const allowedHosts = "PERDURE_ALLOWED_HOSTS"
 
 // allowedHosts reads the hosts by which callers reach the API where it listens.

@@ -195,8 +195,9 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 }
 
 // NewAPI makes the function of the HTTP API, behind API Gateway or a function URL. Outside Lambda it serves plain HTTP
-// on PERDURE_LISTEN, by default 127.0.0.1:8080. It does not authenticate callers: on Lambda, IAM does. Its error names
-// every variable of the environment that is wrong.
+// on PERDURE_LISTEN, by default 127.0.0.1:8080. It does not authenticate callers: on Lambda, the gateway does. History
+// says who has made a call if PERDURE_API_AUTHORIZATION says how the gateway authorizes callers: iam, jwt, or lambda for
+// a function. Its error names every variable of the environment that is wrong.
 //
 // Outside Lambda it rejects requests with a host that is neither a name of loopback, nor PERDURE_LISTEN, nor one of
 // PERDURE_ALLOWED_HOSTS, which is required where PERDURE_LISTEN is not on loopback. It rejects changes from web pages of
@@ -206,6 +207,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesPage()
 	a := access{b.env.pageGuard(), b.env.allowedHosts()}
+	by := b.env.authorization()
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if page {
 		h = withPage(h, a.origins)
 	}
-	return b.function(httpHandler(h), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
+	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }
 
 // withPage serves the page beside the API. A mux would clean the paths of the API's calls, in which ids are. Where the page is served, browsers

@@ -74,7 +74,7 @@ func TestAnHTTPEventIsServed(t *testing.T) {
 		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr)
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(b)
-	}))
+	}), authorizedByIAM)
 	var e events.APIGatewayV2HTTPRequest
 	err := json.Unmarshal([]byte(`{"version":"2.0","rawPath":"/v1/instances/a b?c","rawQueryString":"wait=20s","headers":{"idempotency-key":"k"},
 		"requestContext":{"domainName":"x.example","http":{"method":"POST","sourceIp":"192.0.2.7"}},"body":"aGVsbG8=","isBase64Encoded":true}`), &e)

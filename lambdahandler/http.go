@@ -14,10 +14,21 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
+// authorization is how the gateway of the API authorizes callers, and so which identity in an event it has verified.
+// Whoever may invoke the function directly can write any event.
+type authorization string
+
+const (
+	authorizedByNobody authorization = "none"
+	authorizedByIAM    authorization = "iam"
+	authorizedByJWT    authorization = "jwt"
+	authorizedByLambda authorization = "lambda"
+)
+
 // httpHandler serves API Gateway's HTTP API and function URLs: both send the payload format 2.0.
-func httpHandler(h http.Handler) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+func httpHandler(h http.Handler, by authorization) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-		r, err := requestOf(ctx, &e)
+		r, err := requestOf(client.CalledBy(ctx, by.caller(&e)), &e)
 		if err != nil {
 			return events.APIGatewayV2HTTPResponse{}, err
 		}
@@ -35,7 +46,7 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 			return nil, fmt.Errorf("lambdahandler: request body: %w", err)
 		}
 	}
-	r, err := http.NewRequestWithContext(client.CalledBy(ctx, callerOf(e)), http.MethodGet, "/", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("lambdahandler: request: %w", err)
 	}
@@ -51,21 +62,22 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	return r, nil
 }
 
-// callerOf returns the caller that the gateway has authenticated: as IAM names it, the subject of its token, or whom a
-// function that authorises calls has named as principalId. Empty where it has authenticated none. Nothing that a caller
-// sends is part of it but what the gateway has verified.
-func callerOf(e *events.APIGatewayV2HTTPRequest) string {
+// caller returns the caller whom the gateway has verified: as IAM names it, the subject of its token, or whom a function
+// that authorizes calls has named as principalId. It is empty if the gateway verifies none, whatever the event says.
+func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 	a := e.RequestContext.Authorizer
 	switch {
 	case a == nil:
 		return ""
-	case a.IAM != nil:
+	case by == authorizedByIAM && a.IAM != nil:
 		return a.IAM.UserARN
-	case a.JWT != nil:
+	case by == authorizedByJWT && a.JWT != nil:
 		return a.JWT.Claims["sub"]
-	default:
+	case by == authorizedByLambda:
 		name, _ := a.Lambda["principalId"].(string)
 		return name
+	default:
+		return ""
 	}
 }
 

@@ -63,7 +63,7 @@ type renewer struct {
 }
 
 func newRenewer(k *dispatch.Timekeeper, c *client.Client, schedules string, log *slog.Logger) *renewer {
-	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log))), log: log}
+	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log)), authorizedByNobody), log: log}
 }
 
 // handle dispatches an event by its kind. It refuses unknown events, and those that may be of two kinds, rather than

@@ -138,6 +138,15 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
 			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
 		},
+		"queue timers: it takes messages of at most 262144 bytes": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("small", simaws.QueueConfig{
+				DeadLetterQueue: "timers-dead", MaxReceiveCount: 100, MaximumMessageSize: 256 << 10,
+			})
+			m.add("small", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+		},
+		"dead letters of timers: it takes messages of at most 262144 bytes": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
+			h.adminHub.Where.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead", simaws.QueueConfig{MaximumMessageSize: 256 << 10})
+		},
 		"it gives up a message after 3 deliveries": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
 			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")

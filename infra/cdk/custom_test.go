@@ -142,13 +142,13 @@ func TestGrants(t *testing.T) {
 		},
 		{
 			"API", (*cdk.TaskHub).GrantAPI,
-			[]string{"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
-			[]string{"dynamodb:GetItem", "ssm:GetParameter"},
+			[]string{"execute-api:Invoke"},
+			[]string{"dynamodb:GetItem", "ssm:GetParameter", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
 		},
 		{
 			"Renew", (*cdk.TaskHub).GrantRenew,
 			[]string{"execute-api:Invoke"},
-			[]string{"dynamodb:GetItem", "sqs:ChangeMessageVisibility"},
+			[]string{"dynamodb:GetItem", "sqs:ChangeMessageVisibility", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"},
 		},
 	}
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},

@@ -145,7 +145,10 @@ func (h environments) apiEnvironment() environment {
 	if h.props.DeadLetters {
 		letters = environment{"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters())}
 	}
-	return merge(h.hubEnvironment(), h.timerEnvironment(), h.askingEnvironment(), page, letters, environment{"PERDURE_WORK_QUEUES": queueURLs(h.workQueues())})
+	return merge(h.hubEnvironment(), h.timerEnvironment(), h.askingEnvironment(), page, letters, environment{
+		"PERDURE_WORK_QUEUES":       queueURLs(h.workQueues()),
+		"PERDURE_API_AUTHORIZATION": h.props.HTTPAPI.authorization(),
+	})
 }
 
 // wholeNumber writes n, or the parameter it stands for.

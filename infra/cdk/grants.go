@@ -200,10 +200,7 @@ func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 	if g.hub.props.UI {
 		calls = append(calls, g.hub.api.callARN("*/GET/ui"))
 	}
-	g.grant(grantee, []awsiam.PolicyStatement{
-		allow(calls,
-			"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"),
-	})
+	g.grant(grantee, g.invocations(calls...))
 }
 
 // GrantRenew lets grantee renew locks of work items over HTTP, and nothing else: that is
@@ -214,10 +211,24 @@ func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 // It does not let grantee invoke the renewer directly: who may (Renewer.GrantInvoke) may
 // also hand it messages of timers.
 func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
-	g.grant(grantee, []awsiam.PolicyStatement{
-		allow([]string{g.hub.api.renewARN},
-			"execute-api:Invoke", "lambda:InvokeFunctionUrl", "lambda:InvokeFunction"),
-	})
+	g.grant(grantee, g.invocations(g.hub.api.renewARN))
+}
+
+// invocations returns the statements that permit calls of the API. A function URL requires both actions of Lambda
+// (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could invoke the
+// function directly, with an event that names any caller.
+func (g hubGrants) invocations(calls ...string) (statements []awsiam.PolicyStatement) {
+	if g.hub.props.APIKind != APIKindFunctionURL {
+		statements = append(statements, allow(calls, "execute-api:Invoke"))
+	}
+	if g.hub.props.APIKind != APIKindHTTP {
+		url := allow(calls, "lambda:InvokeFunctionUrl")
+		url.AddCondition(jsii.String("StringEquals"), map[string]any{"lambda:FunctionUrlAuthType": authIAM})
+		function := allow(calls, "lambda:InvokeFunction")
+		function.AddCondition(jsii.String("Bool"), map[string]any{"lambda:InvokedViaFunctionUrl": "true"})
+		statements = append(statements, url, function)
+	}
+	return statements
 }
 
 func (g hubGrants) grant(grantee awsiam.IGrantable, statements []awsiam.PolicyStatement) {

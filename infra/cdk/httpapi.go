@@ -84,6 +84,18 @@ func (p HTTPAPIProps) validate(kind string) error {
 	return nil
 }
 
+// authorization is what the API's function believes an event of its caller. A function URL is authorized by IAM.
+func (p HTTPAPIProps) authorization() string {
+	switch {
+	case p.JWT != nil:
+		return "jwt"
+	case p.Authorizer != nil:
+		return "lambda"
+	default:
+		return "iam"
+	}
+}
+
 // byIAM says whether callers of the API are authorised by IAM.
 func (p HTTPAPIProps) byIAM() bool { return p.JWT == nil && p.Authorizer == nil }
 

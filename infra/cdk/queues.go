@@ -15,6 +15,9 @@ const (
 	maxReceiveCount = 100
 	// retentionDays is SQS's limit, for queues and dead-letter queues alike (R19).
 	retentionDays = 14
+	// maxMessageBytes is what SQS permits at most, and perdure sends. New queues have it by default; those that were made
+	// before August 2025 have 256 KiB (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html).
+	maxMessageBytes = 1 << 20
 	// renewerTimeoutSeconds is also the timers queue's visibility.
 	renewerTimeoutSeconds = 60
 
@@ -67,10 +70,11 @@ func (h queueMaker) add(id, part string, visibility awscdk.Duration, fifo bool) 
 
 func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 	props := &awssqs.QueueProps{
-		RetentionPeriod: awscdk.Duration_Days(jsii.Number(retentionDays)),
-		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
-		EnforceSSL:      jsii.Bool(true),
-		RemovalPolicy:   h.props.QueueRemovalPolicy,
+		RetentionPeriod:     awscdk.Duration_Days(jsii.Number(retentionDays)),
+		MaxMessageSizeBytes: jsii.Number(maxMessageBytes),
+		Encryption:          awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL:          jsii.Bool(true),
+		RemovalPolicy:       h.props.QueueRemovalPolicy,
 	}
 	if h.props.EncryptionKey != nil {
 		props.Encryption, props.EncryptionMasterKey = awssqs.QueueEncryption_KMS, h.props.EncryptionKey

@@ -27,6 +27,18 @@ func TestQueuesKeepMessagesForFourteenDays(t *testing.T) {
 	}
 }
 
+// The code sends up to 1 MiB to each of them, and SQS moves that to the dead letters. A queue from before August 2025 has a
+// limit of 256 KiB until it is given another.
+func TestQueues_takeMessagesOf1MiB(t *testing.T) {
+	t.Parallel()
+	parsed := parse(t)
+	for _, queue := range parsed.ofType(queueType) {
+		if n := parsed.number(t, queue, "MaximumMessageSize"); n != 1<<20 {
+			t.Errorf("%s takes messages of %v bytes", queue.id, n)
+		}
+	}
+}
+
 func TestEachQueueHasDeadLettersOfItsKind(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)

@@ -40,6 +40,9 @@ type QueueConfig struct {
 	// It must exist, and be FIFO if this one is.
 	DeadLetterQueue string
 	MaxReceiveCount int
+	// MaximumMessageSize is how many bytes a message may have: 1 MiB when 0, as of new queues. Queues that were made before
+	// August 2025 have 256 KiB.
+	MaximumMessageSize int
 	// PerGroupDeduplication makes a deduplication id count within its message group only, as in the high-throughput
 	// mode of FIFO queues (DeduplicationScope=messageGroup).
 	PerGroupDeduplication bool
@@ -53,6 +56,10 @@ func (q *Queues) Create(name string, config QueueConfig) string {
 
 	if name == "" || q.byName[name] != nil {
 		panic(fmt.Sprintf("simaws: queue name %q is empty or in use", name))
+	}
+
+	if config.MaximumMessageSize == 0 {
+		config.MaximumMessageSize = maxMessageSize
 	}
 
 	if config.VisibilityTimeout == 0 {

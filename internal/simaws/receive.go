@@ -289,6 +289,7 @@ func (q *queue) attributes() map[string]string {
 		"ApproximateNumberOfMessagesNotVisible": strconv.Itoa(inFlight),
 		"ApproximateNumberOfMessagesDelayed":    strconv.Itoa(delayed),
 		"QueueArn":                              q.arn(),
+		"MaximumMessageSize":                    strconv.Itoa(q.MaximumMessageSize),
 		"VisibilityTimeout":                     strconv.Itoa(int(q.VisibilityTimeout / time.Second)),
 	}
 	if q.fifo {

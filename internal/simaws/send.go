@@ -33,10 +33,6 @@ func (q *Queues) SendMessage(
 			return nil, err
 		}
 
-		if e.size() > maxMessageSize {
-			return nil, tooLong()
-		}
-
 		to.mu.Lock()
 		defer to.mu.Unlock()
 
@@ -131,11 +127,11 @@ func (e *outgoing) size() int {
 	return size
 }
 
-func tooLong() error {
+func tooLong(limit int) error {
 	return &smithy.GenericAPIError{
 		Code: invalidParameterValue, Fault: smithy.FaultClient,
 		Message: "One or more parameters are invalid. Reason: Message must be shorter than " +
-			strconv.Itoa(maxMessageSize) + " bytes.",
+			strconv.Itoa(limit) + " bytes.",
 	}
 }
 
@@ -153,6 +149,8 @@ func (e *outgoing) check(q *queue) error {
 		return invalidParameter(strconv.Itoa(int(e.delay)), "DelaySeconds", "DelaySeconds must be >= 0 and <= 900")
 	case e.group != nil && !isIdentifier(*e.group):
 		return badIdentifier(*e.group, "MessageGroupId")
+	case e.size() > q.MaximumMessageSize:
+		return tooLong(q.MaximumMessageSize)
 	}
 
 	if q.fifo {

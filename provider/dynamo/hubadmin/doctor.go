@@ -43,6 +43,9 @@ const (
 	leastRetention = 14 * 24 * time.Hour
 	// leastReceives is how often a queue must deliver a message: poison is found by marks, long before (R13).
 	leastReceives = 50
+	// leastMessageBytes is how large a message is that perdure sends at most: what SQS takes. Queues that were made before
+	// August 2025 take 256 KiB until they are set otherwise.
+	leastMessageBytes = 1 << 20
 	// mostSkew is how far a clock may be off: timers and retries are reckoned with two seconds (R15).
 	mostSkew = 2 * time.Second
 	// ttlAttribute is the table's.
@@ -157,6 +160,7 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil && time.Duration(seconds)*time.Second < leastRetention {
 		x.wrong(of, fmt.Sprintf("it keeps messages for %v", time.Duration(seconds)*time.Second), "an outage of that length loses work", redeploy)
 	}
+	x.messageSize(of, attributes)
 
 	var redrive struct {
 		MaxReceiveCount json.Number `json:"maxReceiveCount"`
@@ -170,14 +174,24 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	}
 }
 
+func (x *examination) messageSize(of string, attributes map[string]string) {
+	const name = string(sqstypes.QueueAttributeNameMaximumMessageSize)
+	if most, err := strconv.Atoi(attributes[name]); err == nil && most < leastMessageBytes {
+		x.wrong(of, fmt.Sprintf("it takes messages of at most %d bytes", most), "larger inputs, results and events are not delivered",
+			fmt.Sprintf("set %s to %d, or %s", name, leastMessageBytes, redeploy))
+	}
+}
+
 func (x *examination) deadLetters(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(x.Where.DeadLetters)) {
 		of := "dead letters of " + name
-		attributes, err := x.attributes(ctx, x.Where.DeadLetters[name], sqstypes.QueueAttributeNameApproximateNumberOfMessages)
+		attributes, err := x.attributes(ctx, x.Where.DeadLetters[name], sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+			sqstypes.QueueAttributeNameMaximumMessageSize)
 		if err != nil {
 			x.unread(of, err)
 			continue
 		}
+		x.messageSize(of, attributes)
 		if n := attributes["ApproximateNumberOfMessages"]; n != "0" {
 			x.wrong(of, "there are about "+n, "they are deleted after 14 days, and some are the only copy", "perdure dead list --queue "+name)
 		}
