@@ -57,7 +57,8 @@ const beatEvery = time.Second
 
 // Heartbeat says that an attempt is alive, by its token, as perdure.Heartbeat does where its function runs: its heartbeat
 // timeout counts from now. Details are kept for the next attempt (perdure.HeartbeatDetails); nil leaves those before as
-// they are. A heartbeat costs three reads and a write: once a second is plenty.
+// they are. A heartbeat costs three reads and a write: once a second is plenty. The first that a client sends for an
+// execution reads its history from the activity on, as the first Complete does.
 //
 // It returns whether the activity is cancelled: the caller is to come to an end then, and to fail or complete the attempt.
 // Its errors are those of Complete. One that is not nil says that the heartbeat does not count.
@@ -78,11 +79,12 @@ func (c *Client) heartbeat(ctx context.Context, token string, details any) (canc
 	if err != nil {
 		return cancel, err
 	}
-	if cancel, err = h.readCancel(ctx); err != nil {
-		return cancel, err
-	}
-	if cancel.Requested { // it may have ended, with its execution or by itself: that is worth a look now
-		err = h.check(ctx)
+	cancelled, err := h.look(ctx)
+	if cancelled { // the cancel record has the reason, also of an activity that is over
+		var unread error
+		if cancel, unread = h.readCancel(ctx); unread != nil {
+			return cancel, unread
+		}
 	}
 	if err != nil {
 		return cancel, err
@@ -210,20 +212,21 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 	return cancel, nil
 }
 
-// check looks whether the activity is open, strongly consistent. That is for the answer: the turn decides. What was read of the execution before is not read again:
-// of ten thousand that are completed each would read what became of all others.
-func (h *held) check(ctx context.Context) error {
+// look reads whether the activity is open, strongly consistent, and whether its cancel is decided. That is for the answer: the turn decides. What was
+// read of the execution before is not read again: of ten thousand that are completed each would read what became of all others.
+func (h *held) look(ctx context.Context) (cancelled bool, err error) {
 	standing := h.standings.Of(h.ExecutionID)
 	if err := standing.Look(ctx, h.hub, h.Segment); err != nil {
-		return err
+		return false, err
 	}
-	switch known := standing.Of(h.ActivityID, h.Segment); {
+	known := standing.Of(h.ActivityID, h.Segment)
+	switch {
 	case known.Over || known.Deleted:
-		return h.problem(TokenGone)
+		return false, h.problem(TokenGone)
 	case known.Settled:
-		return h.problem(TokenOver)
+		return known.Cancelled, h.problem(TokenOver)
 	default:
-		return nil
+		return known.Cancelled, nil
 	}
 }
 
@@ -234,7 +237,7 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		return err
 	}
 	return c.call(ctx, operation, h.InstanceID, "", func(ctx context.Context) error {
-		if err := h.check(ctx); err != nil {
+		if _, err := h.look(ctx); err != nil {
 			return err
 		}
 		record, err := c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)

@@ -32,9 +32,6 @@ func handing(t *testing.T) *hub {
 		if token == "c1.early" {
 			h.Retry(in.ExecutionID, provider.ActivityRetry{ActivityID: 4, Attempt: 2, Error: &history.Failure{}})
 		}
-		if token == "c1.done" {
-			h.Leave(in.ExecutionID, provider.ActivityRecord{ActivityID: 3, OverOf: 1})
-		}
 	}
 	return h
 }
@@ -63,6 +60,7 @@ func TestHoldersOfTokensAreAnswered(t *testing.T) {
 		}{
 			"w1.waits": {http.StatusBadRequest, "invalid_token"}, "": {http.StatusBadRequest, "invalid_token"}, fakeprovider.ForeignToken: {http.StatusBadRequest, "other_hub"},
 			"c1.early": {http.StatusConflict, "superseded"}, "c1.done": {http.StatusConflict, "activity_over"},
+			"c1.gone": {http.StatusGone, "execution_over"},
 		} {
 			a := h.call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest)
 			if a.wantProblem(problem.status, problem.code, "token"); token != "" && strings.Contains(a.Body.String(), token) {

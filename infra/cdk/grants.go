@@ -200,7 +200,7 @@ func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 	if g.hub.props.UI {
 		calls = append(calls, g.hub.api.callARN("*/GET/ui"))
 	}
-	g.grant(grantee, g.invocations(calls...))
+	g.grant(grantee, invocations(g.hub.props.APIKind, calls...))
 }
 
 // GrantRenew lets grantee renew locks of work items over HTTP, and nothing else: that is
@@ -211,17 +211,17 @@ func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 // It does not let grantee invoke the renewer directly: who may (Renewer.GrantInvoke) may
 // also hand it messages of timers.
 func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
-	g.grant(grantee, g.invocations(g.hub.api.renewARN))
+	g.grant(grantee, invocations(g.hub.props.APIKind, g.hub.api.renewARN))
 }
 
-// invocations returns the statements that permit calls of the API. A function URL requires both actions of Lambda
+// invocations returns the statements that permit calls of an API of a kind. A function URL requires both actions of Lambda
 // (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could invoke the
 // function directly, with an event that names any caller.
-func (g hubGrants) invocations(calls ...string) (statements []awsiam.PolicyStatement) {
-	if g.hub.props.APIKind != APIKindFunctionURL {
+func invocations(kind string, calls ...string) (statements []awsiam.PolicyStatement) {
+	if kind != APIKindFunctionURL {
 		statements = append(statements, allow(calls, "execute-api:Invoke"))
 	}
-	if g.hub.props.APIKind != APIKindHTTP {
+	if kind != APIKindHTTP {
 		url := allow(calls, "lambda:InvokeFunctionUrl")
 		url.AddCondition(jsii.String("StringEquals"), map[string]any{"lambda:FunctionUrlAuthType": authIAM})
 		function := allow(calls, "lambda:InvokeFunction")

@@ -1,0 +1,119 @@
+package dispatch_test
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simhub"
+)
+
+// A holder that is late learns that it can stop, whether or not a heartbeat came before the end, from every client.
+func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
+	t.Parallel()
+	for name, beats := range map[string]bool{"a heartbeat before the end": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+				in := a.begin(question{GivesUp: time.Hour})
+				another := client.New(a.Provider)
+				if beats {
+					_ = must(a.client.Heartbeat(ctx, a.token(0), "there"))
+				}
+				if err := a.complete(0, "once"); err != nil {
+					t.Fatal(err)
+				}
+				a.serveFor(time.Minute)
+				a.wantOpen(in)
+				was := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1))
+				for _, holder := range []*client.Client{a.client, another, client.New(a.Provider)} {
+					_, err := holder.Heartbeat(ctx, a.token(0), "late")
+					wantProblem(t, err, client.TokenOver)
+				}
+				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
+					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
+				}
+				a.serveFor(2 * time.Hour)
+				a.wantEnd(in, "once")
+			})
+		})
+	}
+}
+
+// The execution has ended, with or without a cancel: the holder is told so, and nothing is written.
+func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
+	t.Parallel()
+	for name, q := range map[string]question{"completed": {}, "cancelled": {GivesUp: time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+				in := a.begin(q)
+				if q.GivesUp == 0 {
+					if err := a.complete(0, "once"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				a.serveFor(2 * time.Minute)
+				was := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1))
+				_, err := a.client.Heartbeat(ctx, a.token(0), "late")
+				wantProblem(t, err, client.TokenGone)
+				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
+					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
+				}
+			})
+		})
+	}
+}
+
+// Interleaving: the end is committed between the heartbeat's reads and its write. The next one learns of it.
+func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		in := a.begin(question{GivesUp: time.Hour})
+		ended := false
+		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Operation == "UpdateItem" && !ended {
+				ended = true
+				if err := a.complete(0, "once"); err != nil {
+					t.Error(err)
+				}
+				a.serveFor(time.Minute)
+			}
+			return next()
+		})
+		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+			t.Error(err)
+		}
+		a.wantOpen(in)
+		_, err := a.client.Heartbeat(ctx, a.token(0), nil)
+		wantProblem(t, err, client.TokenOver)
+		a.serveFor(2 * time.Hour)
+		a.wantEnd(in, "once")
+	})
+}
+
+// A heartbeat of a live attempt is three reads and a write, the first of a client and those behind it.
+func TestHeartbeat_liveAttempt_costsThreeReadsAndAWrite(t *testing.T) {
+	t.Parallel()
+	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		a.begin(question{StartToClose: time.Hour})
+		for range 3 {
+			a.serveFor(10 * time.Second)
+			a.hub.mu.Lock()
+			a.calls = nil
+			a.hub.mu.Unlock()
+			_ = must(a.client.Heartbeat(ctx, a.token(0), nil))
+			calls := map[string]int{}
+			for _, c := range a.calls {
+				calls[c.Operation]++
+			}
+			if want := map[string]int{"GetItem": 2, "Query": 1, "UpdateItem": 1}; !maps.Equal(calls, want) {
+				t.Errorf("a heartbeat made %v, want %v", calls, want)
+			}
+		}
+	})
+}
