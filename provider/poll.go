@@ -16,7 +16,7 @@ type Polling interface {
 	Records
 
 	// FetchRecords takes up to 10 records of a queue (QueueInbox, QueueTimers or a work queue) and locks them for the
-	// queue's visibility timeout. It waits for the first record for up to 20 seconds, or a third of that timeout where
+	// queue's visibility timeout, or for less: a timer whose process dies is to be late by seconds alone. It waits for the first record for up to 20 seconds, or a third of that timeout where
 	// that is less, and then returns none. While records of an instance are locked, no caller can fetch others of it.
 	// Each record has a Hold, which never ends later than the lock.
 	FetchRecords(ctx context.Context, queue string) ([]Record, error)

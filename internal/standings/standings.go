@@ -34,7 +34,7 @@ func (s *Standings) Of(executionID string) *Standing {
 	defer s.mu.Unlock()
 	el := s.by[executionID]
 	if el == nil {
-		el = s.order.PushFront(&Standing{executionID: executionID})
+		el = s.order.PushFront(&Standing{executionID: executionID, absent: -1})
 		s.by[executionID] = el
 		if s.order.Len() > kept {
 			last, _ := s.order.Remove(s.order.Back()).(*Standing)
@@ -56,6 +56,7 @@ type Standing struct {
 	settled       provider.IDSet
 	cancelled     provider.IDSet
 	over, deleted bool
+	absent        int64 // the segment that the last look did not find; -1: it found its own
 }
 
 // Known is what is known of an activity.
@@ -72,8 +73,10 @@ type Known struct {
 func (x *Standing) Of(activityID, segment int64) Known {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	gone := x.absent >= 0 && segment >= x.absent
 	return Known{
-		Read: x.known && segment >= x.first, Settled: x.settled.Has(activityID), Cancelled: x.cancelled.Has(activityID), Over: x.over, Deleted: x.deleted,
+		Read: gone || x.known && segment >= x.first, Settled: x.settled.Has(activityID), Cancelled: x.cancelled.Has(activityID),
+		Over: x.over || gone, Deleted: x.deleted || gone,
 	}
 }
 
@@ -92,8 +95,10 @@ func (x *Standing) Look(ctx context.Context, r Reader, segment int64) error {
 
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if first && got.Next == from { // the segment that scheduled the activity is gone
-		got.Over, got.Deleted = true, true
+	x.absent = -1
+	if first && got.Next == from && !got.Deleted { // the segment that scheduled the activity is gone, or is not there yet
+		x.absent = from
+		return nil
 	}
 	if first && (!x.known || from < x.first) {
 		x.first = from

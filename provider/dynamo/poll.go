@@ -22,6 +22,9 @@ var _ provider.Polling = (*Provider)(nil)
 const (
 	longestWait = 20 * time.Second // of a long poll
 	longestLock = 12 * time.Hour   // of a message, counted from its receive
+	// timersLock is how long a fetched timer is locked at a time: a process that dies holds it no longer, and it is due to
+	// the second.
+	timersLock = 8 * time.Second
 )
 
 // FetchRecords waits for records and locks them. Their holds are computed from before the call, since the moment in
@@ -35,6 +38,9 @@ func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.R
 	lock, err := p.visibility(ctx, url)
 	if err != nil {
 		return nil, err
+	}
+	if queue == provider.QueueTimers {
+		lock = min(lock, timersLock)
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(lock / time.Second),

@@ -32,19 +32,21 @@ func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Recor
 	var held []string
 	var holding sync.WaitGroup
 	holding.Go(func() { held = k.holdAll(ctx, timers[near:]) })
-	failed = append(failed, k.fireAll(ctx, timers[:near])...)
+	leased, release := k.lease(ctx, timers[:near])
+	failed = append(failed, k.fireAll(ctx, leased, timers[:near])...)
+	release()
 	holding.Wait()
 	return append(failed, held...)
 }
 
 // fireAll fires timers, the earliest first, each when it is due.
-func (k *Timekeeper) fireAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
+func (k *Timekeeper) fireAll(ctx context.Context, leased *lease, timers []provider.LockedTimer) (failed []string) {
 	for len(timers) > 0 {
 		if err := intake.WaitUntil(ctx, k.options.Clock, timers[0].FireAt); err != nil {
-			return append(failed, k.failure(ctx, timers, err)...)
+			return append(failed, k.failure(ctx, leased, timers, err)...)
 		}
 		due := k.due(timers)
-		failed = append(failed, k.handle(ctx, timers[:due], k.fire)...)
+		failed = append(failed, k.handle(ctx, leased, timers[:due], k.fire)...)
 		timers = timers[due:]
 	}
 	return failed
@@ -56,7 +58,7 @@ func (k *Timekeeper) holdAll(ctx context.Context, timers []provider.LockedTimer)
 		return nil
 	}
 	for i := range timers {
-		failed = append(failed, k.handle(ctx, timers[i:i+1], k.hold)...)
+		failed = append(failed, k.handle(ctx, nil, timers[i:i+1], k.hold)...)
 	}
 	return failed
 }
@@ -69,12 +71,12 @@ func (k *Timekeeper) due(timers []provider.LockedTimer) int {
 	return n
 }
 
-func (k *Timekeeper) handle(ctx context.Context, timers []provider.LockedTimer, do func(context.Context, []provider.LockedTimer) error) []string {
+func (k *Timekeeper) handle(ctx context.Context, leased *lease, timers []provider.LockedTimer, do func(context.Context, []provider.LockedTimer) error) []string {
 	if len(timers) == 0 {
 		return nil
 	}
 	if err := do(ctx, timers); err != nil {
-		return k.failure(ctx, timers, err)
+		return k.failure(ctx, leased, timers, err)
 	}
 	return nil
 }
@@ -107,11 +109,12 @@ func (k *Timekeeper) hold(ctx context.Context, timers []provider.LockedTimer) er
 	return k.provider.HoldTimers(ctx, ts...)
 }
 
-func (k *Timekeeper) failure(ctx context.Context, timers []provider.LockedTimer, err error) []string {
+func (k *Timekeeper) failure(ctx context.Context, leased *lease, timers []provider.LockedTimer, err error) []string {
 	k.options.Logger.ErrorContext(ctx, "timers were not served, their records will be delivered again", "timers", len(timers), "error", err)
 	records := make([]provider.Record, len(timers))
 	for i := range timers {
 		records[i] = timers[i].Record
 	}
+	leased.drop(records)
 	return intake.Abandon(ctx, &k.base, provider.QueueTimers, records)
 }
