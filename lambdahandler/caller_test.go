@@ -1,7 +1,9 @@
 package lambdahandler
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -91,5 +93,23 @@ func TestAPI_unknownAuthorization_isAnError(t *testing.T) {
 	}))
 	if err == nil || !strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION is "cognito": none of iam, jwt, lambda and none`) {
 		t.Error(err)
+	}
+}
+
+// New code in an environment of an earlier release serves every call, and says that it records no caller.
+func TestNewAPI_withoutAuthorization_warnsThatCallersAreNotRecorded(t *testing.T) {
+	t.Parallel()
+	const warning = "callers are not recorded: PERDURE_API_AUTHORIZATION is not set"
+	for _, by := range []string{"", "none", "iam", "jwt", "lambda"} {
+		var log bytes.Buffer
+		_, err := NewAPI(t.Context(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithEnvironment(func(name string) string {
+			if name == apiAuthorization {
+				return by
+			}
+			return apiEnvironment(name)
+		}))
+		if err != nil || strings.Contains(log.String(), warning) != (by == "") {
+			t.Errorf("%q: %v, log %q", by, err, log.String())
+		}
 	}
 }

@@ -216,6 +216,9 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if page {
 		h = withPage(h, a.origins)
 	}
+	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the code is newer than its environment
+		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set", "fix", "deploy the stack with the construct of this release")
+	}
 	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }
 
