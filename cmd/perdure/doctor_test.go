@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -70,7 +71,7 @@ func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	f := &deployedFunctions{where: &h.adminHub.Where}
 	h.adminHub.Where.PayloadBucket = "payloads"
 	forgets(h, dynamo.ExpiryRule{Prefix: mailed(h), Days: 60})
-	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Instances = f, f, f, hub.Provider
+	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Account, h.adminHub.Instances = f, f, f, f, hub.Provider
 	return d, m
 }
 
@@ -248,6 +249,15 @@ type deployedFunctions struct {
 	// denied is an action that no role may; gone: there is no schedule group.
 	denied string
 	gone   bool
+	// available are the concurrent executions of the account; 0 is the default quota of 1,000.
+	available int32
+}
+
+func (f *deployedFunctions) GetAccountSettings(context.Context, *lambda.GetAccountSettingsInput, ...func(*lambda.Options)) (*lambda.GetAccountSettingsOutput, error) {
+	available := cmp.Or(f.available, 1000)
+	return &lambda.GetAccountSettingsOutput{AccountLimit: &lambdatypes.AccountLimit{
+		ConcurrentExecutions: available, UnreservedConcurrentExecutions: &available,
+	}}, nil
 }
 
 func (f *deployedFunctions) is(arn *string) bool {
@@ -366,5 +376,41 @@ func wantDoctor(ctx context.Context, h *tool, says string) {
 	h.t.Helper()
 	if code := h.run(ctx, "doctor"); code != exitWrong || !strings.Contains(h.out.String(), says) {
 		h.t.Errorf("doctor exits with %d, and lacks %q:\n%s", code, says, h.out.String())
+	}
+}
+
+// A new account may permit only 10 concurrent executions, which the mappings use up unless they are capped.
+func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		available, most, first int32 // the caps of the mappings, and that of the first
+		tells                  string
+	}{
+		"default quota":     {available: 0},
+		"enough":            {available: 100},
+		"new account":       {10, 0, 0, "account: it permits 10 concurrent executions of functions without a reservation (10 in all), and the hub's mappings may use all"},
+		"one is not capped": {10, 2, 0, "the hub's mappings may use all, since one has no MaximumConcurrency"},
+		"caps too high":     {10, 2, 8, "the hub's mappings may use 1"},
+		"capped":            {10, 2, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
+				_, m := healthy(h, hub)
+				h.adminHub.Account.(*deployedFunctions).available = c.available
+				for i := range m.all {
+					m.all[i].ScalingConfig = &lambdatypes.ScalingConfig{MaximumConcurrency: &c.most}
+				}
+				m.all[0].ScalingConfig.MaximumConcurrency = &c.first
+				code := h.run(ctx, "doctor")
+				want := exitWrong
+				if c.tells == "" {
+					want, c.tells = 0, "nothing is wrong"
+				}
+				if got := h.out.String(); code != want || !strings.Contains(got, c.tells) || strings.Count(got, "! ") > 1 {
+					t.Errorf("exit %d, want %d: %s%s", code, want, got, h.err.String())
+				}
+			})
+		})
 	}
 }

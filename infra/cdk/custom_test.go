@@ -135,7 +135,7 @@ func TestGrants(t *testing.T) {
 			"Operate", (*cdk.TaskHub).GrantOperate,
 			[]string{
 				"ssm:GetParameter", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:DescribeContinuousBackups", "sqs:ReceiveMessage", "sqs:SendMessage", "sqs:PurgeQueue",
-				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup", "lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "events:ListRuleNamesByTarget",
+				"scheduler:ListSchedules", "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup", "lambda:UpdateEventSourceMapping", "lambda:GetFunctionRecursionConfig", "lambda:GetAccountSettings", "events:ListRuleNamesByTarget",
 				"events:EnableRule", "events:DisableRule", "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction",
 			},
 			[]string{"scheduler:CreateSchedule", "lambda:UpdateFunctionConfiguration", "iam:PassRole"},

@@ -58,7 +58,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			OrchestratorProps: cdk.FunctionProps{MemorySize: 1024}, RenewerProps: cdk.FunctionProps{MemorySize: 512}, APIProps: cdk.FunctionProps{MemorySize: 512},
 			InboxTimeout: seconds(60), InboxVisibility: seconds(180), InlineTimeout: seconds(5), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),
 			CancellationGracePeriod: seconds(5), MaxAttempts: jsii.Number(5), OmitErrorTexts: true, Retention: awscdk.Duration_Days(jsii.Number(90)), WatchRate: "rate(1 minute)",
-			InboxConcurrency: 50, WorkConcurrency: 20, APIConcurrency: 10, UI: true, DeadLetters: true, LogRetention: awslogs.RetentionDays_ONE_YEAR, LogLevel: "debug", Metrics: cdk.MetricsByHub, AlarmTopic: pager,
+			InboxConcurrency: 50, TimersConcurrency: 5, WorkConcurrency: 20, APIConcurrency: 10, UI: true, DeadLetters: true, LogRetention: awslogs.RetentionDays_ONE_YEAR, LogLevel: "debug", Metrics: cdk.MetricsByHub, AlarmTopic: pager,
 			Schedules: []cdk.Schedule{{
 				ID: "nightly", Orchestration: "report", Version: "2", Input: json.RawMessage(`{"of":"sales"}`), When: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin", Overlap: "queue", CatchUp: "all",
 			}},

@@ -137,7 +137,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 		allow(queues, concat(consume, []string{send, "sqs:PurgeQueue"})...),
 		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup"),
 		// These have no resources, or those of AWS's own naming.
-		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
+		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping", "lambda:GetAccountSettings", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
 		change,
 		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
 		allow([]string{*g.hub.watch.RuleArn()}, "events:DescribeRule", "events:EnableRule", "events:DisableRule"))

@@ -1,6 +1,7 @@
 package cdk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,8 @@ import (
 // HTTPAPIProps is how the HTTP API is called. The zero value of each field is its
 // default. With APIKindFunctionURL all must be zero.
 type HTTPAPIProps struct {
-	// RateLimit is how many requests a second the API takes, and BurstLimit how many at once;
-	// beyond that they are answered with 429. Default: the account's quotas.
+	// RateLimit is how many requests a second the API takes, and BurstLimit how many at once. The API responds to more
+	// with 429. Default: 1,000 and 500, a tenth of the account's default quotas, which all of its APIs share.
 	RateLimit, BurstLimit int
 	// AccessLogs writes a line for each request to a log group of its own.
 	AccessLogs bool
@@ -151,14 +152,18 @@ func (h doors) addDomain(api awsapigatewayv2.CfnApi, stage awsapigatewayv2.CfnSt
 	h.APIDomainTarget = *domain.AttrRegionalDomainName()
 }
 
-// routeSettings is nil, and not a nil pointer in an interface, where there is nothing to set.
-func (h doors) routeSettings() any {
+// The default limits of the API: a tenth of the default quotas that all APIs of an account share in a region, 10,000
+// requests a second and a burst of 5,000 ("Amazon API Gateway quotas").
+const (
+	defaultRateLimit  = 1000
+	defaultBurstLimit = 500
+)
+
+func (h doors) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProperty {
 	own := h.props.HTTPAPI
-	if own.RateLimit == 0 && own.BurstLimit == 0 {
-		return nil
-	}
 	return &awsapigatewayv2.CfnStage_RouteSettingsProperty{
-		ThrottlingRateLimit: optionalNumber(own.RateLimit), ThrottlingBurstLimit: optionalNumber(own.BurstLimit),
+		ThrottlingRateLimit:  jsii.Number(cmp.Or(own.RateLimit, defaultRateLimit)),
+		ThrottlingBurstLimit: jsii.Number(cmp.Or(own.BurstLimit, defaultBurstLimit)),
 	}
 }
 

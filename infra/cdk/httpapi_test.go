@@ -1,6 +1,7 @@
 package cdk_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -177,4 +178,13 @@ func ifTrue(value any) (all []string) {
 		}
 	}
 	return plain(value)
+}
+
+// A loop in one caller must not use up the quota that all APIs of the account share.
+func TestAPI_withoutLimits_takesATenthOfTheAccountsQuota(t *testing.T) {
+	t.Parallel()
+	settings := parse(t).find(t, "AWS::ApiGatewayV2::Stage", "TaskHub").get("DefaultRouteSettings")
+	if got := fmt.Sprint(settings); got != "map[ThrottlingBurstLimit:500 ThrottlingRateLimit:1000]" {
+		t.Errorf("the stage has %s", got)
+	}
 }

@@ -1,6 +1,8 @@
 package cdk
 
 import (
+	"strings"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
@@ -16,9 +18,38 @@ const batchSize = 10
 // watchAgeMinutes is how old a look may be that Lambda could not begin.
 const watchAgeMinutes = 2
 
+// uncappedWarning is the id of the warning, for Annotations.AcknowledgeWarning.
+const uncappedWarning = "@perdure/cdk:mappingWithoutMaximumConcurrency"
+
+// warnUncapped warns of mappings that may use all concurrent executions of the account. An account has 1,000 by default,
+// but a new one may have 10 ("Lambda quotas"), and synthesis does not know how many.
+func (h *TaskHub) warnUncapped() {
+	var uncapped []string
+	if h.props.InboxConcurrency == 0 {
+		uncapped = append(uncapped, "InboxConcurrency")
+	}
+	if h.props.TimersConcurrency == 0 {
+		uncapped = append(uncapped, "TimersConcurrency")
+	}
+	for _, name := range h.props.WorkQueues {
+		if h.queueProps(name).Concurrency == 0 {
+			uncapped = append(uncapped, "WorkConcurrency")
+			break
+		}
+	}
+	if len(uncapped) == 0 {
+		return
+	}
+	awscdk.Annotations_Of(h.Construct).AddWarningV2(jsii.String(uncappedWarning), jsii.String(
+		"field "+strings.Join(uncapped, ", ")+": not set, so the functions may use all concurrent executions of the account. "+
+			"A new account may have only 10, and then the functions throttle each other: compare with `aws lambda get-account-settings`. "+
+			"Set a share of the account's quota, or acknowledge this warning. `perdure doctor` checks a deployed hub."))
+}
+
 func (h *TaskHub) addMappings() {
+	h.warnUncapped()
 	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency, batchSize)
-	h.addMapping("TimersMapping", h.Timers, h.Renewer, 0, batchSize)
+	h.addMapping("TimersMapping", h.Timers, h.Renewer, h.props.TimersConcurrency, batchSize)
 	for _, work := range h.servedQueues() {
 		own := h.queueProps(work.Name)
 		h.addMapping("WorkMapping-"+work.Name, work.Queue, aliasOr(work.Alias, work.Worker), own.Concurrency, own.BatchSize)

@@ -98,9 +98,10 @@ type TaskHubProps struct {
 	// minute late. Default: 120 s.
 	ScheduleLead awscdk.Duration
 
-	// InboxConcurrency and WorkConcurrency cap the invocations a mapping runs at
-	// once, 2 to 1,000. Default: no cap but the account's.
-	InboxConcurrency, WorkConcurrency int
+	// InboxConcurrency, TimersConcurrency and WorkConcurrency cap the invocations a mapping runs at
+	// once, 2 to 1,000. Default: no cap but the account's; synthesis warns, since a new account may
+	// have only 10 concurrent executions.
+	InboxConcurrency, TimersConcurrency, WorkConcurrency int
 	// APIConcurrency reserves concurrency for the api function and caps it there.
 	// Default: none, because a young account has none to reserve.
 	APIConcurrency int

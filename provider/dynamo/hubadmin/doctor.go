@@ -86,7 +86,9 @@ func (h *Hub) Examine(ctx context.Context) []Finding {
 		x.queue(ctx, name, queues[name])
 	}
 	x.deadLetters(ctx)
-	x.functions(ctx, x.mappings(ctx))
+	mappings := x.mappings(ctx)
+	x.functions(ctx, mappings)
+	x.concurrency(ctx, mappings)
 	x.schedules(ctx)
 	x.payloads(ctx)
 	x.workers(ctx)

@@ -70,6 +70,8 @@ type Hub struct {
 	Functions FunctionsAPI
 	Roles     RolesAPI
 	Schedules SchedulesAPI
+	// Account is for Examine, which does not check the account's quota where it is nil.
+	Account AccountAPI
 	// ExpiryRules are those of a bucket; nil: Examine does not look at them.
 	ExpiryRules func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error)
 	// ServerTime returns the time that AWS has, Now that of this machine.
@@ -91,7 +93,7 @@ func Open(ctx context.Context, hub string) (*Hub, error) {
 	}
 	table, functions := dynamodb.NewFromConfig(cfg), lambda.NewFromConfig(cfg)
 	return &Hub{
-		Where: p.Hub(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg),
+		Where: p.Hub(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Account: functions,
 		Lambda: functions, Events: eventbridge.NewFromConfig(cfg), Table: table, Describe: table,
 		Now: time.Now, ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Hub().Table) }, //nolint:forbidigo // the clock that is examined
 		Queues: sqs.NewFromConfig(cfg), Sleep: sleep.For,

@@ -33,6 +33,8 @@ type Mapping struct {
 
 	// functionARN may be of an alias. modified is when Lambda last changed the mapping; empty for a rule. shape is what a deployment may change of it.
 	functionARN, modified, shape string
+	// concurrency is its MaximumConcurrency; 0 is none.
+	concurrency int32
 }
 
 // The states of mappings that last, as Lambda names them.
@@ -66,7 +68,7 @@ func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
 				m := &out.EventSourceMappings[i]
 				all = append(all, Mapping{
 					Queue: name, UUID: aws.ToString(m.UUID), Function: functionName(aws.ToString(m.FunctionArn)), State: aws.ToString(m.State),
-					functionARN: aws.ToString(m.FunctionArn), modified: modified(m.LastModified), shape: shapeOf(m),
+					functionARN: aws.ToString(m.FunctionArn), modified: modified(m.LastModified), shape: shapeOf(m), concurrency: maximumConcurrency(m),
 				})
 			}
 			if in.Marker = out.NextMarker; in.Marker == nil {
@@ -95,11 +97,14 @@ func unqualified(arn string) string {
 
 // shapeOf is what a deployment changes of a mapping, and no one who enables or disables it.
 func shapeOf(m *lambdatypes.EventSourceMappingConfiguration) string {
-	most := int32(0)
-	if m.ScalingConfig != nil {
-		most = aws.ToInt32(m.ScalingConfig.MaximumConcurrency)
+	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize), aws.ToInt32(m.MaximumBatchingWindowInSeconds), maximumConcurrency(m))
+}
+
+func maximumConcurrency(m *lambdatypes.EventSourceMappingConfiguration) int32 {
+	if m.ScalingConfig == nil {
+		return 0
 	}
-	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize), aws.ToInt32(m.MaximumBatchingWindowInSeconds), most)
+	return aws.ToInt32(m.ScalingConfig.MaximumConcurrency)
 }
 
 func modified(at *time.Time) string {
