@@ -3,7 +3,7 @@
 It does what `cdk deploy` does: zips the binaries, puts them into the asset bucket
 under their hashes, and creates or updates the stack.
 
-    deploy.py --endpoint http://127.0.0.1:4566 --binaries DIR [--hub NAME] [--param Name=value ...]
+    deploy.py --endpoint http://127.0.0.1:4566 --binaries DIR [--hub NAME] [--param Name=value ...] [--template FILE]
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ def aws(endpoint: str, service: str) -> Any:
         config=botocore.config.Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 2}))
 
 
-def deploy(endpoint: str, hub: str, binaries: Path, parameters: dict[str, str], say: Say) -> dict[str, Any]:
+def deploy(endpoint: str, hub: str, binaries: Path, parameters: dict[str, str], say: Say,
+           golden: Path = GOLDEN) -> dict[str, Any]:
     """Creates or updates the hub's stack and tells where everything is."""
     bucket = asset_bucket(endpoint)
-    template, assets = fill_in(GOLDEN.read_text(), binaries)
+    template, assets = fill_in(golden.read_text(), binaries)
     url = upload(endpoint, bucket, template, assets)
     say(f"uploaded {len(assets)} functions, {sum(map(len, assets.values())) // 1024} KiB")
     stack = f"perdure-{hub}"
@@ -184,10 +185,11 @@ def main() -> None:
     parser.add_argument("--hub", default="default")
     parser.add_argument("--binaries", type=Path, required=True, help="orchestrator/bootstrap and so on")
     parser.add_argument("--param", type=parameter, action="append", default=[], metavar="Name=value")
+    parser.add_argument("--template", type=Path, default=GOLDEN, help="a golden template of another release")
     args = parser.parse_args()
     try:
         found = deploy(args.endpoint, args.hub, args.binaries, dict(args.param),
-                       lambda text: print(text, file=sys.stderr))
+                       lambda text: print(text, file=sys.stderr), args.template)
     except (cloud.Failed, OSError) as error:
         sys.exit(f"deploy: {error}")
     print(json.dumps(found, indent=2))

@@ -23,7 +23,7 @@ const uncappedWarning = "@perdure/cdk:mappingWithoutMaximumConcurrency"
 
 // warnUncapped warns of mappings that may use all concurrent executions of the account. An account has 1,000 by default,
 // but a new one may have 10 ("Lambda quotas"), and synthesis does not know how many.
-func (h *TaskHub) warnUncapped() {
+func warnUncapped(h *TaskHub) {
 	var uncapped []string
 	if h.props.InboxConcurrency == 0 {
 		uncapped = append(uncapped, "InboxConcurrency")
@@ -47,7 +47,7 @@ func (h *TaskHub) warnUncapped() {
 }
 
 func (h *TaskHub) addMappings() {
-	h.warnUncapped()
+	warnUncapped(h)
 	h.addMapping("InboxMapping", h.Inbox, aliasOr(h.OrchestratorAlias, h.Orchestrator), h.props.InboxConcurrency, batchSize)
 	h.addMapping("TimersMapping", h.Timers, h.Renewer, h.props.TimersConcurrency, batchSize)
 	for _, work := range h.servedQueues() {

@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	lambdaservice "github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/e2e/app"
+)
+
+const (
+	upgradeHub = "upgrade"
+	// stackInUse is the template of a stack that is in use; infra/cdk tests statically that it can be updated.
+	stackInUse = "infra/cdk/testdata/upgrade/template.2555cb9.json"
+	// startEvery is how often an instance is started while the stack is updated.
+	startEvery = 50 * time.Millisecond
+)
+
+// buildBinaries builds the functions of the tests' application. Builds with different IDs are different code.
+func buildBinaries(t *testing.T, buildID string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, name := range []string{"orchestrator", "worker", "renewer", "api"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-trimpath", "-buildvcs=false",
+			"-ldflags=-s -w -buildid="+buildID, "-o", filepath.Join(dir, name, "bootstrap"), "./app/functions/"+name)
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return dir
+}
+
+// deployStack creates or updates the stack of a hub of its own on the tests' local cloud, and opens the hub.
+func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provider {
+	t.Helper()
+	args := append([]string{
+		filepath.Join("localstack", "deploy.py"), "--endpoint", hub.cloud.Env["AWS_ENDPOINT_URL"], "--hub", upgradeHub, "--binaries", binaries,
+		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5",
+		"--param", "LockRenewalBuffer=2", "--param", "TimerLongestDelay=2", "--param", "ScheduleLead=1",
+	}, options...)
+	cmd := exec.CommandContext(t.Context(), "python3", args...)
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("deploy: %v\n%s", err, out)
+	}
+	p, err := dynamo.Open(t.Context(), upgradeHub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// started is an instance that was started, and its expected output.
+type started struct {
+	instance string
+	output   string // JSON
+}
+
+// startAll starts instances of each kind that an update may find: waiting for an event, for a timer that a schedule
+// keeps, and for activities, of which one runs.
+func startAll(t *testing.T, c *client.Client) (waiting, others []started) {
+	t.Helper()
+	for i := range 5 {
+		n := strconv.Itoa(i)
+		for _, s := range []struct {
+			orchestration, output string
+			input                 any
+		}{
+			{"echo", `"go at last"`, nil},
+			{"timer", "", 8 * time.Second},
+			{"naps", "6", app.Naps{Count: 6, Each: time.Second}},
+		} {
+			instance, err := c.Start(t.Context(), s.orchestration, s.input, client.WithInstanceID(s.orchestration+"-"+n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.orchestration == "echo" {
+				waiting = append(waiting, started{instance, s.output})
+				continue
+			}
+			others = append(others, started{instance, s.output})
+		}
+	}
+	return waiting, others
+}
+
+// keepStarting starts instances until ctx ends, and returns them.
+func keepStarting(ctx context.Context, c *client.Client) (all []started, err error) {
+	tick := time.NewTicker(startEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return all, nil
+		case <-tick.C:
+		}
+		instance, err := c.Start(context.WithoutCancel(ctx), "hello", strconv.Itoa(len(all)))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, started{instance, `"hello, ` + strconv.Itoa(len(all)) + `"`})
+	}
+}
+
+// A stack in use is updated to today's template and to new code: instances that wait, sleep, work or start meanwhile complete.
+func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
+	old, renewed := buildBinaries(t, "old"), buildBinaries(t, "new")
+	before := deployStack(t, old, "--template", stackInUse)
+	c := client.New(before)
+	waiting, others := startAll(t, c)
+
+	ctx, stop := context.WithCancel(t.Context())
+	starting := make(chan error)
+	var meanwhile []started
+	go func() {
+		var err error
+		meanwhile, err = keepStarting(ctx, c)
+		starting <- err
+	}()
+	after := deployStack(t, renewed)
+	stop()
+	if err := <-starting; err != nil {
+		t.Fatalf("start during the update: %v", err)
+	}
+	t.Logf("%d instances were started during the update", len(meanwhile))
+
+	if !reflect.DeepEqual(before.Hub(), after.Hub()) {
+		t.Errorf("the hub was %+v, and is %+v", before.Hub(), after.Hub())
+	}
+	if got := variableOf(t, "perdure-"+upgradeHub+"-api", "PERDURE_API_AUTHORIZATION"); got != "iam" {
+		t.Errorf("PERDURE_API_AUTHORIZATION is %q: the stack was not updated", got)
+	}
+	for _, s := range waiting {
+		if err := c.Raise(t.Context(), s.instance, "word", "go"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, all := range [][]started{waiting, others, meanwhile} {
+		for _, s := range all {
+			got, err := c.Wait(t.Context(), s.instance)
+			if err != nil {
+				t.Fatalf("%s: %v", s.instance, err)
+			}
+			if got.Status != client.StatusCompleted || s.output != "" && !bytes.Equal(got.Output, []byte(s.output)) {
+				t.Errorf("%s: %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)
+			}
+		}
+	}
+}
+
+// variableOf returns a variable of a function's environment.
+func variableOf(t *testing.T, function, name string) string {
+	t.Helper()
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := lambdaservice.NewFromConfig(cfg).GetFunctionConfiguration(t.Context(), &lambdaservice.GetFunctionConfigurationInput{FunctionName: &function})
+	if err == nil && out.Environment == nil {
+		err = errors.New("it has no environment")
+	}
+	if err != nil {
+		t.Fatalf("function %s: %v", function, err)
+	}
+	return out.Environment.Variables[name]
+}
