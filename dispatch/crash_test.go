@@ -3,10 +3,16 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
@@ -82,6 +88,58 @@ func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The response to a transaction is lost, for each that there is, and the repeat has no token by which DynamoDB would know it:
+// it meets what the first try has written, and the instance ends as without that.
+func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
+	t.Parallel()
+	var lost atomic.Int64
+	t.Run("scenarios", func(t *testing.T) {
+		t.Parallel()
+		for i, s := range scenarios() {
+			t.Run(fmt.Sprint(i, " ", s.name), func(t *testing.T) {
+				t.Parallel()
+				for n := int64(1); loseAt(t, s, n); n++ {
+					lost.Add(1)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		if n := lost.Load(); n < 100 {
+			t.Errorf("only %d responses were lost", n)
+		}
+	})
+}
+
+// loseAt runs a scenario in which the response to the n-th transaction is lost, and reports whether there was one.
+func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
+	t.Helper()
+	var transactions atomic.Int64
+	intercept := func(_ context.Context, c simaws.Call, next func() error) error {
+		err := next()
+		tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+		if !ok || err != nil || transactions.Add(1) != n {
+			return err
+		}
+		tx.ClientRequestToken = nil
+		return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
+	}
+	inBubble(t, simhub.Options{Environments: 2, Rollup: 1, Intercept: intercept}, func(ctx context.Context, h *hub) {
+		in := h.start(s.name, s.input)
+		if s.meanwhile != nil {
+			s.meanwhile(h, in)
+		}
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
+			t.Errorf("transaction %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
+		}
+		if err := h.CheckRest(ctx); err != nil {
+			t.Errorf("transaction %d: %v", n, err)
+		}
+		h.wantInstances(s.instances)
+	})
+	return transactions.Load() >= n
 }
 
 // crashAt runs a scenario with a crash at the n-th call of a function, and reports whether there was such a call.

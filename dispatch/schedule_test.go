@@ -155,6 +155,23 @@ func TestASchedulesFaultsDoNotShow(t *testing.T) {
 	}
 }
 
+// Scheduler's precision is a minute (https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html): no
+// lateness within it makes a timer late, since its schedule is two minutes early.
+func TestTimers_scheduleIsLateByUpToAMinute_fireOnTime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		for seconds := range 61 {
+			by := time.Duration(seconds) * time.Second
+			h.Cloud.Schedules.Disorder(simaws.ScheduleDisorder{LateFrom: by, LateTo: by})
+			in := must(h.Provider.StartOrchestration(h.t.Context(), provider.Start{
+				InstanceID: fmt.Sprint("late by ", by), Name: "timer", Input: encoded(t, time.Hour), StartID: fmt.Sprint(by),
+			}))
+			h.serveFor(2 * time.Hour)
+			h.wantExact(in, time.Hour)
+		}
+	})
+}
+
 // A schedule that fires long after its timer was due fires it then.
 func TestALateScheduleIsNotLost(t *testing.T) {
 	t.Parallel()

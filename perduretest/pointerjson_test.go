@@ -70,6 +70,9 @@ func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.WaitForStart(t.Context(), id); err != nil { // its handlers are there then
+		t.Fatal(err)
+	}
 	for call, send := range map[string]func(context.Context, string, string, any) (json.RawMessage, error){
 		"bid": func(ctx context.Context, id, name string, in any) (json.RawMessage, error) {
 			return c.Update(ctx, id, name, in)

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -118,10 +119,21 @@ func create(put *types.Put) {
 	put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
+// transact writes all of a transaction or nothing.
+//
+// The SDK writes a ClientRequestToken into an input that has none, so every try of this call has the same: within ten
+// minutes DynamoDB responds to a repeat of what it has done with success
+// (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html). A try is encoded anew, and
+// DynamoDB does not say whether another order of a map's entries makes it another request. One that is taken for another
+// goes without that token: then the conditions say what is there, as they do for a try by another process.
 func (p *Provider) transact(ctx context.Context, instanceID string, writes []types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: writes}
 	return call(ctx, "DynamoDB.TransactWriteItems", instanceID, func() error {
 		_, err := p.table.TransactWriteItems(ctx, in)
+		if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](err); ok {
+			in.ClientRequestToken = nil
+			_, err = p.table.TransactWriteItems(ctx, in)
+		}
 		return err
 	})
 }

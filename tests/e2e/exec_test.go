@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +40,14 @@ func perdure(tb testing.TB, args ...string) (stdout string, exit int) {
 // killFunctions kills every function process of the local cloud with -9, and returns how many there were.
 func killFunctions(t *testing.T) int {
 	t.Helper()
-	processes, err := exec.CommandContext(t.Context(), "ps", "-axo", "pid=,ppid=,args=").Output()
+	return killFunction(t, "")
+}
+
+// killFunction kills the processes of a function, by the end of its name, with -9, and returns how many there were.
+func killFunction(t *testing.T, name string) int {
+	t.Helper()
+	// With their environments, which have the names of their functions.
+	processes, err := exec.CommandContext(t.Context(), "ps", "axeww", "-o", "pid=,ppid=,command=").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +55,12 @@ func killFunctions(t *testing.T) int {
 	for line := range strings.Lines(string(processes)) {
 		f := strings.Fields(line)
 		if len(f) < 3 || f[1] != strconv.Itoa(hub.cloud.PID) || !strings.HasSuffix(f[2], "/bootstrap") {
+			continue
+		}
+		isOf := func(variable string) bool {
+			return strings.HasPrefix(variable, "AWS_LAMBDA_FUNCTION_NAME=") && strings.HasSuffix(variable, name)
+		}
+		if name != "" && !slices.ContainsFunc(f, isOf) {
 			continue
 		}
 		pid, err := strconv.Atoi(f[0])
