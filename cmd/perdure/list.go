@@ -16,6 +16,7 @@ func listVerb(c *command) *cobra.Command {
 	var p client.Paging
 	var status, after, before string
 	var tags []string
+	var count bool
 	cmd := c.verb("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
 		q.Status = client.RuntimeStatus(status)
 		if err := parseStarted(after, before, &q.StartedAfter, &q.StartedBefore); err != nil {
@@ -24,6 +25,9 @@ func listVerb(c *command) *cobra.Command {
 		var err error
 		if q.Tags, err = parseTags(tags); err != nil {
 			return err
+		}
+		if count {
+			return showCount(ctx, c, cl, q)
 		}
 		return c.list(ctx, cl, q, p)
 	})
@@ -41,6 +45,7 @@ func listVerb(c *command) *cobra.Command {
   Deleting     over, and being purged: the hub finishes that within minutes`
 	cmd.Example = `  perdure list
   perdure list --status Blocked
+  perdure list --status Blocked --count
   perdure list --status Failed --name fulfil --limit 10
   perdure list --name fulfil --version 1.2.0 --tag customer=7 --started-after 2026-07-01T00:00:00Z
   perdure list --parent order-7`
@@ -51,11 +56,32 @@ func listVerb(c *command) *cobra.Command {
 	cmd.Flags().StringVar(&q.Parent, "parent", "", "only instances that the instance of this ID waits for")
 	cmd.Flags().StringVar(&after, "started-after", "", "only instances started then or later: RFC 3339, such as 2006-01-02T15:04:05Z")
 	cmd.Flags().StringVar(&before, "started-before", "", "only instances started earlier")
+	cmd.Flags().BoolVar(&count, "count", false, "show how many there are, and not which; it reads all of them")
 	cmd.Flags().IntVar(&p.Limit, "limit", 50, "show at most this many, up to 1000")
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "go on where a list with the same filter ended")
 	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
 		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusPaused, client.StatusDeleting)
 	return cmd
+}
+
+// counted is what list prints with --count and --json.
+type counted struct {
+	Count int `json:"count"`
+}
+
+// showCount prints how many instances a query selects.
+func showCount(ctx context.Context, c *command, cl *client.Client, q client.Query) error {
+	var all counted
+	for _, err := range cl.List(ctx, q) {
+		if err != nil {
+			return err
+		}
+		all.Count++
+	}
+	if c.json {
+		return c.printJSON(all)
+	}
+	return c.print(fmt.Sprintln(all.Count))
 }
 
 func (c *command) list(ctx context.Context, cl *client.Client, q client.Query, p client.Paging) error {

@@ -510,3 +510,20 @@ func TestList(t *testing.T) {
 		t.Errorf("JSON: %s", got)
 	}
 }
+
+func TestList_count_showsHowManyThereAre(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	if got := h.mustRun("list", "--count"); got != "0\n" {
+		t.Errorf("of none: %q", got)
+	}
+	for _, id := range []string{"one", "two", "three"} {
+		h.mustRun("start", "hello", "--id", id)
+	}
+	if got := h.mustRun("list", "--count", "--limit", "1"); got != "3\n" {
+		t.Errorf("of three: %q", got)
+	}
+	if got := h.mustRun("list", "--count", "--status", "Blocked", "--json"); got != "{\"count\":0}\n" {
+		t.Errorf("of another status, as JSON: %q", got)
+	}
+}

@@ -13,11 +13,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attentionQuery reads the index by attention for one kind, the longest unchanged first.
-func (p *Provider) attentionQuery(kind string) *dynamodb.QueryInput {
+// attentionQuery reads a partition of the index by attention, the longest unchanged first.
+func (p *Provider) attentionQuery(partition string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
-		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(kind)},
+		KeyConditionExpression: aws.String("attention = :kind"), ExpressionAttributeValues: item{":kind": str(partition)},
 	}
 }
 
@@ -28,11 +28,11 @@ type place struct {
 }
 
 // after returns the key of the index to start behind; nil for the beginning.
-func (a place) after(kind string) item {
+func (a place) after(partition string) item {
 	if a.Key == "" {
 		return nil
 	}
-	return item{attrAttention: str(kind), attrUpdated: str(a.Updated), attrPK: str(a.Key), attrSK: str(skInstance)}
+	return item{attrAttention: str(partition), attrUpdated: str(a.Updated), attrPK: str(a.Key), attrSK: str(skInstance)}
 }
 
 func placeOf(it item) place {
@@ -143,51 +143,67 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 
 // anyBlocked reports whether any instance is blocked, and asks for a report of builds if so.
 func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
-	in := p.attentionQuery(attentionBlocked)
-	in.Limit = aws.Int32(1)
-	one, err := p.queryPage(ctx, "", in)
-	if len(one) > 0 {
+	n, err := p.countBlocked(ctx, 1)
+	if n > 0 {
 		p.poke(ctx)
 	}
-	return len(one) > 0, err
+	return n > 0, err
 }
 
+// walkBlocked goes through the partitions of the blocked instances, a page of each in turn, so that one which receives
+// new entries all the time does not hold up the others.
 func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func([]provider.Instance, error) bool) {
-	in := p.attentionQuery(attentionBlocked)
-	in.Limit = aws.Int32(blockedAtOnce)
-	in.ExclusiveStartKey = mark.At.after(attentionBlocked)
+	type query struct {
+		partition int
+		in        *dynamodb.QueryInput
+	}
+	var turns []query
+	for i, partition := range partitionsOf(attentionBlocked) {
+		in := p.attentionQuery(partition)
+		in.Limit = aws.Int32(blockedAtOnce)
+		in.ExclusiveStartKey = mark.place(i).after(partition)
+		turns = append(turns, query{i, in})
+	}
 
-	for {
-		page, err := p.queryPage(ctx, "", in)
+	for len(turns) > 0 {
+		q := turns[0]
+		turns = turns[1:]
+		page, err := p.queryPage(ctx, "", q.in)
 		if err == nil {
-			err = p.passed(ctx, &mark, page, in.ExclusiveStartKey == nil)
+			if q.in.ExclusiveStartKey != nil {
+				turns = append(turns, q)
+			}
+			err = p.passed(ctx, &mark, q.partition, page, len(turns) == 0)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 
-		var elsewhere []item
-		for _, it := range page {
-			if getString(it, attrBlockedBy) != mark.Build {
-				elsewhere = append(elsewhere, it)
-			}
-		}
-
-		found, errs := p.readAll(ctx, elsewhere, provider.StatusBlocked)
-		if !handOut(found, errs, yield) || in.ExclusiveStartKey == nil || ctx.Err() != nil {
+		found, errs := p.readAll(ctx, blockedElsewhere(page, mark.Build), provider.StatusBlocked)
+		if !handOut(found, errs, yield) || ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// passed stores that the round has come past a page, where it has, and what else is new of the mark.
-func (p *Provider) passed(ctx context.Context, mark *blockedMark, page []item, through bool) error {
+// blockedElsewhere returns what another build has blocked.
+func blockedElsewhere(page []item, build string) (elsewhere []item) {
+	for _, it := range page {
+		if getString(it, attrBlockedBy) != build {
+			elsewhere = append(elsewhere, it)
+		}
+	}
+	return elsewhere
+}
+
+// passed stores that the round has come past a page of a partition, where it has, and what else is new of the mark.
+func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int, page []item, through bool) error {
 	if len(page) == 0 && mark.stored && (mark.Through || !through) {
 		return nil
 	}
 	if len(page) > 0 {
-		mark.At = placeOf(page[len(page)-1])
+		*mark = mark.pass(partition, placeOf(page[len(page)-1]))
 	}
 	mark.Through, mark.stored = mark.Through || through, true
 	return p.putMark(ctx, dutyBlocked, *mark)

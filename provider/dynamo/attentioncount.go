@@ -13,15 +13,15 @@ import (
 // pendingSampled is how many pending instances are read from either end of the index by attention to find the oldest.
 const pendingSampled = 32
 
-// CountAttention makes four queries of one page each, and reads up to 64 instances where any are pending.
+// CountAttention makes a query of one page for each partition of the blocked instances and three more, and reads up to 64 instances where any are pending.
 func (p *Provider) CountAttention(ctx context.Context) (a provider.Attention, err error) {
 	err = together(
 		func() (err error) {
-			a.Blocked, err = p.countAttention(ctx, attentionBlocked, "")
+			a.Blocked, err = p.countBlocked(ctx, provider.MaxAttention)
 			return err
 		},
 		func() (err error) {
-			a.Deleting, err = p.countAttention(ctx, attentionDeleting, formatTime(p.now().Add(-deletingFor)))
+			a.Deleting, err = p.countDeleting(ctx)
 			return err
 		},
 		func() (err error) {
@@ -31,14 +31,38 @@ func (p *Provider) CountAttention(ctx context.Context) (a provider.Attention, er
 	return a, err
 }
 
-// countAttention counts the entries of one kind, up to a time if one is given, on one page of the index.
-func (p *Provider) countAttention(ctx context.Context, kind, upTo string) (int, error) {
-	in := p.attentionQuery(kind)
-	in.Limit = aws.Int32(provider.MaxAttention)
-	if upTo != "" {
-		in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
-		in.ExpressionAttributeValues[":before"] = str(upTo)
+// countBlocked counts the blocked instances, on one page of each partition, up to a number. The first partition may have
+// all of them, since earlier releases put them there; each other has its share, and twice that is read at most.
+func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
+	partitions := partitionsOf(attentionBlocked)
+	counts := make([]int, len(partitions))
+	counting := make([]func() error, len(partitions))
+	for i, partition := range partitions {
+		counting[i] = func() error {
+			in := p.attentionQuery(partition)
+			in.Limit = aws.Int32(int32(most))
+			if i > 0 {
+				in.Limit = aws.Int32(int32(most*2/shards + 1))
+			}
+			page, err := p.queryPage(ctx, "", in)
+			counts[i] = len(page)
+			return err
+		}
 	}
+	err := together(counting...)
+	all := 0
+	for _, n := range counts {
+		all += n
+	}
+	return min(all, most), err
+}
+
+// countDeleting counts the deletions that have made no progress for a while, on one page of the index.
+func (p *Provider) countDeleting(ctx context.Context) (int, error) {
+	in := p.attentionQuery(attentionDeleting)
+	in.Limit = aws.Int32(provider.MaxAttention)
+	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")
+	in.ExpressionAttributeValues[":before"] = str(formatTime(p.now().Add(-deletingFor)))
 	page, err := p.queryPage(ctx, "", in)
 	return len(page), err
 }

@@ -22,7 +22,9 @@ type blockedMark struct {
 	Build string    `json:"build"` // the build for which they are woken
 	Round int       `json:"round"` // the number of rounds before this one
 	Next  time.Time `json:"next"`  // when the next round begins
-	At    place     `json:"at"`
+	// At is the place in the first partition, the only one of earlier releases, and More those in the others.
+	At   place   `json:"at"`
+	More []place `json:"more,omitempty"`
 	// Through: the round has come to the end of the index. What was blocked since comes behind.
 	Through bool `json:"through,omitempty"`
 	// Returns counts the rounds that began early, since one of the builds beside one another had reported again.
@@ -84,6 +86,31 @@ func (m blockedMark) pastWith(build string, now time.Time) map[string]time.Time 
 	past[build] = now
 	maps.DeleteFunc(past, func(_ string, at time.Time) bool { return !isRecent(at, now) })
 	return past
+}
+
+// place returns up to where the round has come in a partition.
+func (m blockedMark) place(partition int) place {
+	switch {
+	case partition == 0:
+		return m.At
+	case partition <= len(m.More):
+		return m.More[partition-1]
+	default:
+		return place{}
+	}
+}
+
+// pass is the mark where the round has come up to a place in a partition.
+func (m blockedMark) pass(partition int, at place) blockedMark {
+	if partition == 0 {
+		m.At = at
+		return m
+	}
+	more := make([]place, shards-1)
+	copy(more, m.More)
+	more[partition-1] = at
+	m.More = more
+	return m
 }
 
 // began is when the round did.

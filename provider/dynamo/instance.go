@@ -351,7 +351,7 @@ func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 	}
 	if u.blocked.Is {
 		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
-		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
+		in.ExpressionAttributeValues[":attention"] = str(partitionOf(u.instanceID))
 		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.Build)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
 	}

@@ -26,6 +26,7 @@ const (
 	// It is empty where all is well.
 	indexByAttention = "byAttention"
 	attrAttention    = "attention"
+	// attentionBlocked marks a blocked instance; partitionOf distributes them.
 	attentionBlocked = "blocked"
 	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it
 	// next.

@@ -97,3 +97,20 @@ func TestAttributesOfOtherTypesAreZero(t *testing.T) {
 		t.Error("a value of another type is taken")
 	}
 }
+
+// Ten thousand instances that block at once are spread over the partitions, each of which takes a thousand writes a second.
+func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
+	t.Parallel()
+	count := map[string]int{}
+	for n := range 10_000 {
+		count[partitionOf(fmt.Sprint("order-", n))]++
+	}
+	for _, partition := range partitionsOf(attentionBlocked) {
+		if c := count[partition]; c < 500 || c > 750 {
+			t.Errorf("%s has %d of them", partition, c)
+		}
+	}
+	if len(count) != shards {
+		t.Errorf("%d partitions", len(count))
+	}
+}

@@ -31,6 +31,8 @@ type cursor struct {
 	Query  string `json:"q"`
 	// Key is the instance's key in lists by attention, whose order alone is not unique.
 	Key string `json:"k,omitempty"`
+	// Partition is the number of its partition there. Earlier releases had the first alone.
+	Partition int `json:"p,omitempty"`
 }
 
 func queryDigest(q provider.Query) string {
@@ -85,9 +87,10 @@ func (c cursor) isPlace(q provider.Query) bool {
 	if c.Key == "" {
 		return c.Before >= formatTime(q.StartedAfter) && c.Before <= latestKey(q)
 	}
-	_, byAttention := attentionOf(q.Status)
+	kind, byAttention := attentionOf(q.Status)
 	id, isInstance := strings.CutPrefix(c.Key, idPrefix)
-	return byAttention && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
+	hasPartition := c.Partition >= 0 && c.Partition < len(partitionsOf(kind))
+	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
 // ListInstances lists by creation, except that what needs attention has an index of its own: it may be one instance
@@ -296,11 +299,7 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 // consistent: it is complete, and an instance that has left the status meanwhile is left out. It reads as many as a
 // page may hold; under a filter the page may be empty.
 func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind string, c cursor) (page provider.Page, err error) {
-	in := p.attentionQuery(kind)
-	in.ScanIndexForward = aws.Bool(false)
-	in.Limit = aws.Int32(int32(q.Limit))
-	in.ExclusiveStartKey = place{Updated: c.Before, Key: c.Key}.after(kind)
-	named, err := p.queryPage(ctx, "", in)
+	named, next, err := p.newestAttentive(ctx, kind, q.Limit, c)
 	if err != nil {
 		return page, err
 	}
@@ -317,8 +316,8 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind s
 			page.Instances = append(page.Instances, one)
 		}
 	}
-	if last := in.ExclusiveStartKey; last != nil {
-		page.NextCursor = cursor{Before: getString(last, attrUpdated), Key: getString(last, attrPK), Query: queryDigest(q)}.String()
+	if next != nil {
+		page.NextCursor = cursor{Before: getString(next.item, attrUpdated), Key: getString(next.item, attrPK), Partition: next.partition, Query: queryDigest(q)}.String()
 	}
 	return page, nil
 }

@@ -147,7 +147,7 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 		in.ConditionExpression = aws.String("#x = :x AND #status IN (:pending, :running, :cancelling, :blocked, :paused)")
 		in.ExpressionAttributeValues[":paused"] = str(string(provider.StatusPaused))
 		in.ExpressionAttributeValues[":status"] = str(string(provider.StatusBlocked))
-		in.ExpressionAttributeValues[":attention"] = str(attentionBlocked)
+		in.ExpressionAttributeValues[":attention"] = str(partitionOf(instanceID))
 		in.ExpressionAttributeValues[":blockedBy"] = str(buildID)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(diagnosis))
 	}

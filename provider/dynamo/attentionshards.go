@@ -1,0 +1,121 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// A deployment with a fault may block thousands of instances at once, and a partition of an index takes 1,000 writes a
+// second. So blocked instances are in as many partitions as the index by creation has. The first is that in which earlier
+// releases have put all of them: what they have blocked is found there, whatever its shard.
+
+// partitionOf returns the attention of a blocked instance.
+func partitionOf(instanceID string) string {
+	if shard := shardOf(instanceID); shard != "0" {
+		return attentionBlocked + "#" + shard
+	}
+	return attentionBlocked
+}
+
+// partitionsOf returns the partitions that a kind has in the index by attention.
+func partitionsOf(kind string) []string {
+	partitions := []string{kind}
+	if kind == attentionBlocked {
+		for shard := 1; shard < shards; shard++ {
+			partitions = append(partitions, kind+"#"+strconv.Itoa(shard))
+		}
+	}
+	return partitions
+}
+
+// attentive is an entry of the index by attention, and the number of its partition.
+type attentive struct {
+	item
+
+	partition int
+}
+
+// newestAttentive merges the partitions of a kind, the latest change first, from behind a cursor. next is where the list
+// goes on; it is nil at the end. Entries of one time are in the order of their partitions, and then of the index.
+func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, c cursor) (named []item, next *attentive, err error) {
+	partitions := partitionsOf(kind)
+	pages := make([][]item, len(partitions))
+	more := make([]bool, len(partitions))
+	reads := make([]func() error, len(partitions))
+	for i, partition := range partitions {
+		reads[i] = func() (err error) {
+			in := p.latestOf(partition, i, c)
+			in.Limit = aws.Int32(int32(limit))
+			pages[i], err = p.queryPage(ctx, "", in)
+			more[i] = in.ExclusiveStartKey != nil
+			return err
+		}
+	}
+	if err := together(reads...); err != nil {
+		return nil, nil, err
+	}
+
+	var all []attentive
+	for i, page := range pages {
+		for _, it := range page {
+			all = append(all, attentive{it, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b attentive) int {
+		return cmp.Compare(getString(b.item, attrUpdated), getString(a.item, attrUpdated))
+	})
+	goesOn := len(all) > limit || slices.Contains(more, true)
+	all = all[:min(limit, len(all), wholeUpTo(all, pages, more, limit))]
+	for _, a := range all {
+		named = append(named, a.item)
+	}
+	if goesOn && len(all) > 0 {
+		next = &all[len(all)-1]
+	}
+	return named, next, nil
+}
+
+// wholeUpTo returns up to where what was read has no gaps: to the last entry of a page that ended early, as pages of a
+// query do at 1 MB.
+func wholeUpTo(all []attentive, pages [][]item, more []bool, limit int) int {
+	whole := len(all)
+	for i, page := range pages {
+		if !more[i] || len(page) >= limit {
+			continue
+		}
+		last := 0
+		for n := range all {
+			if all[n].partition == i {
+				last = n + 1
+			}
+		}
+		whole = min(whole, last)
+	}
+	return whole
+}
+
+// latestOf reads a partition from behind a cursor, the latest change first. Of the cursor's own time a partition before
+// that of the cursor was listed, and one behind it was not.
+func (p *Provider) latestOf(partition string, number int, c cursor) *dynamodb.QueryInput {
+	in := p.attentionQuery(partition)
+	in.ScanIndexForward = aws.Bool(false)
+	if c.Key == "" {
+		return in
+	}
+	if number == c.Partition {
+		in.ExclusiveStartKey = place{Updated: c.Before, Key: c.Key}.after(partition)
+		return in
+	}
+	upTo := " AND updated <= :before"
+	if number < c.Partition {
+		upTo = " AND updated < :before"
+	}
+	in.KeyConditionExpression = aws.String(*in.KeyConditionExpression + upTo)
+	in.ExpressionAttributeValues[":before"] = str(c.Before)
+	return in
+}

@@ -1,0 +1,29 @@
+package scale_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure/tests/scale"
+)
+
+// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one; docs/runbooks.md has
+// the figures. The watch looks every two minutes, which is not part of them.
+func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
+	t.Parallel()
+	instances := 10_000
+	if testing.Short() {
+		instances = 500
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, err := scale.MeasureRecovery(t.Context(), instances)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d blocked within %v; all woken after %v, all over after %v", r.Instances, r.Blocks, r.Woken, r.Recovered)
+		if r.Instances != instances || r.Recovered > 5*time.Minute {
+			t.Errorf("%+v", r)
+		}
+	})
+}
