@@ -134,7 +134,7 @@ func troubles() []trouble {
 			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
 			fault: func(since time.Duration, c simaws.Call) error {
 				commits := c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
-				if commits && since > time.Minute && since < 6*time.Minute || readsCancels(c) && since > 6*time.Minute && since < 10*time.Minute {
+				if commits && since > 30*time.Second && since < 4*time.Minute || readsCancels(c) && since > 4*time.Minute && since < 20*time.Minute {
 					return simhub.ErrFailed
 				}
 				return nil
