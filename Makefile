@@ -31,39 +31,80 @@ run: needs-go needs-python ## start a local AWS, deploy, fulfil the example orde
 demo: needs-go needs-python ## the same for scripts: ends with "demo: N instances, N completed, ..." and exits 0
 	$(LOCAL) --port 0 --exec $(DEMO)
 
-## --- tests, a target a tier ---
+## --- tests: suites of stages (tests/stages.yaml), and each stage by itself ---
+
+STAGES := $(GO) run -C tools ./stages $(CURDIR)
+# Within a suite, a stage writes the events of its tests for the list of the slowest ones.
+GOTEST := $(if $(STAGE_RESULTS),$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test)
+# Where goroutines meet. In the other packages the race detector runs in `make test-all`.
+RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo client perduretest)
+# Those of their tests that `make test` runs without it.
+PLAIN := ^($(shell grep -v '^\#' tests/plain.txt | paste -sd '|' -))$$
+ONE_ORDER := ^Test(HelloThroughTheAPI|AnOrderSurvivesTheDeathOfItsFunctions)$$
 
 .PHONY: test
-test: needs-go needs-python ## packages, AWS in memory held against ministack, and real binaries, but for what takes long (-short): a few minutes
-	$(GO) test -short $(UNIT) ./tests/engine ./tests/cost ./tests/scale
-	$(GO) test -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
-	$(GO) test -short -count=1 ./tests/e2e/...
+test: needs-go needs-python ## all packages, with the race detector where goroutines meet, AWS in memory compared with ministack, and an order on real binaries: 4 minutes
+	$(STAGES) test
+
+.PHONY: test-ci
+test-ci: needs-go needs-python needs-node needs-java ## what .ci/run runs: test, and lint, the CDK, the web UI, DynamoDB Local, LocalStack, real binaries, faults, runbooks: half an hour
+	$(STAGES) ci
 
 .PHONY: test-all
-test-all: test-unit test-otel test-kms test-bench test-ministack test-e2e ## the same, whole (thousands of seeds, turns of 100,000 activities, the race detector), and the modules of their own
+test-all: needs-go needs-python needs-node needs-java ## everything: thousands of seeds, turns of 100,000 activities, all mutants, fuzzing: nightly and before a release
+	$(STAGES) all
 
-.PHONY: test-unit
-test-unit: needs-go ## packages, and the engine and the provider on AWS in memory, with the race detector
-	$(GO) test -race -timeout 30m $(filter-out %/dispatch,$(UNIT))
-	$(GO) test -race -short -timeout 30m ./dispatch -schedules=200 -troubled=2 # what it is too slow for comes next
-	$(GO) test -timeout 30m ./dispatch ./tests/engine ./tests/cost ./tests/scale # thousands of crashes and seeds: the race detector has seen the same code above
+.PHONY: test-packages
+test-packages: needs-go ## packages, the engine's scenarios, cost and scale, as short as in `make test`, and without the race detector
+	$(GOTEST) -short $(filter-out $(RACED),$(UNIT)) ./tests/engine ./tests/cost ./tests/scale
+	$(GOTEST) -short -run '$(PLAIN)' $(RACED)
 
-.PHONY: test-otel
-test-otel: needs-go ## spans of OpenTelemetry: the module telemetry/perdureotel, with the race detector
-	cd telemetry/perdureotel && $(GO) test -race ./...
+.PHONY: test-race
+test-race: needs-go ## the packages where goroutines meet, with the race detector, as short as in `make test`
+	$(GOTEST) -race -short -timeout 20m -skip '$(PLAIN)' $(RACED)
 
-.PHONY: test-kms
-test-kms: needs-go ## data keys of AWS KMS: the module codec/kmskeys, with the race detector
-	cd codec/kmskeys && $(GO) test -race ./...
+.PHONY: test-local-aws
+test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, and the provider's conformance suite on ministack, as short as in `make test`
+	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+
+.PHONY: test-order
+test-order: needs-go needs-python ## an order on real function binaries on ministack
+	$(GOTEST) -count=1 ./tests/e2e -run '$(ONE_ORDER)'
+
+.PHONY: race-packages
+race-packages: needs-go ## all packages but dispatch, with the race detector
+	$(GOTEST) -race -timeout 40m $(filter-out %/dispatch,$(UNIT))
+
+.PHONY: race-dispatch
+race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
+	$(GOTEST) -race -short -timeout 40m ./dispatch -schedules=200 -troubled=2
+
+.PHONY: test-dispatch
+test-dispatch: needs-go ## dispatch with thousands of seeds, and turns of 100,000 activities; test-race runs the same code
+	$(GOTEST) -timeout 40m ./dispatch
+
+.PHONY: test-engine
+test-engine: needs-go ## the engine's scenarios with a crash at every call
+	$(GOTEST) -timeout 40m ./tests/engine
+
+.PHONY: test-figures
+test-figures: needs-go ## the figures of docs/cost.md and docs/scale.md
+	$(GOTEST) -timeout 30m ./tests/cost ./tests/scale
+
+.PHONY: test-modules
+test-modules: needs-go ## the modules beside the main one: OpenTelemetry, keys of AWS KMS, the peers' benchmark
+	cd telemetry/perdureotel && $(GOTEST) -race ./...
+	cd codec/kmskeys && $(GOTEST) -race ./...
+	cd bench && $(GOTEST) ./...
 
 .PHONY: test-ministack
-test-ministack: needs-go needs-python ## AWS in memory held against ministack, call by call, and the provider on ministack
-	$(GO) test -count=1 -timeout 25m ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+test-ministack: needs-go needs-python ## AWS in memory compared with ministack, call by call, and the provider's whole conformance suite on ministack
+	$(GOTEST) -count=1 -timeout 25m ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-dynamodb-local
-test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory held against it, call by call
-	$(GO) test -count=1 -parallel 16 ./$(DDB)/... # most of its time is waiting
-	$(GO) test -count=1 -run '^TestTable' ./tests/differential -against=dynamodb-local
+test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory compared with it, call by call
+	$(GOTEST) -count=1 -parallel 16 ./$(DDB)/... # most of its time is waiting
+	$(GOTEST) -count=1 -run '^TestTable' ./tests/differential -against=dynamodb-local
 
 .PHONY: dynamodb-local
 dynamodb-local: $(DDB)/target/jars ## fetch DynamoDB Local
@@ -79,26 +120,32 @@ test-localstack: needs-go needs-java needs-python $(DDB)/target/jars ## on Local
 	$(PYTHON) localstack/venv_python.py localstack
 	$(MAKE) --no-print-directory -j2 localstack-hub localstack-provider # LocalStack takes a core for itself
 
+.PHONY: test-localstack-order
+test-localstack-order: needs-go needs-java needs-python $(DDB)/target/jars ## of test-localstack: the demo, and an order whose functions are killed
+	$(PYTHON) localstack/venv_python.py localstack
+	CLOUD=localstack-native $(MAKE) --no-print-directory demo
+	CLOUD=localstack-native $(GOTEST) -count=1 ./tests/e2e -run '$(ONE_ORDER)'
+
 .PHONY: localstack-hub localstack-provider
 localstack-hub:
 	CLOUD=localstack-native $(MAKE) --no-print-directory demo
-	CLOUD=localstack-native $(GO) test -count=1 ./tests/e2e -run '$(ON_LOCALSTACK)'
+	CLOUD=localstack-native $(GOTEST) -count=1 ./tests/e2e -run '$(ON_LOCALSTACK)'
 localstack-provider:
-	$(GO) test -count=1 -parallel 8 -timeout 20m ./tests/localstack
+	$(GOTEST) -count=1 -parallel 8 -timeout 20m ./tests/localstack
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed; their size
-	$(GO) test -count=1 -timeout 25m ./tests/e2e/... ./tests/coldstart
+	$(GOTEST) -count=1 -timeout 25m ./tests/e2e/... ./tests/coldstart
 
 .PHONY: test-faults
 test-faults: needs-go needs-python ## faults on a local AWS, and how soon the metric of which alarm moves
-	$(GO) test -count=1 -timeout 25m ./tests/faults/...
+	$(GOTEST) -count=1 -timeout 25m ./tests/faults/...
 
 RUNBOOKS := tests/runbooks
 
 .PHONY: test-runbooks
 test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/runbooks.md, on a local AWS with those troubles
-	$(GO) test -count=1 -timeout 25m ./$(RUNBOOKS)/...
+	$(GOTEST) -count=1 -timeout 25m ./$(RUNBOOKS)/...
 
 $(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
 	rm -rf $(@D)
@@ -108,8 +155,8 @@ $(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
 
 .PHONY: test-cdk
 test-cdk: needs-go needs-node ## the stack's template: golden file, and what only AWS would refuse; what `perdure init` writes; examples/own-app, a module of its own
-	cd infra/cdk && $(GO) test -count=1 ./...
-	cd examples/own-app && $(GO) mod tidy && $(GO) vet ./... && $(GO) test -count=1 ./... # tidy: it requires what is next to it
+	cd infra/cdk && $(GOTEST) -count=1 ./...
+	cd examples/own-app && $(GO) mod tidy && $(GO) vet ./... && $(GOTEST) -count=1 ./... # tidy: it requires what is next to it
 
 CHECKS   := infra/cdk/checks
 TEMPLATES := localstack/template.golden.json infra/cdk/testdata/every-prop.golden.json
@@ -171,10 +218,6 @@ $(PEERS)/node/.installed: bench/servers/node/package-lock.json | needs-node
 $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum | needs-go
 	$(GO) build -C bench/servers/temporal -o $@ .
 
-.PHONY: test-bench
-test-bench: needs-go ## the peers' benchmark: its arithmetic, and that the engines without a server do what is measured
-	cd bench && $(GO) test ./...
-
 .PHONY: latency
 latency: needs-go ## how long steps of orchestrations take by the list of AWS latencies: docs/scale.md (UPDATE=-update writes the page)
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
@@ -184,8 +227,10 @@ planted: needs-go ## plant faults in the engine, one at a time, and fail where t
 	$(GO) run -C tools ./planted .. $(FAULTS)
 
 .PHONY: fuzz
-fuzz: needs-go ## a minute of fuzzing the history decoder
+fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history
+	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo
+	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
 
 ## --- keep it tidy ---
 

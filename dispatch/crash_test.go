@@ -12,6 +12,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -75,6 +76,9 @@ func scenarios() []scenario {
 	}
 }
 
+// crashStep is how far apart the calls are at which a short run crashes. It is a prime, so that the calls of a loop are not always the same one.
+const crashStep = 5
+
 // A function's process is killed before and after its n-th AWS call, for every n there is: the instance ends as without a
 // crash, its history is a valid log, and nothing is left in any queue. Who reads cold reads, and leaves, rollups.
 func TestACrashAtAnyCallChangesNothing(t *testing.T) {
@@ -83,7 +87,7 @@ func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2, Rollup: 1}); n++ {
+				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2, Rollup: 1}); n += shortrun.Step(crashStep) {
 				}
 			})
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -106,7 +107,7 @@ func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", after=", after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); ; n++ {
+				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					d := &debits{}
 					intercept, calls := simhub.CrashAt(n, after)
 					inBubble(t, simhub.Options{Registry: d.registry(), Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 )
@@ -264,7 +265,7 @@ func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 		for _, takes := range []time.Duration{0, 40 * time.Second} {
 			t.Run(fmt.Sprint(name, " ", takes), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); ; n++ {
+				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					d := &debits{}
 					r := d.onceRegistry(func(context.Context) (int, error) {
 						time.Sleep(takes)

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -850,7 +851,7 @@ func TestR26ACrashAtAnyCallOfAPendingActivity(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, " ", q.Waited), func(t *testing.T) {
 				t.Parallel()
-				for n, more := int64(1), true; more; n++ {
+				for n, more := int64(1), true; more; n += shortrun.Step(crashStep) {
 					intercept, calls := fault(n)
 					askingOn(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, a *asking) { a.throughTrouble(n, q) })
 					more = calls() >= n && !t.Failed()

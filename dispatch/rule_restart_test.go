@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -129,7 +130,7 @@ func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); crashRestartAt(t, s, n, after); n++ {
+				for n := int64(1); crashRestartAt(t, s, n, after); n += shortrun.Step(crashStep) {
 				}
 			})
 		}

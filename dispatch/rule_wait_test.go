@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -762,7 +763,7 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", after=", after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); ; n++ {
+				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					intercept, calls := simhub.CrashAt(n, after)
 					undoing(t, simhub.Options{Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, s *sagas) {
 						in := s.startAs("a", "saga", d)

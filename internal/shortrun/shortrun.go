@@ -11,3 +11,12 @@ func Skip(tb testing.TB) {
 		tb.Skip("takes long, and -short is set: make test-all runs it")
 	}
 }
+
+// Step is the distance between the places that a test tries one after another, such as the calls at which it crashes: n
+// in a short run, 1 otherwise.
+func Step(n int64) int64 {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}

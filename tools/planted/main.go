@@ -170,6 +170,9 @@ func (f *fault) find(ctx context.Context, module string) (by string, err error) 
 			}
 		}
 	}
+	if by == "" && strings.Contains(string(printed), "panic: ") { // inside a synctest bubble, go test names no test
+		by = "a panic"
+	}
 	if by == "" {
 		return "", fmt.Errorf("%s: no test ran: %w\n%s", f.name, failed, printed)
 	}

@@ -28,6 +28,7 @@ func TestAFaultIsFoundOrToldOf(t *testing.T) {
 	const test = "package dispatch\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif one() != 1 {\n\t\tt.Error()\n\t}\n}\n"
 	for name, tt := range map[string]struct{ fault, want, err string }{
 		"found":     {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 }\n", "found by TestOne", ""},
+		"panics":    {"One never returns.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\ngo func() { panic(1) }(); select {} }\n", "found by a panic", ""},
 		"missed":    {"One is said otherwise.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 - 1 }\n", "NOT FOUND", "1 faults were not found"},
 		"gone":      {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 3 }\n====\nreturn 2 }\n", "", "this is there 0 times"},
 		"no test":   {"One is two.\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 }\n", "", "does not say which tests"},
