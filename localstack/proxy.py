@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -63,6 +64,8 @@ def listen(port: int) -> socket.socket:
 def serve(listener: socket.socket, endpoint: str, api_host: str) -> None:
     """Serves from threads that end with this process."""
     port = listener.getsockname()[1]
+    # waitress warns of requests that find no idle thread. On a busy machine the first one finds the threads still starting.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     server = waitress.server.create_server(application(port, endpoint, api_host), sockets=[listener], **SERVER)
     threading.Thread(target=server.run, daemon=True).start()
 
