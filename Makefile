@@ -34,8 +34,9 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 ## --- tests: suites of stages (tests/stages.yaml), and each stage by itself ---
 
 STAGES := $(GO) run -C tools ./stages $(CURDIR)
-# Within a suite, a stage writes the events of its tests for the list of the slowest ones.
-GOTEST := $(if $(STAGE_RESULTS),$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test)
+# Within a suite, a stage writes the events of its tests for the list of the slowest ones. Without paths in them, packages
+# that one checkout has compiled serve the next one too.
+GOTEST := $(if $(STAGE_RESULTS),$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test) -trimpath
 # Where goroutines meet. In the other packages the race detector runs in `make test-all`.
 RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo client perduretest)
 # Those of their tests that `make test` runs without it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/provider"
 )
@@ -210,7 +211,7 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := orderOfUndo(t, r, bulk)
-			for range 20 {
+			for range shortrun.Few(5, 20) {
 				if got := orderOfUndo(t, r, bulk); got != first {
 					t.Fatalf("%s\nin the first run %s", got, first)
 				}

@@ -262,7 +262,7 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 // What goes on recording may be long: it has half of what go test has left, so that the next tests run.
 func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
-	wantWithin(t, 16*time.Second, func(t *testing.T) {
+	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
 		env := perduretest.New(t, counts(), perduretest.WithPatience(time.Second))
 		if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt})); err != nil {
@@ -275,7 +275,7 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 // So has an Advance that takes longer than go test.
 func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
-	wantWithin(t, 16*time.Second, func(t *testing.T) {
+	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
 		env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second))
 		start(t, env, "counts", count{To: math.MaxInt, Every: time.Second})

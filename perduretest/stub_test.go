@@ -53,7 +53,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"1"})
-	env.Stub("pack", perdure.OnQueue("warehouse")).Takes(6*time.Hour).Returns("box", "bag")
+	env.Stub("pack", perdure.OnQueue("warehouse")).Takes(time.Hour).Returns("box", "bag")
 	id := start(t, env, "order", 900)
 	if got := result(t, env, id); got != "box for 1" {
 		t.Errorf("got %q", got)
@@ -72,7 +72,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 		`charge({"Cents":900}) attempt 1 at 0s took 0s: declined`,
 		`charge({"Cents":900}) attempt 2 at 1m0s took 0s: declined`,
 		`charge({"Cents":900}) attempt 3 at 2m0s took 0s: {"Number":"1"}`,
-		`pack({"Number":"1"}) attempt 1 at 2m0s took 6h0m0s: "box"`,
+		`pack({"Number":"1"}) attempt 1 at 2m0s took 1h0m0s: "box"`,
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

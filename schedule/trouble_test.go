@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/schedule"
 )
@@ -189,6 +190,7 @@ func TestTimesAtTheEndOfAllTimes(t *testing.T) {
 // The queue names those by hand twice: a thousand of them, and the longest input, are more than an execution can hand to the next.
 func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
 	t.Parallel()
+	shortrun.Skip(t)
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 		return "", perdure.Sleep(ctx, time.Hour)

@@ -12,6 +12,15 @@ func Skip(tb testing.TB) {
 	}
 }
 
+// Few is how many times a test does the same, such as the seeds of random orders that it tries: short in a short run, all
+// otherwise.
+func Few(short, all int) int {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // Step is the distance between the places that a test tries one after another, such as the calls at which it crashes: n
 // in a short run, 1 otherwise.
 func Step(n int64) int64 {

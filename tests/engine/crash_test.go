@@ -18,10 +18,10 @@ import (
 )
 
 // stride is between the calls at which a scenario of hundreds of calls crashes. It is a prime, so that the calls of a
-// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every seventh in a short run.
+// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every 17th in a short run.
 const (
 	stride         = 41
-	strideShortRun = 7
+	strideShortRun = 17
 )
 
 // TestEngineCrash kills a function's process before and after its n-th AWS call, for every n there is (of long scenarios, as their

@@ -36,7 +36,7 @@ func TestStepsOfTheLatencyModel(t *testing.T) {
 	var rows []*scale.Measured
 	for _, s := range scale.Shapes() {
 		for _, n := range []int{1, 100, 10_000} {
-			if n > 100 && !*all || n*s.Input > mostActivities || testing.Short() && n*s.Input > 1000 {
+			if n > 100 && !*all || n*s.Input > mostActivities || testing.Short() && n*s.Input > 100 {
 				continue
 			}
 			m := measure(t, &s, n)
