@@ -224,8 +224,8 @@ latency: needs-go ## how long steps of orchestrations take by the list of AWS la
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
 
 .PHONY: planted
-planted: needs-go ## plant faults in the engine, one at a time, and fail where the tests do not find one (dispatch/testdata/planted; some minutes; FAULTS="name name")
-	$(GO) run -C tools ./planted .. $(FAULTS)
+planted: needs-go ## plant faults in the engine, one at a time, and fail where the tests do not find one (dispatch/testdata/planted; some minutes; FAULTS="name name"; SHORT=1 with short tests)
+	$(GO) run -C tools ./planted $(if $(SHORT),-short) .. $(FAULTS)
 
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions

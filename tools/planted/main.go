@@ -2,6 +2,7 @@
 //
 //	go run -C tools ./planted ..                        each of dispatch/testdata/planted, some minutes
 //	go run -C tools ./planted .. step-after-its-cancel  those that are named
+//	go run -C tools ./planted -short ..                 with the tests as short as in make test, which must find 90 %
 //
 // A fault is a file: what is wrong, the arguments of `go test` that find it (a line "test: …"), and replacements, each of which names its file and has the
 // text that is there and the one that takes its place. Nothing is changed: the compiler gets the faulty files by -overlay.
@@ -11,58 +12,93 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/tools/txtar"
 )
 
 // Folder is where the faults are, in the module.
 const folder = "dispatch/testdata/planted"
 
+// shortShare is the least share of the faults, in percent, that short tests find.
+const shortShare = 90
+
 func main() {
-	if len(os.Args) < 2 { //nolint:mnd // the command and the module
-		fmt.Fprintln(os.Stderr, "usage: planted MODULE [FAULT...]")
+	short := flag.Bool("short", false, "run the tests with -short, which may miss a tenth of the faults")
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(os.Stderr, "usage: planted [-short] MODULE [FAULT...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1], os.Args[2:]); err != nil {
+	if err := run(ctx, os.Stdout, *short, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to undo
 	}
 }
 
-// run plants the faults that are named, or all, and says of each whether it was found.
-func run(ctx context.Context, out io.Writer, module string, names []string) error {
+// run plants the faults that are named, or all, as many at once as there are processors, and says of each whether it was
+// found.
+func run(ctx context.Context, out io.Writer, short bool, module string, names []string) error {
 	faults, err := read(module)
 	if err != nil {
 		return err
 	}
-	missed := 0
-	for _, f := range faults {
-		if len(names) > 0 && !slices.Contains(names, f.name) {
-			continue
-		}
-		by, err := f.find(ctx, module)
-		if err != nil {
-			return err
-		}
-		if by == "" {
-			missed++
-			by = "NOT FOUND"
-		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n\t%s\n", f.name, f.what, by); err != nil {
-			return fmt.Errorf("print: %w", err)
+	if len(names) > 0 {
+		faults = slices.DeleteFunc(faults, func(f fault) bool { return !slices.Contains(names, f.name) })
+	}
+	if short {
+		for i := range faults {
+			faults[i].tests = append([]string{"-short"}, faults[i].tests...)
 		}
 	}
-	if missed > 0 {
+
+	found, printing := 0, sync.Mutex{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	for i := range faults {
+		group.Go(func() error {
+			f := &faults[i]
+			by, err := f.find(ctx, module)
+			if err != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			if by == "" {
+				by = "NOT FOUND"
+			} else {
+				found++
+			}
+			if _, err := fmt.Fprintf(out, "%s: %s\n\t%s\n", f.name, f.what, by); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err //nolint:wrapcheck // of this package
+	}
+	if _, err := fmt.Fprintf(out, "%d of %d faults were found\n", found, len(faults)); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if missed := len(faults) - found; missed > 0 && (!short || found*100 < len(faults)*shortShare) {
 		return fmt.Errorf("%d faults were not found", missed)
 	}
 	return nil
