@@ -69,36 +69,52 @@ func run(ctx context.Context, out io.Writer, short bool, module string, names []
 		}
 	}
 
-	found, printing := 0, sync.Mutex{}
+	t := tally{out: out}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
 	for i := range faults {
 		group.Go(func() error {
-			f := &faults[i]
-			by, err := f.find(ctx, module)
+			by, err := faults[i].find(ctx, module)
 			if err != nil {
 				return err
 			}
-			printing.Lock()
-			defer printing.Unlock()
-			if by == "" {
-				by = "NOT FOUND"
-			} else {
-				found++
-			}
-			if _, err := fmt.Fprintf(out, "%s: %s\n\t%s\n", f.name, f.what, by); err != nil {
-				return fmt.Errorf("print: %w", err)
-			}
-			return nil
+			return t.add(&faults[i], by)
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err //nolint:wrapcheck // of this package
 	}
-	if _, err := fmt.Fprintf(out, "%d of %d faults were found\n", found, len(faults)); err != nil {
+	return t.check(short)
+}
+
+// tally counts the faults that were found, and prints each.
+type tally struct {
+	mu           sync.Mutex
+	out          io.Writer
+	found, tried int
+}
+
+func (t *tally) add(f *fault, by string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tried++
+	if by == "" {
+		by = "NOT FOUND"
+	} else {
+		t.found++
+	}
+	if _, err := fmt.Fprintf(t.out, "%s: %s\n\t%s\n", f.name, f.what, by); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	if missed := len(faults) - found; missed > 0 && (!short || found*100 < len(faults)*shortShare) {
+	return nil
+}
+
+// check prints the sum, and returns an error where too many were not found.
+func (t *tally) check(short bool) error {
+	if _, err := fmt.Fprintf(t.out, "%d of %d faults were found\n", t.found, t.tried); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if missed := t.tried - t.found; missed > 0 && (!short || t.found*100 < t.tried*shortShare) {
 		return fmt.Errorf("%d faults were not found", missed)
 	}
 	return nil

@@ -1,0 +1,36 @@
+package client_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/provider"
+)
+
+func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	b := client.Bulk{Operation: client.OperationCancel, All: true}
+	var first client.Job
+	for i := range 100 {
+		j, err := c.Bulk(t.Context(), b)
+		if err != nil {
+			t.Fatalf("job %d: %v", i, err)
+		}
+		if i == 0 {
+			first = j
+		}
+	}
+	_, err := c.Bulk(t.Context(), b)
+	if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "operation" {
+		t.Errorf("job 101: %v", err)
+	}
+
+	if _, err := c.CancelJob(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Bulk(t.Context(), b); err != nil {
+		t.Errorf("after one of them was cancelled: %v", err)
+	}
+}
