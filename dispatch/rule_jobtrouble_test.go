@@ -29,6 +29,14 @@ func (h *hub) putItem(it map[string]ddbtypes.AttributeValue) {
 	}
 }
 
+func (h *hub) deleteItem(pk, sk string) {
+	h.t.Helper()
+	in := &dynamodb.DeleteItemInput{TableName: aws.String("perdure"), Key: map[string]ddbtypes.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)}}
+	if _, err := h.Cloud.Table.DeleteItem(h.t.Context(), in); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 func textValue(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 
 // completed starts instances that are over a minute later.
@@ -149,6 +157,31 @@ func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
 		b := client.Bulk{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
 		if p, err := client.New(h.Provider).BulkPreview(ctx, b); err != nil || p.Matched != 1 {
 			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// A match reads 20 pages of 500 instances at the most. The job goes on behind 21,000 that it does not select: one of its
+// matches finds none, wherever it begins.
+func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		const selected, others = 41, 21_000
+		h.completed(1, func(int) string { return "first" })
+		key := func(n int) string { return fmt.Sprint("i#other-", n) }
+		for n := range others {
+			it := h.item("i#first", "i")
+			created, rest, _ := strings.Cut(text(it, "created"), "#")
+			it["pk"], it["name"], it["created"] = textValue(key(n)), textValue("other"), textValue(fmt.Sprintf("%s#%0*d", created, len(rest), n))
+			h.putItem(it)
+		}
+		h.completed(selected-1, func(i int) string { return fmt.Sprint("i-", i) })
+
+		if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
+			t.Errorf("%+v", j)
+		}
+		for n := range others { // they have no histories to check
+			h.deleteItem(key(n), "i")
 		}
 	})
 }
