@@ -1,10 +1,13 @@
 package work
 
 import (
+	"context"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -32,4 +35,50 @@ func TestWhatAnExecutionIsPolledWithIsUsedAgain(t *testing.T) {
 	if p.watch(third); p.executions["z"] == x {
 		t.Error("it is used again while a poll has it")
 	}
+}
+
+// begins is a provider of which a poll takes so long that an activity begins meanwhile.
+type begins struct {
+	provider.Provider
+
+	meanwhile func()
+}
+
+func (b begins) PollCancels(_ context.Context, _ string, from int64) (cancels provider.Cancels, next int64, err error) {
+	b.meanwhile()
+	return nil, from + 1, nil
+}
+
+// Interleaving: a poll is under way, and an activity begins whose own read came to an earlier segment. What is between
+// has been read by polls that did not know the activity, and told it nothing: the next poll reads it again.
+func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // the timer of the next look does not fire
+		o := &Options{Clock: time.Now}
+		m := newManager(&intake.Base{}, o, &reporter{options: o})
+		of := func(unread int64) *task {
+			item := &provider.LockedWorkItem{WorkItem: provider.WorkItem{InstanceID: "a", ExecutionID: "x"}}
+			return &task{item: item, batch: &batch{ctx: t.Context()}, unread: unread, pollEvery: time.Second, began: time.Now()}
+		}
+		m.polls.watch(of(7))
+		x := m.polls.executions["x"]
+		poll := func(meanwhile func()) {
+			m.polls.provider = begins{meanwhile: meanwhile}
+			x.polling = true
+			m.polls.poll(t.Context(), x, x.from, x.pace.begin(time.Now(), 1))
+		}
+
+		poll(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.polls.watch(of(3))
+		})
+		if x.from != 3 {
+			t.Errorf("the next poll reads from segment %d, want 3", x.from)
+		}
+		poll(func() {})
+		if x.from != 4 {
+			t.Errorf("the poll after it reads from segment %d, want 4", x.from)
+		}
+	})
 }
