@@ -78,7 +78,8 @@ func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, other := range []time.Time{seen.CreatedAt.Add(-time.Millisecond), seen.CreatedAt.Add(time.Millisecond)} {
-		if err := c.Purge(t.Context(), "one", client.CreatedAt(other)); !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "began at") {
+		err := c.Purge(t.Context(), "one", client.CreatedAt(other))
+		if !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "began at") {
 			t.Errorf("the life that began at %v, and not at %v: %v", other, seen.CreatedAt, err)
 		}
 	}
