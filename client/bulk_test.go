@@ -12,14 +12,11 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	b := client.Bulk{Operation: client.OperationCancel, All: true}
-	var first client.Job
+	var running client.Job
 	for i := range 100 {
-		j, err := c.Bulk(t.Context(), b)
-		if err != nil {
+		var err error
+		if running, err = c.Bulk(t.Context(), b); err != nil {
 			t.Fatalf("job %d: %v", i, err)
-		}
-		if i == 0 {
-			first = j
 		}
 	}
 	_, err := c.Bulk(t.Context(), b)
@@ -27,7 +24,7 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 		t.Errorf("job 101: %v", err)
 	}
 
-	if _, err := c.CancelJob(t.Context(), first.ID); err != nil {
+	if _, err := c.CancelJob(t.Context(), running.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Bulk(t.Context(), b); err != nil {

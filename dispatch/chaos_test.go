@@ -21,7 +21,7 @@ import (
 // Every instance ends as if nothing had happened, unless one of its messages is poison by the deaths of its processes.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(shortrun.Few(64, 320)) {
+	for seed := range shortrun.Few[uint64](64, 320) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			chaos(t, seed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,8 @@ func (h *hub) putItem(it map[string]ddbtypes.AttributeValue) {
 func (h *hub) deleteItem(pk, sk string) {
 	h.t.Helper()
 	_, err := h.Cloud.Table.DeleteItem(h.t.Context(), &dynamodb.DeleteItemInput{
-		TableName: aws.String("perdure"), Key: map[string]ddbtypes.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)},
+		TableName: aws.String("perdure"),
+		Key:       map[string]ddbtypes.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -163,24 +165,25 @@ func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
 	})
 }
 
-// A match reads 20 pages of 500 instances at the most. The job goes on behind 21,000 that it does not select: one of its
-// matches finds none, wherever it begins.
+// A match reads 20 pages of 500 instances at the most. The job goes on behind 21,000 that it does not select: one of
+// its matches finds none, wherever it begins.
 func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const selected, others = 41, 21_000
 		h.completed(1, func(int) string { return "first" })
 		key := func(n int) string { return fmt.Sprint("i#other-", n) }
+		it := h.item("i#first", "i")
+		it["name"] = textValue("other")
+		created, rest, _ := strings.Cut(text(it, "created"), "#")
 		for n := range others {
-			it := h.item("i#first", "i")
-			created, rest, _ := strings.Cut(text(it, "created"), "#")
-			it["created"] = textValue(fmt.Sprintf("%s#%0*d", created, len(rest), n))
-			it["pk"], it["name"] = textValue(key(n)), textValue("other")
-			h.putItem(it)
+			it["pk"], it["created"] = textValue(key(n)), textValue(fmt.Sprintf("%s#%0*d", created, len(rest), n))
+			h.putItem(maps.Clone(it))
 		}
 		h.completed(selected-1, func(i int) string { return fmt.Sprint("i-", i) })
 
-		if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
+		j := h.look(h.bulk(purgeNothing))
+		if j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
 			t.Errorf("%+v", j)
 		}
 		for n := range others { // they have no histories to check

@@ -129,10 +129,7 @@ func TestR25WhatIsRefusedBeforeAPauseIsRecorded(t *testing.T) {
 // A burst to a paused instance drains without its code, a write a batch and no read, and all of it comes out when it goes on.
 func TestR25ABurstToAPausedInstanceDrains(t *testing.T) {
 	t.Parallel()
-	events := 20_000
-	if testing.Short() {
-		events = 1000
-	}
+	events := shortrun.Few(1000, 20_000)
 	inBubble(t, simhub.Options{Registry: sleeper(events, "add")}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)

@@ -1,4 +1,4 @@
-// Package shortrun marks the tests that `go test -short` leaves out.
+// Package shortrun says what `go test -short` leaves out: whole tests, and a part of what others do many times.
 package shortrun
 
 import "testing"
@@ -12,9 +12,9 @@ func Skip(tb testing.TB) {
 	}
 }
 
-// Few is how many times a test does the same, such as the seeds of random orders that it tries: short in a short run, all
-// otherwise.
-func Few(short, all int) int {
+// Few returns short in a short run and all otherwise: how often a test does the same, such as the seeds that it tries,
+// or how large something is.
+func Few[T any](short, all T) T {
 	if testing.Short() {
 		return short
 	}
@@ -23,9 +23,4 @@ func Few(short, all int) int {
 
 // Step is the distance between the places that a test tries one after another, such as the calls at which it crashes: n
 // in a short run, 1 otherwise.
-func Step(n int64) int64 {
-	if testing.Short() {
-		return n
-	}
-	return 1
-}
+func Step(n int64) int64 { return Few(n, 1) }

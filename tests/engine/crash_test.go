@@ -12,13 +12,15 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
 // stride is between the calls at which a scenario of hundreds of calls crashes. It is a prime, so that the calls of a
-// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every 17th in a short run.
+// repeated pattern all have their turn. A short scenario of the same kind crashes at each call, or at every 17th in a
+// short run.
 const (
 	stride         = 41
 	strideShortRun = 17
@@ -47,12 +49,9 @@ func atEveryCall(t *testing.T, f fault) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, after := range []bool{false, true} {
-				step := int64(1)
+				step := shortrun.Step(strideShortRun)
 				if s.Long {
-					step = stride
-				}
-				if testing.Short() {
-					step *= strideShortRun
+					step *= stride
 				}
 				t.Run(fmt.Sprintf("after=%v,every=%d", after, step), func(t *testing.T) {
 					t.Parallel()
@@ -94,11 +93,7 @@ func TestBlockedCrash(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", name, after), func(t *testing.T) {
 				t.Parallel()
-				step := int64(1)
-				if testing.Short() {
-					step = strideShortRun
-				}
-				for n := int64(1); mends(t, f, n, after) && !t.Failed(); n += step {
+				for n := int64(1); mends(t, f, n, after) && !t.Failed(); n += shortrun.Step(strideShortRun) {
 				}
 			})
 		}

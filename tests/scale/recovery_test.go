@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/tests/scale"
 )
 
@@ -12,10 +13,7 @@ import (
 // the figures. The watch looks every two minutes, which is not part of them.
 func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 	t.Parallel()
-	instances := 10_000
-	if testing.Short() {
-		instances = 500
-	}
+	instances := shortrun.Few(500, 10_000)
 	synctest.Test(t, func(t *testing.T) {
 		r, err := scale.MeasureRecovery(t.Context(), instances)
 		if err != nil {

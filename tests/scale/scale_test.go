@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/docpage"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/tests/cost"
 	"github.com/perdure/perdure/tests/scale"
 )
@@ -33,10 +34,11 @@ const mostInline = 8 * time.Millisecond
 
 func TestStepsOfTheLatencyModel(t *testing.T) {
 	t.Parallel()
+	most := shortrun.Few(100, mostActivities)
 	var rows []*scale.Measured
 	for _, s := range scale.Shapes() {
 		for _, n := range []int{1, 100, 10_000} {
-			if n > 100 && !*all || n*s.Input > mostActivities || testing.Short() && n*s.Input > 100 {
+			if n > 100 && !*all || n*s.Input > most {
 				continue
 			}
 			m := measure(t, &s, n)

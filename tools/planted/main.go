@@ -53,8 +53,8 @@ func main() {
 	}
 }
 
-// run plants the faults that are named, or all, as many at once as there are processors, and says of each whether it was
-// found.
+// run plants the faults that are named, or all, as many at once as there are processors, and says of each whether it
+// was found.
 func run(ctx context.Context, out io.Writer, short bool, module string, names []string) error {
 	faults, err := read(module)
 	if err != nil {

@@ -25,19 +25,33 @@ func TestTheFaultsAreOfTodaysCode(t *testing.T) {
 func TestAFaultIsFoundOrToldOf(t *testing.T) {
 	t.Parallel()
 	const code = "package dispatch\n\nfunc one() int { return 1 }\n"
-	const test = "package dispatch\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif one() != 1 && !testing.Short() {\n\t\tt.Error()\n\t}\n}\n"
+	const test = `package dispatch
+
+import "testing"
+
+func TestOne(t *testing.T) {
+	if one() != 1 && !testing.Short() {
+		t.Error()
+	}
+}
+`
+	const (
+		named = "It returns something else.\ntest: ./dispatch\n-- dispatch/one.go --\n"
+		was   = "return 1 }\n====\n"
+		two   = was + "return 2 }\n"
+	)
 	for name, tt := range map[string]struct {
 		fault, want, err string
 		short            bool
 	}{
-		"found":     {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 }\n", "found by TestOne", "", false},
-		"panics":    {"One never returns.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\ngo func() { panic(1) }(); select {} }\n", "found by a panic", "", false},
-		"missed":    {"One is said otherwise.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 - 1 }\n", "NOT FOUND", "1 faults were not found", false},
-		"short":     {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 }\n", "0 of 1", "1 faults were not found", true},
-		"gone":      {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 3 }\n====\nreturn 2 }\n", "", "this is there 0 times", false},
-		"no test":   {"One is two.\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn 2 }\n", "", "does not say which tests", false},
-		"no code":   {"One is no number.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n====\nreturn nil }\n", "", "no test ran", false},
-		"no change": {"One is two.\ntest: ./dispatch\n-- dispatch/one.go --\nreturn 1 }\n", "", "no line ====", false},
+		"found":     {fault: named + two, want: "found by TestOne"},
+		"panics":    {fault: named + was + "go func() { panic(1) }(); select {} }\n", want: "found by a panic"},
+		"missed":    {fault: named + was + "return 2 - 1 }\n", want: "NOT FOUND", err: "1 faults were not found"},
+		"short":     {fault: named + two, short: true, want: "0 of 1", err: "1 faults were not found"},
+		"gone":      {fault: named + "return 3 }\n====\nreturn 2 }\n", err: "this is there 0 times"},
+		"no test":   {fault: "It returns two.\n-- dispatch/one.go --\n" + two, err: "does not say which tests"},
+		"no code":   {fault: named + was + "return nil }\n", err: "no test ran"},
+		"no change": {fault: named + "return 1 }\n", err: "no line ===="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

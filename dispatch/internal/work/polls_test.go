@@ -37,20 +37,20 @@ func TestWhatAnExecutionIsPolledWithIsUsedAgain(t *testing.T) {
 	}
 }
 
-// begins is a provider of which a poll takes so long that an activity begins meanwhile.
-type begins struct {
+// slowPoll is a provider that needs time to read cancels: it calls meanwhile.
+type slowPoll struct {
 	provider.Provider
 
 	meanwhile func()
 }
 
-func (b begins) PollCancels(_ context.Context, _ string, from int64) (cancels provider.Cancels, next int64, err error) {
-	b.meanwhile()
+func (p slowPoll) PollCancels(_ context.Context, _ string, from int64) (provider.Cancels, int64, error) {
+	p.meanwhile()
 	return nil, from + 1, nil
 }
 
-// Interleaving: a poll is under way, and an activity begins whose own read came to an earlier segment. What is between
-// has been read by polls that did not know the activity, and told it nothing: the next poll reads it again.
+// Interleaving: while a poll reads, an activity begins whose own read ended at an earlier segment. Earlier polls have
+// read the segments in between, but did not tell an activity that was not running yet. The next poll reads them again.
 func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // the timer of the next look does not fire
@@ -58,12 +58,13 @@ func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing
 		m := newManager(&intake.Base{}, o, &reporter{options: o})
 		of := func(unread int64) *task {
 			item := &provider.LockedWorkItem{WorkItem: provider.WorkItem{InstanceID: "a", ExecutionID: "x"}}
-			return &task{item: item, batch: &batch{ctx: t.Context()}, unread: unread, pollEvery: time.Second, began: time.Now()}
+			b := &batch{ctx: t.Context()}
+			return &task{item: item, batch: b, unread: unread, pollEvery: time.Second, began: time.Now()}
 		}
 		m.polls.watch(of(7))
 		x := m.polls.executions["x"]
 		poll := func(meanwhile func()) {
-			m.polls.provider = begins{meanwhile: meanwhile}
+			m.polls.provider = slowPoll{meanwhile: meanwhile}
 			x.polling = true
 			m.polls.poll(t.Context(), x, x.from, x.pace.begin(time.Now(), 1))
 		}
