@@ -154,6 +154,23 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 	}
 }
 
+// The wake of a start is lost, so that an update runs the first turn, and that is the last.
+func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, crash := range []bool{false, true} {
+		intercept, _ := crashOnce(false, func(c simaws.Call) bool { return crash && sendsKind(c, provider.MessageUpdateAnswered) })
+		inBubble(t, simhub.Options{Registry: addHolding(registry()), Intercept: intercept}, func(ctx context.Context, h *hub) {
+			h.startAs("c", "nothing", 0)
+			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...); err != nil {
+				t.Fatal(err)
+			}
+			sender := h.start("asks", 1)
+			h.serveFor(time.Hour)
+			h.wantOutput(sender, fmt.Sprintf("%q", history.TypeOver))
+		})
+	}
+}
+
 // What is rejected, and what nobody handles, is answered with why.
 func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
 	t.Parallel()

@@ -283,6 +283,34 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 	})
 }
 
+func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		h.completed(2, func(i int) string { return fmt.Sprint("i-", i) })
+		j := h.bulk(purgeNothing)
+		var mu sync.Mutex
+		tried, steps := false, 0
+		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Operation == "TransactWriteItems" && keyOf(c) == "i#i-0" {
+				tried = true
+				return simaws.Throttled()
+			}
+			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "sk"), "job#") && tried {
+				tried, steps = false, steps+1
+			}
+			return next()
+		})
+		for range 10 {
+			j = h.look(j)
+		}
+		if j.State != provider.JobCompleted || j.Done != 1 || j.Failed != 1 || steps != 5 {
+			t.Errorf("%s after %d steps: done %d, failed %d, %v", j.State, steps, j.Done, j.Failed, j.Errors)
+		}
+	})
+}
+
 // What was done counts though nothing more can be matched for an hour: an index that was not there, say, or a right. The job says what is wrong, and goes on.
 func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
 	t.Parallel()

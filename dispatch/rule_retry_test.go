@@ -392,6 +392,17 @@ func TestR14WhichFailureCounts(t *testing.T) {
 			}
 		})
 	})
+	t.Run("none behind a success of the same batch", func(t *testing.T) {
+		t.Parallel()
+		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
+			tr.complete(in, 1, 3)
+			tr.tell(in, failed(3, 1, "r.1", now))
+			tr.wantSent()
+			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationCompleted {
+				t.Errorf("%v", events)
+			}
+		})
+	})
 	t.Run("an attempt that an earlier release has sent", func(t *testing.T) {
 		t.Parallel()
 		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {

@@ -101,7 +101,7 @@ func renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte)
 	var failed []error
 	for i := range renewals {
 		answer.Leases[i] = newRenewal(&renewals[i])
-		if _, ofService := errors.AsType[*provider.Error](renewals[i].Err); ofService && answer.Leases[i].Error.Code != codeLockLimit {
+		if _, ofService := errors.AsType[*provider.Error](renewals[i].Err); ofService {
 			failed = append(failed, renewals[i].Err)
 		} else if renewals[i].CancelErr != nil {
 			failed = append(failed, renewals[i].CancelErr)

@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,6 +57,21 @@ func TestAnUpdateThatTakesLonger(t *testing.T) {
 			t.Error("it does not say when to come back")
 		}
 	})
+}
+
+func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	ctx, leave := context.WithCancel(t.Context())
+	h.UpdateWith(func(provider.Message) *provider.UpdateAnswer {
+		leave()
+		return nil
+	})
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, anUpdate, strings.NewReader(`{"update":"address"}`))
+	r.Header.Set("Content-Type", "application/json")
+	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: http.MethodPost}
+	h.api.ServeHTTP(a, r)
+	a.wantProblem(http.StatusServiceUnavailable, "unavailable", "")
 }
 
 // updateEnds are what there is to each end of an update without a result.

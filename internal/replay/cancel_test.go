@@ -184,6 +184,25 @@ func TestDroppedActivityWritesCancelRequested(t *testing.T) {
 	reload(t, code, log)
 }
 
+// An activity whose end is waited for stays open once it is cancelled: its cancel is requested once, whoever asks again.
+func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
+	t.Parallel()
+	code := body(func(c *replay.Context) {
+		s := c.WithCancel()
+		a, b := waited(s, "a"), waited(s, "b")
+		a.Cancel("requested", "first")
+		a.Cancel("requested", "second")
+		s.End("dropped_future")
+		s.End("dropped_future")
+		b.Cancel("requested", "third")
+		c.Await(activity(c, "c"))
+	})
+	log := record(t, code)
+	wantSources(t, log[2:], `ActivityScheduled #3 "a"`, `ActivityScheduled #4 "b"`, "ActivityCancelRequested #5 of #3 (requested) by body: first",
+		"ActivityCancelRequested #6 of #4 (dropped_future) by body", `ActivityScheduled #7 "c"`)
+	reload(t, code, log)
+}
+
 func TestDroppedChildWritesCancelRequested(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {

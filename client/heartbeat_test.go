@@ -1,0 +1,49 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/provider"
+)
+
+// overtaking is a hub that counts no heartbeat, because another was written just before it.
+type overtaking struct {
+	*fakeprovider.Provider
+
+	other provider.ActivityRecord
+}
+
+func (h *overtaking) BeatPending(_ context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+	h.other.ActivityID = b.ActivityID
+	h.Leave(executionID, h.other)
+	return false, nil
+}
+
+func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		other provider.ActivityRecord
+		over  bool
+	}{
+		"of the next attempt":    {provider.ActivityRecord{BeatOf: 3, BeatenAt: began}, true},
+		"of the same attempt":    {provider.ActivityRecord{BeatOf: 2, BeatenAt: began.Add(time.Hour)}, false},
+		"the end of the attempt": {provider.ActivityRecord{BeatOf: 2, BeatenAt: began, OverOf: 2}, true},
+	} {
+		h := &overtaking{fakeprovider.New(func() time.Time { return began }, "hello"), tt.other}
+		c := client.New(h, client.WithClock(func() time.Time { return began }))
+		mustStart(t, c, "one")
+		h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
+		h.Hand("c1.two", &provider.WorkItem{InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 2, Queue: "default"})
+		_, err := c.Heartbeat(t.Context(), "c1.two", 7)
+		problem, failed := errors.AsType[*client.TokenError](err)
+		if failed != tt.over || failed && problem.Problem != client.TokenOver || !failed && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
