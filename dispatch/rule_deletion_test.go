@@ -379,6 +379,23 @@ func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 	})
 }
 
+// A segment has been lost, of a table that was restored, say. A function that was frozen before it would commit into its place.
+func TestR17_historyWithAGap_purgeFillsTheGap(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		in := h.start("fan", 1)
+		for n := range 5 {
+			h.raise(in, fmt.Sprint("e-", n), n)
+			h.turn(0)
+		}
+		for _, sequence := range []int{1, 3} {
+			h.deleteItem("x#"+in.ExecutionID, fmt.Sprintf("h#%010d", sequence))
+		}
+		h.purge(in.InstanceID)
+		h.wantStubs(in.ExecutionID, 7)
+	})
+}
+
 // What is left of an instance are places, each for a month: no payload, nothing that is listed.
 func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
 	t.Parallel()

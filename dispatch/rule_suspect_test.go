@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -100,6 +102,29 @@ func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestR13_suspectSucceeds_itsMarksAreTakenAway(t *testing.T) {
+	t.Parallel()
+	var running, most atomic.Int64
+	r := naps(&running, &most)
+	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
+		in := h.start("naps", []time.Duration{time.Second})
+		h.turn(0)
+		records := h.suspect(ctx, func(int64) bool { return true })
+		marks := func() string {
+			return h.item("x#"+in.ExecutionID, "p#3#"+records[0].ID)["begun"].(*ddbtypes.AttributeValueMemberN).Value
+		}
+		if n := marks(); n != "1" {
+			t.Errorf("%s marks before it runs", n)
+		}
+		if failed := h.worker(r).HandleRecords(ctx, records); len(failed) > 0 || most.Load() != 1 {
+			t.Errorf("failed %v, %d ran", failed, most.Load())
+		}
+		if n := marks(); n != "0" {
+			t.Errorf("%s marks after it has run", n)
+		}
+	})
 }
 
 // A process that polls has several batches in hand: of the suspects in them it runs one at a time.
