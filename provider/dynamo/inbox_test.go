@@ -27,6 +27,51 @@ func TestDedupIDsAreStable(t *testing.T) {
 	}
 }
 
+// What is sent again within five minutes is one message, unless an earlier one of the same content must not swallow it.
+func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
+	t.Parallel()
+	of := func(kind provider.MessageKind) provider.Message {
+		return provider.Message{Kind: kind, InstanceID: "a", StartID: "s", ExecutionID: "x", SourceEventID: 7, Name: "n", Parent: &history.Parent{ExecutionID: "p", EventID: 3}}
+	}
+	named := func(m provider.Message) provider.Message { m.EventID = "e"; return m }
+	fromClient := func(m provider.Message) provider.Message { m.Parent = nil; return m }
+	for name, tt := range map[string]struct {
+		m   provider.Message
+		one bool
+	}{
+		"start":                    {of(provider.MessageStart), true},
+		"outcomes":                 {of(provider.MessageActivityOutcomes), true},
+		"attempts":                 {of(provider.MessageActivityAttempts), true},
+		"timer":                    {of(provider.MessageTimerFired), true},
+		"event with an id":         {named(of(provider.MessageEventRaised)), true},
+		"event without one":        {of(provider.MessageEventRaised), false},
+		"event of an instance":     {of(provider.MessageEventSent), true},
+		"update of an instance":    {of(provider.MessageUpdateSent), true},
+		"answer to events":         {of(provider.MessageEventAnswered), true},
+		"answer to an update":      {of(provider.MessageUpdateAnswered), true},
+		"end of a child":           {of(provider.MessageChildOutcome), true},
+		"why a child is not ended": {of(provider.MessageCancelChildOutcome), true},
+		"cancel by a parent":       {of(provider.MessageCancel), true},
+		"cancel by a client":       {fromClient(of(provider.MessageCancel)), false},
+		"pause with an id":         {named(of(provider.MessageExecutionSuspended)), true},
+		"pause without one":        {of(provider.MessageExecutionSuspended), false},
+		"update":                   {named(of(provider.MessageUpdate)), true},
+		"wake":                     {of(provider.MessageWake), false},
+		"terminate":                {of(provider.MessageTerminate), false},
+		"cancel of an activity":    {of(provider.MessageCancelActivity), false},
+	} {
+		again := tt.m
+		if one := dedupID(&tt.m) == dedupID(&again); one != tt.one {
+			t.Errorf("%s: one message: %v, want %v", name, one, tt.one)
+		}
+		other := tt.m
+		other.InstanceID, other.ExecutionID, other.Parent = "b", "y", &history.Parent{ExecutionID: "q", EventID: 3}
+		if dedupID(&tt.m) == dedupID(&other) {
+			t.Errorf("%s: that of another instance is the same message", name)
+		}
+	}
+}
+
 func TestDedupIDsTellMessagesApart(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,14 @@ type fakeSchedules struct {
 	created []*scheduler.CreateScheduleInput
 	answer  func(n int) error
 
+	mu       sync.Mutex // deletions come side by side
 	deleted  []string
 	deletion func(n int) error
 }
 
 func (s *fakeSchedules) DeleteSchedule(_ context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.deleted = append(s.deleted, aws.ToString(in.GroupName)+"/"+aws.ToString(in.Name))
 	if s.deletion == nil {
 		return &scheduler.DeleteScheduleOutput{}, nil
@@ -148,6 +152,14 @@ func TestR1NamesOfSchedules(t *testing.T) {
 				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
 			}
 			names[name] = true
+			for _, attempt := range []int{2, 3} { // each that waits has a schedule of its own
+				timer.Attempt = attempt
+				name := scheduleName(&timer)
+				if !allowed.MatchString(name) || names[name] {
+					t.Errorf("%q, %d, attempt %d: named %q", execution, id, attempt, name)
+				}
+				names[name] = true
+			}
 		}
 	}
 }
@@ -382,5 +394,59 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}
+	}
+}
+
+// longTimers are cancelled timers that have schedules.
+func longTimers(n int, created time.Time) []history.Open {
+	cancelled := make([]history.Open, n)
+	for i := range cancelled {
+		cancelled[i] = history.Open{ID: int64(i) + 1, ScheduledAt: created, FireAt: created.Add(24 * time.Hour)}
+	}
+	return cancelled
+}
+
+func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	p.dropSchedules(t.Context(), "01ARZ3", longTimers(mostDropped+300, noon.Add(-time.Hour)))
+	if len(s.deleted) != 2000 || !strings.Contains(log.String(), "deleted=2000 left=300") {
+		t.Errorf("%d were deleted: %s", len(s.deleted), log.String())
+	}
+}
+
+// hangingSchedules answers no deletion.
+type hangingSchedules struct{ *fakeSchedules }
+
+func (hangingSchedules) DeleteSchedule(ctx context.Context, _ *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ left, want time.Duration }{
+		"without a deadline":           {0, 2 * time.Second},
+		"long before the deadline":     {time.Minute, 2 * time.Second},
+		"shortly before that deadline": {4 * time.Second, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, err := New(scheduling(), Clients{Table: emptyTable{}, Queues: &fakeQueues{}, Schedules: hangingSchedules{}}, WithLogger(slog.New(slog.DiscardHandler)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			if tt.left > 0 {
+				limited, stop := context.WithTimeout(ctx, tt.left)
+				defer stop()
+				ctx = limited
+			}
+			began := time.Now()
+			p.dropSchedules(ctx, "01ARZ3", longTimers(7, began.Add(-time.Hour)))
+			if took := time.Since(began); took != tt.want {
+				t.Errorf("%s: %v, want %v", name, took, tt.want)
+			}
+		})
 	}
 }
