@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/perduretest"
 	"github.com/perdure/perdure/schedule"
 )
@@ -17,7 +18,7 @@ import (
 // Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out, and it goes on.
 func TestEachTimeIsAccountedFor(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range shortrun.Few[uint64](4, 8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			var opts []perduretest.Option

@@ -70,7 +70,7 @@ func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, shift := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC).In(zone).ZoneBounds()
-		for ; !shift.IsZero() && shift.Year() < 2020; _, shift = shift.ZoneBounds() {
+		for ; !shift.IsZero() && shift.Year() < shortrun.Few(2014, 2020); _, shift = shift.ZoneBounds() {
 			from, to := shift.UTC().Add(-60*time.Hour).Truncate(time.Hour), shift.UTC().Add(60*time.Hour)
 			for when, matches := range expressions {
 				p := planOf(t, when, name)
