@@ -233,6 +233,32 @@ func TestR5WarmStateDropsOnlyAfterAStrongLook(t *testing.T) {
 	}
 }
 
+// A parent's cancel names the start of a child. One environment is warm with the life of the id that was before, and must not answer from that.
+func TestR5_cancelOfTheNextLifeMeetsAWarmView_isHeeded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
+		begin := func(startID string) provider.Instance {
+			return must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "sums", Input: encoded(t, 0), StartID: startID}))
+		}
+		begin("first")
+		h.turn(0)
+		h.purge("c")
+		in := begin("second")
+		h.turn(1)
+		h.send(provider.Message{
+			Kind: provider.MessageCancel, InstanceID: "c", StartID: in.StartID, Reason: "parent_cancelled",
+			Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 3},
+		})
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Fatalf("failed %v", failed)
+		}
+		events := h.events(in)
+		if last := events[len(events)-1]; last.Kind != history.OrchestrationCancelled {
+			t.Errorf("the cancel was not heeded: history ends with %s", last.String())
+		}
+	})
+}
+
 // A message that was sent after the cached view ends is no reason to run a turn that cannot commit: read first.
 func TestR5AMessageFromAheadIsReadFirst(t *testing.T) {
 	t.Parallel()
