@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -107,6 +108,42 @@ func TestR3EventsInFlightAreCarriedOver(t *testing.T) {
 			t.Errorf("ended with %s %s, want %d", end.String(), end.Output, sum)
 		}
 		h.checkRest()
+	})
+}
+
+// Events come before the code asks for them, and stay unobserved through two executions.
+func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "later", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		if n < 2 {
+			if _, err := perdure.WaitForExternalEvent[int](ctx, fmt.Sprint("go-", n)).Await(ctx); err != nil {
+				return 0, err
+			}
+			return perdure.ContinueAsNew[int](ctx, n+1)
+		}
+		sum := 0
+		for range 3 {
+			v, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+			if err != nil {
+				return 0, err
+			}
+			sum = 10*sum + v
+		}
+		return sum, nil
+	})
+	inBubble(t, simhub.Options{Registry: r, Environments: 2}, func(_ context.Context, h *hub) {
+		in := h.start("later", 0)
+		h.turn(0)
+		for i := 1; i <= 3; i++ {
+			h.raise(in, fmt.Sprint(i), i)
+		}
+		h.turn(0)
+		for n := range 2 {
+			h.raiseNamed(in, fmt.Sprint("go-", n))
+			h.turn(n)
+		}
+		h.wantOutput(h.read(in), "123")
 	})
 }
 
