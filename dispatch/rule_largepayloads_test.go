@@ -357,6 +357,45 @@ func TestR28AMissingObjectSaysWhich(t *testing.T) {
 	})
 }
 
+// An object that is not what was stored, and is as long, is told from it.
+func TestR28_objectIsAltered_instanceIsBlockedUntilItIsMended(t *testing.T) {
+	t.Parallel()
+	r := registry()
+	bulky(r)
+	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+		_ = must(client.New(h.Provider).Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
+		h.serveFor(time.Minute)
+		key := h.keys("x/")[0]
+		data := must(h.Cloud.Bucket.GetObject(ctx, simhub.PayloadBucket, key, 1<<30))
+		put := func(data []byte) {
+			if err := h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		altered := slices.Clone(data)
+		altered[len(altered)/2] ^= 1
+		put(altered)
+		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
+		c := client.New(later.Provider)
+		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+			t.Fatal(err)
+		}
+		later.serveFor(time.Hour)
+		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
+			t.Fatalf("%s, %+v", s.Status, s.Failure)
+		}
+
+		put(data)
+		if err := c.Raise(ctx, "i-1", "look again", 0); err != nil {
+			t.Fatal(err)
+		}
+		later.serveFor(time.Hour)
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
+			t.Errorf("%v, %v", marksOf(t, got...), err)
+		}
+	})
+}
+
 // TestR28ABuildWithoutTheBucketLosesNothing: code that was deployed without the bucket blocks what needs it, and leaves what arrives in
 // the bucket where it is; with it the instance goes on.
 func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
