@@ -104,6 +104,30 @@ func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
 	})
 }
 
+// A start comes again late, when what it began was purged and its id has another life: the child has run, and nobody knows how it ended.
+func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *testing.T) {
+	t.Parallel()
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
+		m := startMessage(h, "c", "s1")
+		m.Name = "nothing"
+		h.send(m)
+		h.turn(0)
+		h.wantTold("childOutcome")
+		h.purge("c")
+		other := h.startAs("c", "sums", 0)
+		h.turn(0)
+		time.Sleep(6 * time.Minute)
+		h.send(m)
+		if failed := h.turn(0); len(failed) > 0 {
+			t.Errorf("failed %v", failed)
+		}
+		h.wantTold("childOutcome " + history.TypeOutcomeLost)
+		if now := h.read(other); now.ExecutionID != other.ExecutionID || now.Status != provider.StatusRunning {
+			t.Errorf("the other life: %+v", now)
+		}
+	})
+}
+
 // An id in use: the start is remembered first, and then the parent is told. The other way round a function that was frozen in
 // between could start what its parent has given up.
 func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
