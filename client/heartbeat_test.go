@@ -19,7 +19,7 @@ type overtaking struct {
 	other provider.ActivityRecord
 }
 
-func (h *overtaking) BeatPending(_ context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+func (h *overtaking) BeatPending(_ context.Context, executionID string, b provider.PendingBeat) (bool, error) {
 	h.other.ActivityID = b.ActivityID
 	h.Leave(executionID, h.other)
 	return false, nil
@@ -39,7 +39,9 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		c := client.New(h, client.WithClock(func() time.Time { return began }))
 		mustStart(t, c, "one")
 		h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
-		h.Hand("c1.two", &provider.WorkItem{InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 2, Queue: "default"})
+		h.Hand("c1.two", &provider.WorkItem{
+			InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 2, Queue: "default",
+		})
 		_, err := c.Heartbeat(t.Context(), "c1.two", 7)
 		problem, failed := errors.AsType[*client.TokenError](err)
 		if failed != tt.over || failed && problem.Problem != client.TokenOver || !failed && err != nil {

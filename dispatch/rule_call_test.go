@@ -158,8 +158,11 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
-		intercept, _ := crashOnce(false, func(c simaws.Call) bool { return crash && sendsKind(c, provider.MessageUpdateAnswered) })
-		inBubble(t, simhub.Options{Registry: addHolding(registry()), Intercept: intercept}, func(ctx context.Context, h *hub) {
+		intercept, _ := crashOnce(false, func(c simaws.Call) bool {
+			return crash && sendsKind(c, provider.MessageUpdateAnswered)
+		})
+		o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
+		inBubble(t, o, func(ctx context.Context, h *hub) {
 			h.startAs("c", "nothing", 0)
 			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...); err != nil {
 				t.Fatal(err)

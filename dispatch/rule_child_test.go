@@ -27,6 +27,17 @@ func startMessage(h *hub, id, startID string) provider.Message {
 	}
 }
 
+// endedChild runs the child "c" of start "s1" to its end, of which its parent is told, and returns its start.
+func (h *hub) endedChild() provider.Message {
+	h.t.Helper()
+	m := startMessage(h, "c", "s1")
+	m.Name = "nothing"
+	h.send(m)
+	h.turn(0)
+	h.wantTold("childOutcome")
+	return m
+}
+
 func (h *hub) send(ms ...provider.Message) {
 	h.t.Helper()
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), ms...); err != nil {
@@ -104,20 +115,17 @@ func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
 	})
 }
 
-// A start comes again late, when what it began was purged and its id has another life: the child has run, and nobody knows how it ended.
+// A start is delivered again after its instance was purged, when another instance has the ID. The child has run, but
+// nobody knows any more how it ended.
 func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		m := startMessage(h, "c", "s1")
-		m.Name = "nothing"
-		h.send(m)
-		h.turn(0)
-		h.wantTold("childOutcome")
+		start := h.endedChild()
 		h.purge("c")
 		other := h.startAs("c", "sums", 0)
 		h.turn(0)
-		time.Sleep(6 * time.Minute)
-		h.send(m)
+		time.Sleep(6 * time.Minute) // the queue has forgotten it
+		h.send(start)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("failed %v", failed)
 		}

@@ -379,7 +379,7 @@ func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 	})
 }
 
-// A segment has been lost, of a table that was restored, say. A function that was frozen before it would commit into its place.
+// A segment is missing, as in a table that was restored. A function that was frozen before the purge could commit there.
 func TestR17_historyWithAGap_purgeFillsTheGap(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

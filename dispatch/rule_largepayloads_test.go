@@ -313,10 +313,29 @@ func TestR28ALargeResultIsFetchedWhenItIsWanted(t *testing.T) {
 	})
 }
 
-// TestR28AMissingObjectSaysWhich: the instance is blocked, and its diagnosis names the key, the instance and the execution; once the object is restored
-// it goes on.
+// TestR28AMissingObjectSaysWhich: an object is not there, or is not what was stored. The instance is blocked, and its
+// diagnosis names the key, the instance and the execution. Once the object is restored, the instance goes on.
 func TestR28AMissingObjectSaysWhich(t *testing.T) {
 	t.Parallel()
+	for name, spoil := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
+		"missing": func(ctx context.Context, h *hub, key string, _ []byte) error {
+			return h.Cloud.Bucket.DeleteObjects(ctx, simhub.PayloadBucket, []string{key})
+		},
+		"altered": func(ctx context.Context, h *hub, key string, data []byte) error {
+			altered := slices.Clone(data)
+			altered[len(altered)/2] ^= 1
+			return h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, altered)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spoiledObject(t, spoil)
+		})
+	}
+}
+
+func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key string, data []byte) error) {
+	t.Helper()
 	r := registry()
 	bulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
@@ -325,7 +344,7 @@ func TestR28AMissingObjectSaysWhich(t *testing.T) {
 		h.serveFor(time.Minute)
 		key := h.keys("x/")[0]
 		data := must(h.Cloud.Bucket.GetObject(ctx, simhub.PayloadBucket, key, 1<<30))
-		if err := h.Cloud.Bucket.DeleteObjects(ctx, simhub.PayloadBucket, []string{key}); err != nil {
+		if err := spoil(ctx, h, key, data); err != nil {
 			t.Fatal(err)
 		}
 		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
@@ -347,45 +366,6 @@ func TestR28AMissingObjectSaysWhich(t *testing.T) {
 		if err := h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, data); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Raise(ctx, "i-1", "look again", 0); err != nil {
-			t.Fatal(err)
-		}
-		later.serveFor(time.Hour)
-		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
-		}
-	})
-}
-
-// An object that is not what was stored, and is as long, is told from it.
-func TestR28_objectIsAltered_instanceIsBlockedUntilItIsMended(t *testing.T) {
-	t.Parallel()
-	r := registry()
-	bulky(r)
-	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
-		_ = must(client.New(h.Provider).Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
-		h.serveFor(time.Minute)
-		key := h.keys("x/")[0]
-		data := must(h.Cloud.Bucket.GetObject(ctx, simhub.PayloadBucket, key, 1<<30))
-		put := func(data []byte) {
-			if err := h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, data); err != nil {
-				t.Fatal(err)
-			}
-		}
-		altered := slices.Clone(data)
-		altered[len(altered)/2] ^= 1
-		put(altered)
-		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
-		c := client.New(later.Provider)
-		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
-			t.Fatal(err)
-		}
-		later.serveFor(time.Hour)
-		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Fatalf("%s, %+v", s.Status, s.Failure)
-		}
-
-		put(data)
 		if err := c.Raise(ctx, "i-1", "look again", 0); err != nil {
 			t.Fatal(err)
 		}

@@ -233,12 +233,14 @@ func TestR5WarmStateDropsOnlyAfterAStrongLook(t *testing.T) {
 	}
 }
 
-// A parent's cancel names the start of a child. One environment is warm with the life of the id that was before, and must not answer from that.
+// A parent cancels a child whose ID had another instance before. An environment still has that instance in its cache, and
+// must read before it answers.
 func TestR5_cancelOfTheNextLifeMeetsAWarmView_isHeeded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		begin := func(startID string) provider.Instance {
-			return must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "sums", Input: encoded(t, 0), StartID: startID}))
+			s := provider.Start{InstanceID: "c", Name: "sums", Input: encoded(t, 0), StartID: startID}
+			return must(h.Provider.StartOrchestration(ctx, s))
 		}
 		begin("first")
 		h.turn(0)

@@ -382,8 +382,8 @@ func TestFailuresOfTheHub(t *testing.T) {
 	}{
 		"throttled": {&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: secret}, http.StatusServiceUnavailable, "unavailable", true},
 		"refused":   {&provider.Error{Op: "DynamoDB.GetItem", Err: secret}, http.StatusInternalServerError, "internal", false},
-		"cancelled": {fmt.Errorf("read the item at 10.0.0.1: %w", context.Canceled), http.StatusServiceUnavailable, "unavailable", true},
-		"too slow":  {fmt.Errorf("read the item at 10.0.0.1: %w", context.DeadlineExceeded), http.StatusServiceUnavailable, "unavailable", true},
+		"cancelled": {fmt.Errorf("at 10.0.0.1: %w", context.Canceled), http.StatusServiceUnavailable, "unavailable", true},
+		"too slow":  {fmt.Errorf("at 10.0.0.1: %w", context.DeadlineExceeded), http.StatusServiceUnavailable, "unavailable", true},
 		"corrupt":   {fmt.Errorf("h#3: %w: %w", provider.ErrCorrupt, secret), http.StatusInternalServerError, "corrupt_history", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -331,7 +331,8 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// What is long, and gets on, is no fault: it takes five seconds here, half of that in a short run, and its Env is patient for two.
+// An orchestration that takes long and makes progress is no fault. This one takes five seconds, or half of that in a short
+// run, and its Env is patient for two.
 func TestWhatIsLongIsNotForEver(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(t *testing.T, env *perduretest.Env, id string){

@@ -184,7 +184,8 @@ func TestDroppedActivityWritesCancelRequested(t *testing.T) {
 	reload(t, code, log)
 }
 
-// An activity whose end is waited for stays open once it is cancelled: its cancel is requested once, whoever asks again.
+// An activity with WaitForCancellation stays open after its cancel. The cancel is requested once, however often the code
+// asks for it.
 func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 	t.Parallel()
 	code := body(func(c *replay.Context) {
@@ -198,8 +199,8 @@ func TestCancel_waitedActivityTwice_isRequestedOnce(t *testing.T) {
 		c.Await(activity(c, "c"))
 	})
 	log := record(t, code)
-	wantSources(t, log[2:], `ActivityScheduled #3 "a"`, `ActivityScheduled #4 "b"`, "ActivityCancelRequested #5 of #3 (requested) by body: first",
-		"ActivityCancelRequested #6 of #4 (dropped_future) by body", `ActivityScheduled #7 "c"`)
+	wantSources(t, log[2:], `ActivityScheduled #3 "a"`, `ActivityScheduled #4 "b"`,
+		"ActivityCancelRequested #5 of #3 (requested) by body: first", "ActivityCancelRequested #6 of #4 (dropped_future) by body", `ActivityScheduled #7 "c"`)
 	reload(t, code, log)
 }
 

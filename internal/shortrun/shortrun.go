@@ -1,4 +1,4 @@
-// Package shortrun says what `go test -short` leaves out: whole tests, and a part of what others do many times.
+// Package shortrun decides which tests `go test -short` skips, and how far it reduces others.
 package shortrun
 
 import "testing"

@@ -31,7 +31,10 @@ func TestDedupIDsAreStable(t *testing.T) {
 func TestDedupID_messageIsRepeated_isOneUnlessItIsForItsMoment(t *testing.T) {
 	t.Parallel()
 	of := func(kind provider.MessageKind) provider.Message {
-		return provider.Message{Kind: kind, InstanceID: "a", StartID: "s", ExecutionID: "x", SourceEventID: 7, Name: "n", Parent: &history.Parent{ExecutionID: "p", EventID: 3}}
+		return provider.Message{
+			Kind: kind, InstanceID: "a", StartID: "s", ExecutionID: "x", SourceEventID: 7, Name: "n",
+			Parent: &history.Parent{ExecutionID: "p", EventID: 3},
+		}
 	}
 	named := func(m provider.Message) provider.Message { m.EventID = "e"; return m }
 	fromClient := func(m provider.Message) provider.Message { m.Parent = nil; return m }

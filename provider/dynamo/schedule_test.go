@@ -419,7 +419,9 @@ func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
 // hangingSchedules answers no deletion.
 type hangingSchedules struct{ *fakeSchedules }
 
-func (hangingSchedules) DeleteSchedule(ctx context.Context, _ *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error) {
+func (hangingSchedules) DeleteSchedule(
+	ctx context.Context, _ *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options),
+) (*scheduler.DeleteScheduleOutput, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -432,7 +434,8 @@ func TestR15_deletionsHang_turnGoesOnInTime(t *testing.T) {
 		"shortly before that deadline": {4 * time.Second, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, err := New(scheduling(), Clients{Table: emptyTable{}, Queues: &fakeQueues{}, Schedules: hangingSchedules{}}, WithLogger(slog.New(slog.DiscardHandler)))
+			c := Clients{Table: emptyTable{}, Queues: &fakeQueues{}, Schedules: hangingSchedules{}}
+			p, err := New(scheduling(), c, WithLogger(slog.New(slog.DiscardHandler)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// The demo is a program of its own, which knows nothing but the API. It exits 1 unless each of its orders ends as it should.
+// The demo is a program that uses the HTTP API alone. It exits 1 unless each of its orders ends as it should.
 func TestDemo_thisDeployment_ordersEndAsTheyShould(t *testing.T) {
 	demo := exec.CommandContext(t.Context(), "go", "run", "./examples/demo")
 	demo.Dir, demo.Env = "../..", append(os.Environ(), "PERDURE_API="+hub.api)
 	out, err := demo.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if last := lines[len(lines)-1]; err != nil || !strings.HasPrefix(last, "demo: ") {
+	last := lines[len(lines)-1]
+	if err != nil || !strings.HasPrefix(last, "demo: ") {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	t.Log(lines[len(lines)-1])
+	t.Log(last)
 }

@@ -12,7 +12,8 @@ import (
 func TestRetryDelay_deliveriesGoOn_growsUpToFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]time.Duration{
-		0: 2 * time.Second, 1: 2 * time.Second, 2: 4 * time.Second, 3: 8 * time.Second, 8: 256 * time.Second, 9: 5 * time.Minute, 100: 5 * time.Minute, 1 << 30: 5 * time.Minute,
+		0: 2 * time.Second, 1: 2 * time.Second, 2: 4 * time.Second, 3: 8 * time.Second, 8: 256 * time.Second,
+		9: 5 * time.Minute, 100: 5 * time.Minute, 1 << 30: 5 * time.Minute,
 	} {
 		if got := RetryDelay(n); got != want {
 			t.Errorf("delivery %d: %v, want %v", n, got, want)
@@ -29,9 +30,12 @@ func TestRetryDelay_deliveriesGoOn_growsUpToFiveMinutes(t *testing.T) {
 
 func TestByDelay_recordsOfSeveralDeliveries_eachWaitsAsLongAsItsOwn(t *testing.T) {
 	t.Parallel()
-	records := []provider.Record{{ID: "a", ReceiveCount: 3}, {ID: "b", ReceiveCount: 1}, {ID: "c", ReceiveCount: 3}, {ID: "d", ReceiveCount: 2}}
+	records := []provider.Record{
+		{ID: "a", ReceiveCount: 3}, {ID: "b", ReceiveCount: 1}, {ID: "c", ReceiveCount: 3}, {ID: "d", ReceiveCount: 2},
+	}
+	own := func(r *provider.Record) time.Duration { return RetryDelay(r.ReceiveCount) + time.Millisecond }
 	var got []string
-	for delay, together := range ByDelay(records, func(r *provider.Record) time.Duration { return RetryDelay(r.ReceiveCount) + time.Millisecond }) {
+	for delay, together := range ByDelay(records, own) {
 		for _, r := range together {
 			got = append(got, fmt.Sprint(r.ID, " after ", delay))
 		}

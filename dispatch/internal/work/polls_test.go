@@ -50,7 +50,7 @@ func (p slowPoll) PollCancels(_ context.Context, _ string, from int64) (provider
 }
 
 // Interleaving: while a poll reads, an activity begins whose own read ended at an earlier segment. Earlier polls have
-// read the segments in between, but did not tell an activity that was not running yet. The next poll reads them again.
+// read the segments in between, when this activity did not run yet, so the next poll reads them again.
 func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // the timer of the next look does not fire

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Of those that have died alone one stays, since any may be what kills; who may have been the neighbour of one stays as well, and is the first to run.
+// Any suspect whose process died while it ran alone may be a killer, so one of them stays in the batch and the others go
+// back. A suspect that may only have been a neighbour stays as well, and runs first.
 func TestLine_severalHaveDiedAlone_oneStays(t *testing.T) {
 	t.Parallel()
 	of := func(died int) *task {
