@@ -222,8 +222,9 @@ test('a paused instance says who paused it, when and why, its bar shows when it 
   await note.waitFor();
   assert.match(await note.innerText(), /Paused[^]*since .* by alice: the carrier asks to wait once more/);
   assert.equal(await page.locator('.chip.Paused').count(), 1);
-  await page.locator('.timeline .row').first().waitFor();
-  assert.equal(await page.locator('.timeline .row').first().locator('.seg.paused').count(), 2);
+  const pauses = page.locator('.timeline .row').first().locator('.seg.paused');
+  await pauses.nth(1).waitFor({ state: 'attached' }); // a row may be there before its bars
+  assert.equal(await pauses.count(), 2);
   assert.match(await page.locator('.timeline .row').first().innerText(), /paused by alice/);
   assert.equal(await page.locator('.seg.blocked').count(), 0);
   assert.equal(await page.getByRole('button', { name: 'Pause …' }).count(), 0);
