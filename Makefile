@@ -33,10 +33,12 @@ demo: needs-go needs-python ## the same for scripts: ends with "demo: N instance
 
 ## --- tests: suites of stages (tests/stages.yaml), and each stage by itself ---
 
-STAGES := $(GO) run -C tools ./stages $(CURDIR)
-# Within a suite, a stage writes the events of its tests for the list of the slowest ones. Without paths in them, packages
-# that one checkout has compiled serve the next one too.
-GOTEST := $(if $(STAGE_RESULTS),$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test) -trimpath
+STAGES := $(GO) run -C tools -trimpath ./stages $(CURDIR)
+# Within a suite, a stage writes the events of its tests for the list of the slowest ones. All compile with -trimpath, so
+# that the standard library is compiled once, and packages that one checkout has compiled serve the next one too.
+# `make lint` vets all code, tests included.
+SUM    := $(GO) run -trimpath -modfile=$(CURDIR)/tools/go.mod gotest.tools/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+GOTEST := $(if $(STAGE_RESULTS),$(SUM) --jsonfile $(STAGE_RESULTS)-$$$$.json --,$(GO) test) -trimpath -vet=off
 # Where goroutines meet. In the other packages the race detector runs in `make test-all`.
 RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo client perduretest)
 # Those of their tests that `make test` runs without it.
