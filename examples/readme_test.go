@@ -3,12 +3,12 @@ package examples_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,178 +18,148 @@ import (
 )
 
 func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (s Shipment, err error) {
-	held, err := reserveAll(ctx, o.Lines)              // every line at once; where one fails, what the others hold
-	defer perdure.Compensate(ctx, &err, release(held)) // if this or a later step fails, or the order is cancelled
+	_, err = perdure.CallActivity(ctx, ChargeCard, o.Payment(), retries, perdure.WaitForCancellation()).Await(ctx)
+	defer perdure.Compensate(ctx, &err, refund(o)) // runs if a later step fails or the order is cancelled
 	if err != nil {
 		return s, err
 	}
-	_, err = chargeCard.Call(ctx, payment(o), retried, perdure.WaitForCancellation()).Await(ctx) // has a key: no crash charges a card twice
-	defer perdure.Compensate(ctx, &err, refund(o))                                               // also if this fails: the answer may be lost, and the money gone
-	if err != nil {
-		return s, err
+
+	packed := perdure.WaitForExternalEvent[struct{}](ctx, "packed")
+	deadline := perdure.CreateTimer(ctx, 24*time.Hour)
+	if winner, err := perdure.Select(ctx, packed, deadline); err != nil || winner == 1 {
+		return s, cmp.Or(err, ErrNotPacked)
 	}
-	packed, late := perdure.WaitForExternalEvent[struct{}](ctx, "packed"), perdure.CreateTimer(ctx, 24*time.Hour)
-	if first, err := perdure.Select(ctx, packed, late); err != nil || first == 1 {
-		return s, cmp.Or(err, ErrNotPacked) // refunds the card, then releases the stock
-	}
-	return perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, Reservations: held}).Await(ctx)
+
+	return perdure.CallSubOrchestration(ctx, ShipOrder, o).Await(ctx)
 }
 
-// What the order of README.md is about.
+// The types and activities of the order.
 type (
-	Order struct {
-		ID    string
-		Lines []string
-	}
-	Parcel struct {
-		OrderID      string
-		Reservations []string
-	}
+	Order    struct{ ID string }
 	Payment  struct{ Key string }
 	Shipment struct{ OrderID string }
 )
 
-var ErrNotPacked = errors.New("nobody has packed it")
+// Payment returns what the card is charged for. The key makes a repeated charge harmless.
+func (o Order) Payment() Payment { return Payment{Key: o.ID} }
 
 var (
-	reserve      = perdure.DefineActivity[string, string]("reserve")
-	releaseStock = perdure.DefineActivity[[]string, struct{}]("release")
-	chargeCard   = perdure.DefineActivity[Payment, struct{}]("charge")
-	refundCard   = perdure.DefineActivity[Payment, struct{}]("refund")
-	retried      = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3})
+	ErrNotPacked = errors.New("the order was not packed in time")
+
+	retries = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3})
 )
 
-// reserveAll returns what is held, also where a line could not be.
-func reserveAll(ctx *perdure.OrchestrationContext, lines []string) (held []string, err error) {
-	var all []*perdure.Future[string]
-	for _, l := range lines {
-		all = append(all, reserve.Call(ctx, l))
-	}
-	err = perdure.WhenAll(ctx, perdure.Awaitables(all)...)
-	for _, f := range all { // of an order that is cancelled, Await through ctx would say that alone, and not what is held
-		if id, failed := f.Await(perdure.WithoutCancel(ctx)); failed == nil {
-			held = append(held, id)
-		}
-	}
-	return held, err
-}
+func ChargeCard(context.Context, Payment) (struct{}, error) { return struct{}{}, nil }
 
-func release(held []string) func(*perdure.OrchestrationContext) error {
-	return func(ctx *perdure.OrchestrationContext) error {
-		_, err := releaseStock.Call(ctx, held).Await(ctx)
-		return err
-	}
-}
-
-func payment(o Order) Payment { return Payment{Key: o.ID} }
+func RefundCard(context.Context, Payment) (struct{}, error) { return struct{}{}, nil }
 
 func refund(o Order) func(*perdure.OrchestrationContext) error {
 	return func(ctx *perdure.OrchestrationContext) error {
-		_, err := refundCard.Call(ctx, payment(o)).Await(ctx)
+		_, err := perdure.CallActivity(ctx, RefundCard, o.Payment()).Await(ctx)
 		return err
 	}
 }
 
-func ShipOrder(_ *perdure.OrchestrationContext, p Parcel) (Shipment, error) {
-	return Shipment{p.OrderID}, nil
+func ShipOrder(_ *perdure.OrchestrationContext, o Order) (Shipment, error) {
+	return Shipment{o.ID}, nil
 }
 
-// shop notes what is done in it.
-type shop struct {
-	mu   sync.Mutex
-	done []string
-}
+// shop is the application of the README.
+type shop struct{}
 
-func (s *shop) note(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done = append(s.done, what)
-}
-
-const soldOut = "sold out"
-
-func (s *shop) Registry() *perdure.Registry {
+func (shop) Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "fulfil-order", FulfilOrder)
 	perdure.AddOrchestration(r, "ship-order", ShipOrder)
-	reserve.Register(r, func(_ context.Context, line string) (string, error) {
-		if line == soldOut {
-			return "", perdure.NonRetryable(errors.New(soldOut))
-		}
-		s.note("reserve " + line)
-		return line, nil
-	})
-	releaseStock.Register(r, func(_ context.Context, held []string) (none struct{}, err error) {
-		s.note("release " + strings.Join(held, " "))
-		return none, nil
-	})
-	for activity, what := range map[*perdure.ActivityRef[Payment, struct{}]]string{&chargeCard: "charge ", &refundCard: "refund "} {
-		activity.Register(r, func(_ context.Context, p Payment) (none struct{}, err error) {
-			s.note(what + p.Key)
-			return none, nil
-		})
-	}
+	perdure.AddActivity(r, "charge", ChargeCard)
+	perdure.AddActivity(r, "refund", RefundCard)
 	return r
 }
 
-// An order that nobody packs is undone, and takes its day of virtual time.
+var mine shop
+
+// The block of the README that ignores errors to stay short.
 //
 //nolint:ineffassign,staticcheck,wastedassign // a page has no room for each error
-func TestTheOrderOfTheReadmeIsUndone(t *testing.T) {
+func TestReadme_orderIsNotPacked_refundsTheCard(t *testing.T) {
 	t.Parallel()
-	mine, order := &shop{}, Order{"7", []string{"box"}}
+	order := Order{"7"}
 	env := perduretest.New(t, mine.Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil-order", order)
-	env.Advance(24 * time.Hour) // takes no time
+	env.Advance(24 * time.Hour) // takes milliseconds
 	status, err := env.Client().Wait(t.Context(), id)
-	if err != nil || status.Status != client.StatusFailed || !strings.Contains(status.Failure.Message, ErrNotPacked.Error()) {
+	if err != nil || status.Status != client.StatusFailed ||
+		!strings.Contains(status.Failure.Message, ErrNotPacked.Error()) {
 		t.Errorf("%+v, %v", status, err)
 	}
-	mine.did(t, "reserve box", "charge 7", "refund 7", "release box")
+	wantCalls(t, env, "charge 7", "refund 7")
 }
 
-// The other ends of an order: it is shipped, a line of it is sold out, it is cancelled.
-func TestTheOrderOfTheReadmeEnds(t *testing.T) {
+func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		lines []string
-		meets func(*perduretest.Env) error
+		name  string
+		stub  error // what the charge fails with
+		act   func(*testing.T, *perduretest.Env) error
 		ends  client.RuntimeStatus
-		done  []string
+		calls []string
 	}{
-		{[]string{"box"}, func(env *perduretest.Env) error { return env.Client().Raise(t.Context(), "one", "packed", nil) }, client.StatusCompleted, []string{"reserve box", "charge 7"}},
-		{[]string{soldOut, "box"}, nil, client.StatusFailed, []string{"reserve box", "release box"}},
-		{[]string{"box"}, func(env *perduretest.Env) error { return env.Client().Cancel(t.Context(), "one", "") }, client.StatusCancelled, []string{"reserve box", "charge 7", "refund 7", "release box"}},
+		{
+			name: "packed",
+			act: func(t *testing.T, env *perduretest.Env) error {
+				t.Helper()
+				return env.Client().Raise(t.Context(), "one", "packed", nil)
+			},
+			ends:  client.StatusCompleted,
+			calls: []string{"charge 7"},
+		},
+		{
+			name: "cancelled",
+			act: func(t *testing.T, env *perduretest.Env) error {
+				t.Helper()
+				return env.Client().Cancel(t.Context(), "one", "")
+			},
+			ends:  client.StatusCancelled,
+			calls: []string{"charge 7", "refund 7"},
+		},
+		{
+			name:  "declined",
+			stub:  perdure.NonRetryable(errors.New("card declined")),
+			ends:  client.StatusFailed,
+			calls: []string{"charge 7", "refund 7"},
+		},
 	} {
-		mine := &shop{}
-		env := perduretest.New(t, mine.Registry())
-		if _, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7", tt.lines}, client.WithInstanceID("one")); err != nil {
-			t.Fatal(err)
-		}
-		env.Advance(time.Minute)
-		if tt.meets != nil {
-			if err := tt.meets(env); err != nil {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			env := perduretest.New(t, mine.Registry())
+			if tt.stub != nil {
+				env.Stub("charge").Fails(1, tt.stub)
+			}
+			if _, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7"}, client.WithInstanceID("one")); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if s, err := env.Client().Wait(t.Context(), "one"); err != nil || s.Status != tt.ends {
-			t.Errorf("%s, want %s: %v, %v", s.Status, tt.ends, s.Failure, err)
-		}
-		mine.did(t, tt.done...)
+			env.Advance(time.Minute)
+			if tt.act != nil {
+				if err := tt.act(t, env); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s, err := env.Client().Wait(t.Context(), "one"); err != nil || s.Status != tt.ends {
+				t.Errorf("%s, want %s: %v, %v", s.Status, tt.ends, s.Failure, err)
+			}
+			wantCalls(t, env, tt.calls...)
+		})
 	}
 }
 
-// An order that is cancelled while its card is charged: the charge goes through all the same, and goes back, after it was made and not before.
-func TestTheOrderOfTheReadmeIsCancelledWhileItIsCharged(t *testing.T) {
+func TestReadme_cancelDuringTheCharge_refundsAfterIt(t *testing.T) {
 	t.Parallel()
-	mine := &shop{}
 	env := perduretest.New(t, mine.Registry())
-	perduretest.StubFunc(env, "charge", func(_ context.Context, p Payment) (none struct{}, err error) {
-		time.Sleep(5 * time.Second) // the bank does not hear of a cancel
-		mine.note("charge " + p.Key)
+	perduretest.StubFunc(env, "charge", func(context.Context, Payment) (none struct{}, err error) {
+		time.Sleep(5 * time.Second) // virtual time; the bank does not observe the cancellation
 		return none, nil
 	})
-	id, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7", []string{"box"}})
+	id, err := env.Client().Start(t.Context(), "fulfil-order", Order{"7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,20 +171,32 @@ func TestTheOrderOfTheReadmeIsCancelledWhileItIsCharged(t *testing.T) {
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCancelled {
 		t.Errorf("%s, %v", s.Status, err)
 	}
-	mine.did(t, "reserve box", "charge 7", "refund 7", "release box")
+	wantCalls(t, env, "charge 7", "refund 7")
+	if calls := env.Calls(); len(calls) == 2 && calls[1].At < calls[0].At+calls[0].Took {
+		t.Errorf("the refund started at %v, before the charge ended: %+v", calls[1].At, calls[0])
+	}
 }
 
-func (s *shop) did(t *testing.T, want ...string) {
+// wantCalls checks the calls of activities, in the order in which they started.
+func wantCalls(t *testing.T, env *perduretest.Env, want ...string) {
 	t.Helper()
-	if !slices.Equal(s.done, want) {
-		t.Errorf("done: %q, want %q", s.done, want)
+	var calls []string
+	for _, c := range env.Calls() {
+		var p Payment
+		if err := json.Unmarshal(c.Input, &p); err != nil {
+			t.Error(err)
+		}
+		calls = append(calls, c.Activity+" "+p.Key)
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls: %q, want %q", calls, want)
 	}
 }
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// Each block of Go in README.md is code of this file, or of functions.
-func TestTheCodeOfTheReadmeIsCompiled(t *testing.T) {
+// Each Go block of README.md is code of this file, or a main function of functions/.
+func TestReadme_goBlocks_areCompiled(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../README.md")
 	if err != nil {
