@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The interleavings of docs/decisions/0017-inline-activities.md, a test for each.
+// Races of inline activities, one test each (R20 in docs/internals/rules.md).
 
 // workshop is where inline activities run: it knows how often, and where.
 type workshop struct {

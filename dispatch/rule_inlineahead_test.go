@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The interleavings of a turn that the code has run ahead, and of a status that is left to a later turn (docs/decisions/0017-inline-activities.md).
+// Races of a turn that runs ahead and of a deferred status (R20 in docs/internals/rules.md).
 
 // joinedBody is a step, and behind it a message to a worker: one segment, of two turns.
 func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {

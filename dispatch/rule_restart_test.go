@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The rules' tests: docs/rules.md, R30. The interleavings are in docs/decisions/0020-restarting-from-an-event.md.
+// Tests of R30 (docs/internals/rules.md).
 
 // restarter restarts instances of a hub.
 func (h *hub) restarter() *client.Client { return client.New(h.Provider, client.WithClock(time.Now)) }

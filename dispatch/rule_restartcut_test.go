@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What a restart meets: docs/decisions/0020-restarting-from-an-event.md.
+// Restarts from an event that meet other changes (R30 in docs/internals/rules.md).
 
 // restartEach restarts an instance from each event that it can be restarted from, and purges it before any of these has had a turn.
 func (h *hub) restartEach(in provider.Instance) (all []provider.Instance) {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// guideFolder has the guide for those who write providers.
-var guideFolder = filepath.Join("..", "..", "docs")
+// guideFolder holds the guide for authors of providers.
+var guideFolder = filepath.Join("..", "..", "docs", "internals")
 
 func guide(t *testing.T) string {
 	t.Helper()
@@ -42,24 +42,24 @@ func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 	text := strings.ToLower(guide(t))
 	for _, name := range names {
 		if !strings.Contains(text, "`"+strings.ToLower(name)+"`") {
-			t.Errorf("docs/providers.md does not name %s", name)
+			t.Errorf("docs/internals/providers.md does not name %s", name)
 		}
 	}
 }
 
-// The guide's code is quoted from the file that the link before it leads to.
+// Go code in the guide is quoted from the file of the last link before it.
 func TestTheGuideQuotesCodeThatRuns(t *testing.T) {
 	t.Parallel()
 	link, fence := regexp.MustCompile(`\]\(([^)]+\.go)\)`), regexp.MustCompile("(?s)```go\n(.*?)```")
 	text := guide(t)
 	quotes := fence.FindAllStringSubmatchIndex(text, -1)
 	if len(quotes) == 0 {
-		t.Fatal("docs/providers.md quotes nothing")
+		t.Fatal("docs/internals/providers.md quotes nothing")
 	}
 	for _, q := range quotes {
 		links := link.FindAllStringSubmatch(text[:q[0]], -1)
 		if len(links) == 0 {
-			t.Fatal("docs/providers.md quotes code before it links to any")
+			t.Fatal("docs/internals/providers.md quotes code before it links to any")
 		}
 		file := filepath.Join(guideFolder, filepath.FromSlash(links[len(links)-1][1]))
 		code, err := os.ReadFile(file)
@@ -67,7 +67,7 @@ func TestTheGuideQuotesCodeThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if quote := text[q[2]:q[3]]; !strings.Contains(string(code), quote) {
-			t.Errorf("docs/providers.md quotes what is not in %s:\n%s", file, quote)
+			t.Errorf("docs/internals/providers.md quotes what is not in %s:\n%s", file, quote)
 		}
 	}
 }
