@@ -27,7 +27,7 @@ const (
 	metricLines = 1067.0 / 5
 )
 
-// AllBeside are the rows that docs/cost.md has beside the shapes.
+// AllBeside are the rows that docs/operate/cost.md has beside the shapes.
 func AllBeside(l *pricing.List) []Beside {
 	idle := func(queue string, i pricing.Item) Beside {
 		return Beside{

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Shapes are what docs/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
+// Shapes are what docs/operate/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "a step: from an activity's begin to the next one's"},

@@ -17,11 +17,11 @@ import (
 	"github.com/perdure/perdure/internal/docpage"
 )
 
-var update = flag.Bool("update", false, "write the metrics into docs/telemetry.md")
+var update = flag.Bool("update", false, "write the metrics into docs/reference/metrics.md")
 
-const page = "../../../docs/telemetry.md"
+const page = "../../../docs/reference/metrics.md"
 
-// docs/telemetry.md lists the metrics that there are, as the code has them.
+// docs/reference/metrics.md lists the metrics that there are, as the code has them.
 func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 	t.Parallel()
 	want := tableOf(intake.Definitions())
@@ -35,7 +35,7 @@ func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/telemetry.md is not what the code says (go test ./dispatch/internal/intake -update) (-code +page):\n%s", diff)
+		t.Errorf("docs/reference/metrics.md is not what the code says (go test ./dispatch/internal/intake -update) (-code +page):\n%s", diff)
 	}
 }
 
