@@ -41,14 +41,14 @@ func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 
 func tableOf(all []intake.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | unit | dimensions | logged by | what |\n|---|---|---|---|---|\n")
+	b.WriteString("| metric | unit | dimensions | logged by | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range all {
 		dimensions, what := "`hub`", d.What
 		switch {
 		case d.Always && d.By != "":
 			dimensions += ", `" + d.By + "`"
 		case d.By != "":
-			dimensions += "; by name `" + d.By + "` as well"
+			dimensions += "; with `name` also `" + d.By + "`"
 		}
 		if d.Always {
 			what = "always: " + what
