@@ -14,7 +14,7 @@ import (
 )
 
 // classes are the columns of the counts of docs/reference/comparison.md.
-var classes = []string{"one call", "lines", "by hand", "not there", "n/a"}
+var classes = []string{"one call", "lines", "manual", "not supported", "n/a"}
 
 var scenarioTable = regexp.MustCompile(`(?s)<!-- scenarios: ([^\n]*) -->\n(.*?)<!-- end -->`)
 
@@ -31,7 +31,7 @@ func TestTheCountsOfPeersAddUp(t *testing.T) {
 		}
 		lines = append(lines, countLine(table[1], counts))
 	}
-	lines = append(lines, countLine("together", all))
+	lines = append(lines, countLine("total", all))
 	if want := strings.Join(lines, "\n") + "\n<!-- end of counts -->"; !strings.Contains(page, want) {
 		t.Errorf("the counts of docs/reference/comparison.md are not\n%s", want)
 	}
