@@ -91,7 +91,7 @@ test-engine: needs-go ## the engine's scenarios with a crash at every call
 	$(GOTEST) -timeout 40m ./tests/engine
 
 .PHONY: test-figures
-test-figures: needs-go ## the figures of docs/cost.md and docs/scale.md
+test-figures: needs-go ## the figures of docs/operate/cost.md and docs/operate/scale.md
 	$(GOTEST) -timeout 30m ./tests/cost ./tests/scale
 
 .PHONY: test-modules
@@ -146,7 +146,7 @@ test-faults: needs-go needs-python ## faults on a local AWS, and how soon the me
 RUNBOOKS := tests/runbooks
 
 .PHONY: test-runbooks
-test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/runbooks.md, on a local AWS with those troubles
+test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/operate/runbooks.md, on a local AWS with those troubles
 	$(GOTEST) -count=1 -timeout 25m ./$(RUNBOOKS)/...
 
 $(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
@@ -189,18 +189,18 @@ tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
 	touch $@
 
 .PHONY: page-pictures
-page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## take the pictures of docs/page.md again
+page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## take the pictures of docs/operate/web-ui.md again
 	$(GO) build -o $(UI)/.server ./$(UI)/server
-	cd $(UI) && UI_SERVER=./.server node screenshots.mjs ../../docs/page
+	cd $(UI) && UI_SERVER=./.server node screenshots.mjs ../../docs/operate/web-ui
 
 .PHONY: bench
-bench: needs-go needs-python ## the figures of docs/benchmarks.md, on this machine; the last one on real function binaries
+bench: needs-go needs-python ## the figures of docs/reference/benchmarks.md, on this machine; the last one on real function binaries
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s ./internal/simhub ./internal/replay ./history .
 	$(GO) test -run '^$$' -bench BenchmarkCancel -benchtime 1x ./tests/e2e
 	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
 .PHONY: cost
-cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/cost.md, measured anew
+cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/operate/cost.md, measured anew
 	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
 
 PEERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perdure/peers
@@ -221,7 +221,7 @@ $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum 
 	$(GO) build -C bench/servers/temporal -o $@ .
 
 .PHONY: latency
-latency: needs-go ## how long steps of orchestrations take by the list of AWS latencies: docs/scale.md (UPDATE=-update writes the page)
+latency: needs-go ## how long steps of orchestrations take by the list of AWS latencies: docs/operate/scale.md (UPDATE=-update writes the page)
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
 
 .PHONY: planted

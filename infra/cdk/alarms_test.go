@@ -84,12 +84,12 @@ func TestAlarms(t *testing.T) {
 // A person who is woken finds each alarm in the runbook, under the name that it has.
 func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../docs/operations.md")
+	b, err := os.ReadFile("../../docs/operate/alarms.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(b), "\n## Alarms\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, _ := strings.Cut(string(b), "\n## Queues\n")
+	section, _, _ = strings.Cut(section, "\n## Metrics")
 	for _, alarm := range parse(t).ofType(alarmType) {
 		kind, _, _ := strings.Cut(alarmName(alarm), "-")
 		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + kind + `\b[^|]*\|`).MatchString(section) {
@@ -151,10 +151,10 @@ func TestTheDashboardDrawsWhatAlarmsWatch(t *testing.T) {
 	}
 }
 
-// Where the functions make metrics of what is done, the dashboard draws each that docs/telemetry.md lists; where they do not, none.
+// Where the functions make metrics of what is done, the dashboard draws each that docs/reference/metrics.md lists; where they do not, none.
 func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "telemetry.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +174,6 @@ func TestTheDashboardDrawsTheMetricsThatAreMade(t *testing.T) {
 		}
 	}
 	if len(listed) < 20 {
-		t.Errorf("docs/telemetry.md lists %d metrics", len(listed))
+		t.Errorf("docs/reference/metrics.md lists %d metrics", len(listed))
 	}
 }

@@ -257,7 +257,7 @@ func TestTheRoleOfDeploymentsHasTheBoundary(t *testing.T) {
 
 func TestAlarmsOfACanaryHaveTheirLineInTheRunbook(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../docs/operations.md")
+	b, err := os.ReadFile("../../docs/operate/alarms.md")
 	if err != nil {
 		t.Fatal(err)
 	}

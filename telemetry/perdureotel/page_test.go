@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/telemetry/perdureotel"
 )
 
-var update = flag.Bool("update", false, "write the attributes of spans into docs/telemetry.md")
+var update = flag.Bool("update", false, "write the attributes of spans into docs/operate/telemetry.md")
 
-// docs/telemetry.md lists the attributes of spans, as the code has them.
+// docs/operate/telemetry.md lists the attributes of spans, as the code has them.
 func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 	t.Parallel()
-	const page = "../../docs/telemetry.md"
+	const page = "../../docs/operate/telemetry.md"
 	var want strings.Builder
-	want.WriteString("| attribute | of | what |\n|---|---|---|\n")
+	want.WriteString("| attribute | span | meaning |\n|---|---|---|\n")
 	for _, a := range perdureotel.Attributes() {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", a.Key, a.On, a.What)
 	}
@@ -31,6 +31,6 @@ func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != want.String() {
-		t.Errorf("docs/telemetry.md is not what the code says (go test ./... -update in telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
+		t.Errorf("docs/operate/telemetry.md is not what the code says (go test ./... -update in telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
 	}
 }

@@ -32,45 +32,54 @@ const (
 // Attribute is an attribute of spans, for documentation.
 type Attribute struct {
 	Key attribute.Key
-	// On says which spans have it: turn, activity, wait, client call, link, or all that are started within one of the first two.
+	// On names the spans that have the attribute: turn, activity, wait, client call, link, or all that are started
+	// within a turn or an activity.
 	On   string
 	What string
 }
 
-// Attributes lists the attributes that spans have.
+// Attributes returns the attributes of spans.
 func Attributes() []Attribute {
 	const turn, activity, wait, all = "turn", "activity", "wait", "turn, activity, client call"
 	return []Attribute{
-		{AttrInstance, "all", "the instance's id; of a client call that has one"},
-		{AttrExecution, "all", "the execution's id; not of client calls"},
-		{AttrActivity, "activity, and all within it", "the activity's id: that of the event that scheduled it"},
+		{AttrInstance, "all", "the instance ID, if the client call has one"},
+		{AttrExecution, "all", "the execution ID; not on client calls"},
+		{AttrActivity, "activity, and all spans inside it", "the activity's ID: that of the event that scheduled it"},
 		{AttrName, "turn; client call Start", "the orchestration's name"},
-		{AttrVersion, turn, "its version; not where this build cannot run it"},
-		{AttrSequence, turn, "which turn of the execution, from 1"},
-		{AttrReplayed, turn, "it was rebuilt from history in this invocation"},
-		{AttrCommitted, turn, "it is history; false of a try that is repeated"},
-		{AttrEvents, turn, "how many events it has added"},
-		{AttrStatus, turn, "the instance's status after it"},
-		{AttrActivityName, activity, "its name"},
-		{AttrAttempt, activity, "which try of its retry policy, from 1"},
-		{AttrDelivery, activity, "which delivery of the attempt's message, from 1"},
+		{AttrVersion, turn, "the orchestration's version, unless this build cannot run it"},
+		{AttrSequence, turn, "the number of the turn in its execution, from 1"},
+		{AttrReplayed, turn, "whether the instance was replayed in this invocation"},
+		{AttrCommitted, turn, "whether the turn was committed; false for a try that is repeated"},
+		{AttrEvents, turn, "the number of events that the turn added"},
+		{AttrStatus, turn, "the instance's status after the turn"},
+		{AttrActivityName, activity, "the activity's name"},
+		{AttrAttempt, activity, "the number of the attempt, from 1"},
+		{AttrDelivery, activity, "the number of the delivery of the attempt's work item, from 1"},
 		{AttrEventName, "client call Raise", "the external event's name"},
-		{AttrTask, wait, "the id of the event that began it"},
+		{AttrTask, wait, "the ID of the event that started the wait"},
 		{AttrTaskKind, wait, "`timer`, `external_event`, `sub_orchestration`, `sent_event` or `sent_update`"},
-		{AttrTaskName, wait, "the name of the event, the orchestration or the update; of a timer that was given one"},
-		{AttrTaskInstance, wait, "the other instance, where there is one"},
+		{AttrTaskName, wait, "the name of the event, orchestration or update, or of a named timer"},
+		{AttrTaskInstance, wait, "the other instance, if there is one"},
 		{AttrTaskEnd, wait, "`completed`, `failed` or `cancelled`"},
-		{AttrTaskReason, wait, "why it was cancelled"},
-		{AttrTaskEndedIn, wait, "which turn took its end"},
-		{AttrTasksOmitted, turn, "how many of the waits that have ended in it have no span, since there were more than 1,000"},
-		{attrErrorType, "turn, activity, wait, client call", "the type of the failure or error, where there is one"},
+		{AttrTaskReason, wait, "the cancel reason"},
+		{AttrTaskEndedIn, wait, "the number of the turn that consumed the end"},
+		{
+			AttrTasksOmitted, turn,
+			"the number of waits that ended in the turn and have no span, because there were more than 1,000",
+		},
+		{attrErrorType, "turn, activity, wait, client call", "the type of the failure or error, if there is one"},
 		{attrMessagingSystem, all, "`aws_sqs`"},
-		{attrMessagingOperation, all, "`process`, of a client call `send`"},
+		{attrMessagingOperation, all, "`process`, or `send` for a client call"},
 		{attrMessagingOperationName, all, "`turn`, `activity`, or the name of the call"},
 		{attrMessagingDestination, activity, "the work queue's name"},
-		{attrMessagingCount, turn, "how many messages it may take"},
-		{attrInvocation, "turn, activity", "the request id of the Lambda invocation, where there is one"},
-		{AttrLink, "link", "what the link leads to: `start`, `message`, `previous` (the turn before), `awaited` (a turn that scheduled what this one comes back to) or `ended` (a wait that has ended in this turn; of the first 32)"},
+		{attrMessagingCount, turn, "the number of messages that the turn may consume"},
+		{attrInvocation, "turn, activity", "the request ID of the Lambda invocation, if there is one"},
+		{
+			AttrLink, "link",
+			"the target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (the turn " +
+				"that scheduled a task whose result this turn consumes) or `ended` (a wait that ended in this turn, " +
+				"for the first 32)",
+		},
 	}
 }
 

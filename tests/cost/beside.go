@@ -27,28 +27,44 @@ const (
 	metricLines = 1067.0 / 5
 )
 
-// AllBeside are the rows that docs/cost.md has beside the shapes.
+// AllBeside are the rows that docs/operate/cost.md has beside the shapes.
 func AllBeside(l *pricing.List) []Beside {
 	idle := func(queue string, i pricing.Item) Beside {
 		return Beside{
-			What: "an idle " + queue + " queue", Per: "a month", Least: l.Of(i, leastReceives*minutesAMonth), Most: l.Of(i, mostReceives*minutesAMonth),
-			Because: fmt.Sprintf("%d to %d empty receives a minute by its mapping", leastReceives, mostReceives),
+			What: "idle " + queue + " queue", Per: "a month",
+			Least: l.Of(i, leastReceives*minutesAMonth), Most: l.Of(i, mostReceives*minutesAMonth),
+			Because: fmt.Sprintf("%d to %d empty receives a minute by its event source mapping",
+				leastReceives, mostReceives),
 		}
 	}
 	looks := func(what string, every, eventual float64) Beside {
 		units := 1 + (1/every-1)*eventual // one a second is strongly consistent
 		hour := l.Of(pricing.ReadUnits, 3600*units)
-		return Beside{What: what, Per: "1,000 hours", Least: 1000 * hour, Most: 1000 * hour, Because: fmt.Sprintf("%.1f read units a second", units)}
+		return Beside{
+			What: what, Per: "1,000 hours", Least: 1000 * hour, Most: 1000 * hour,
+			Because: fmt.Sprintf("%.1f read units a second", units),
+		}
 	}
 	logs := l.Of(pricing.LogBytes, platformLines*million)
-	start := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) + l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds)
+	start := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
+		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
-		looks("looks whether it is cancelled, while an activity of an instance runs in a process", 0.25, 0.5),
-		looks("the same, with a look a second", 1, 1),
-		{What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs, Because: "the stack switches them off (system log level WARN); at Lambda's default they are a KB an invocation"},
-		{What: "lines of metrics by hub", Per: "a million activities", Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million), Because: "off by default; 1,067 bytes for an orchestration of five activities, whose invocations have one message each or more"},
-		{What: "starts over HTTP", Per: "a million", Least: start, Most: start, Because: "a request of the HTTP API, and an invocation of 256 MB for 30 ms"},
+		looks("cancel polls while activities of an instance run in a process", 0.25, 0.5),
+		looks("the same, with one poll a second", 1, 1),
+		{
+			What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs,
+			Because: "off in the stack (system log level WARN); 1 KB an invocation at Lambda's default",
+		},
+		{
+			What: "metric lines by hub", Per: "a million activities",
+			Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million),
+			Because: "off by default; 1,067 bytes for five activities with one message an invocation or more",
+		},
+		{
+			What: "starts over HTTP", Per: "a million", Least: start, Most: start,
+			Because: "a request to the HTTP API and a 256 MB invocation of 30 ms",
+		},
 	}
 }
 
@@ -57,7 +73,7 @@ const startSeconds = 0.03
 
 // WriteBeside writes the table of them, in Markdown.
 func WriteBeside(w io.Writer, rows []Beside) error {
-	if _, err := fmt.Fprint(w, "| what | per | dollars | because |\n| --- | --- | --: | --- |\n"); err != nil {
+	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n| --- | --- | --: | --- |\n"); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
 	for _, r := range rows {

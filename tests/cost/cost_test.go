@@ -16,13 +16,13 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the figures into docs/cost.md")
+	update = flag.Bool("update", false, "write the figures into docs/operate/cost.md")
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-const page, section = "../../docs/cost.md", "measured"
+const page, section = "../../docs/operate/cost.md", "measured"
 
-// A shape of orchestration may cost so much more or less than docs/cost.md says. How messages come together in batches is a matter of chance, and so
+// A shape of orchestration may cost so much more or less than docs/operate/cost.md says. How messages come together in batches is a matter of chance, and so
 // is how long before its time a timer's last message comes, and which outcomes of children a turn takes together.
 const (
 	bound        = 0.05
@@ -30,7 +30,7 @@ const (
 	chanceBound  = 0.25
 )
 
-// What orchestrations cost is in docs/cost.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
+// What orchestrations cost is in docs/operate/cost.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
 func TestCostOfShapes(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)
@@ -66,12 +66,12 @@ func TestCostOfShapes(t *testing.T) {
 			within = batchesBound
 		}
 		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/cost.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
+			t.Errorf("%s: %.2f dollars a million, docs/operate/cost.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
 		}
 	}
 	for i, b := range bills {
 		if s := &shapes[i]; b.Name == "" || s.Cold || s.AtOnce > 0 || s.Drive != nil || s.Of == "sub-orchestrations" {
-			continue // what docs/cost.md says that a cost by history leaves out
+			continue // what docs/operate/cost.md says that a cost by history leaves out
 		}
 		within := batchesBound
 		if !shapes[i].OfActivities() || shapes[i].InBatches() {
@@ -83,7 +83,7 @@ func TestCostOfShapes(t *testing.T) {
 	}
 	for name := range said {
 		if !isShape(shapes, name) {
-			t.Errorf("docs/cost.md has %q, which is not measured", name)
+			t.Errorf("docs/operate/cost.md has %q, which is not measured", name)
 		}
 	}
 }

@@ -56,7 +56,7 @@ const (
 var Memory = map[string]float64{Orchestrator: 0.5, Worker: 0.25, Renewer: 0.25}
 
 // OwnTime is the processor's time of an invocation, beside the calls that it waits for. It is assumed, not measured on Lambda: a turn takes some 0.1 ms
-// of a whole processor (docs/benchmarks.md), of which a function of 512 MB has a third and one of 256 MB a seventh.
+// of a whole processor (docs/reference/benchmarks.md), of which a function of 512 MB has a third and one of 256 MB a seventh.
 var OwnTime = map[string]time.Duration{Orchestrator: time.Millisecond, Worker: 2 * time.Millisecond, Renewer: 2 * time.Millisecond}
 
 // longest is after how much virtual time every shape is over, with all that it has left in queues.

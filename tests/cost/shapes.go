@@ -54,7 +54,7 @@ const (
 	inlineName = "InlineChain"
 )
 
-// Shapes are what docs/cost.md has, in its order.
+// Shapes are what docs/operate/cost.md has, in its order.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},

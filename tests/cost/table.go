@@ -15,8 +15,8 @@ type column struct {
 
 // dollars are the columns of what a million cost.
 var dollars = []column{
-	{"in all", func(b *Bill) float64 { return b.Total }},
-	{"asked", func(b *Bill) float64 { return b.Asked }},
+	{"total", func(b *Bill) float64 { return b.Total }},
+	{"target", func(b *Bill) float64 { return b.Asked }},
 	{"table: writes", func(b *Bill) float64 { return b.Writes }},
 	{"table: reads", func(b *Bill) float64 { return b.Reads }},
 	{"SQS: functions", func(b *Bill) float64 { return b.Sends }},
@@ -38,16 +38,18 @@ var amounts = []column{
 
 // WriteDollars writes the table of what a million cost, in Markdown.
 func WriteDollars(w io.Writer, bills []Bill) error {
-	return writeTable(w, "a million of", bills, dollars, func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) })
+	return writeTable(w, "a million", bills, dollars, func(x float64) string {
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	})
 }
 
 // WriteAmounts writes the table of what one takes, in Markdown.
 func WriteAmounts(w io.Writer, bills []Bill) error {
-	return writeTable(w, "one of", bills, amounts, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) })
+	return writeTable(w, "one", bills, amounts, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) })
 }
 
 func writeTable(w io.Writer, of string, bills []Bill, columns []column, number func(float64) string) error {
-	header, line := []string{"what", of}, []string{"---", "---"}
+	header, line := []string{"workload", of}, []string{"---", "---"}
 	for _, c := range columns {
 		header, line = append(header, c.title), append(line, "--:")
 	}
@@ -77,11 +79,12 @@ func ReadDollars(page string) (map[string]float64, error) {
 	in := false
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if in = strings.HasPrefix(line, "| what | a million of |") || in && strings.HasPrefix(line, "|"); !in || len(cells) < 3 {
+		in = strings.HasPrefix(line, "| workload | a million |") || in && strings.HasPrefix(line, "|")
+		if !in || len(cells) < 3 {
 			continue
 		}
 		name, total := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[2])
-		if name == "what" || strings.HasPrefix(name, "---") {
+		if name == "workload" || strings.HasPrefix(name, "---") {
 			continue
 		}
 		x, err := strconv.ParseFloat(total, 64)

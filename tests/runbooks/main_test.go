@@ -1,4 +1,4 @@
-// Package runbooks_test walks through docs/runbooks.md: it makes each trouble on a local AWS, and runs the commands that the page shows.
+// Package runbooks_test walks through docs/operate/runbooks.md: it makes each trouble on a local AWS, and runs the commands that the page shows.
 package runbooks_test
 
 import (

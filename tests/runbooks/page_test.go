@@ -22,7 +22,7 @@ type section struct {
 // read reads a section of the page. The test fails unless it runs all of its blocks.
 func read(t *testing.T, on *deployment, heading string, values map[string]string) *section {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "runbooks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestABadWorker(t *testing.T) {
 	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
 	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
 	instance := hub.start(t, "greeting", "world")
-	page := read(t, hub, "A bad worker", map[string]string{"INSTANCE": instance})
+	page := read(t, hub, "Bad worker", map[string]string{"INSTANCE": instance})
 	until(t, "the instance runs", func() bool { return hub.status(t, instance) == client.StatusRunning })
 	page.run("greet")
 
@@ -39,7 +39,7 @@ func TestABadDeployment(t *testing.T) {
 	const build = "PERDURE_BUILD_ID"
 	hub.set(t, "orchestrator", map[string]string{app.Fault: app.NoRegistrations, build: "bad"})
 	instance := hub.start(t, "greeting", "world")
-	page := read(t, hub, "A bad deployment", map[string]string{"INSTANCE": instance})
+	page := read(t, hub, "Bad deployment", map[string]string{"INSTANCE": instance})
 	until(t, "the instance is blocked", func() bool { return hub.status(t, instance) == client.StatusBlocked })
 	page.run("Disabled", "rule/", instance, "unregistered")
 
@@ -56,7 +56,7 @@ func TestAThrottledTable(t *testing.T) {
 
 	table.Refuses.Store(true)
 	instance := hub.start(t, "greeting", "world")
-	page := read(t, hub, "A throttled table", map[string]string{"INSTANCE": instance})
+	page := read(t, hub, "Throttled table", map[string]string{"INSTANCE": instance})
 	until(t, "the table refuses", func() bool { return table.Refused.Load() > 0 })
 	page.run("PAY_PER_REQUEST", "Pending")
 	page.run()
@@ -105,7 +105,7 @@ func TestALostRegion(t *testing.T) {
 	over, working, napping := waiting(t, hub)
 	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
-	page := read(t, other, "A lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
+	page := read(t, other, "Lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
 	page.run("2 live and were sent for and woken")
 	wantAll(t, other, over, working, napping)
 	wantAll(t, hub, working, napping) // what the other one has done is none of its business
@@ -116,7 +116,7 @@ func TestARestore(t *testing.T) {
 	over, working, napping := waiting(t, hub)
 	then := hub.items(t, hub.place.Table)
 	restored := strings.ToLower(hubName) + "-restored"
-	page := read(t, hub, "A restore", map[string]string{"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339)})
+	page := read(t, hub, "Table restore", map[string]string{"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339)})
 
 	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five minutes, for which the tool that
 	// is built here does not wait.

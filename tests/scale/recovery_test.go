@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/tests/scale"
 )
 
-// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one; docs/runbooks.md has
+// Ten thousand instances that a bad deployment blocks at once recover within minutes of a good one; docs/operate/runbooks.md has
 // the figures. The watch looks every two minutes, which is not part of them.
 func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 	t.Parallel()

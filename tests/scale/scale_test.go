@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the figures into docs/scale.md")
+	update = flag.Bool("update", false, "write the figures into docs/operate/scale.md")
 	all    = flag.Bool("all", false, "with 10,000 instances in flight too, which takes minutes")
 )
 
@@ -54,7 +54,7 @@ func TestStepsOfTheLatencyModel(t *testing.T) {
 	}
 	t.Logf("\n%s", b.String())
 	if *update {
-		if err := docpage.Write("../../docs/scale.md", "measured", b.String()); err != nil {
+		if err := docpage.Write("../../docs/operate/scale.md", "measured", b.String()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,20 +71,20 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 	return m
 }
 
-// What docs/scale.md reckons from is what docs/cost.md says that a step of a long chain takes.
+// What docs/operate/scale.md reckons from is what docs/operate/cost.md says that a step of a long chain takes.
 func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	t.Parallel()
-	costs, err := os.ReadFile("../../docs/cost.md")
+	costs, err := os.ReadFile("../../docs/operate/cost.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/scale.md")
+	page, err := os.ReadFile("../../docs/operate/scale.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile(`(?m)^\| chain of 1,600, worker \| activities \| 1\.0\d \| 1 \| 6 \| 2 \| (\S+) \|$`).FindSubmatch(costs)
 	if row == nil {
-		t.Fatal("a step of a long chain takes other amounts by docs/cost.md than docs/scale.md reckons with: 1 write unit, 2 invocations")
+		t.Fatal("a step of a long chain takes other amounts by docs/operate/cost.md than docs/operate/scale.md reckons with: 1 write unit, 2 invocations")
 	}
 	seconds, err := strconv.ParseFloat(string(row[1]), 64)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestWhatIsReckonedIsWhatAStepTakes(t *testing.T) {
 	least, most := 1000*seconds/cost.Memory[cost.Orchestrator], 1000*seconds/cost.Memory[cost.Worker]
 	for _, want := range []string{string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most)} {
 		if !bytes.Contains(page, []byte(want)) {
-			t.Errorf("docs/scale.md does not say %q", want)
+			t.Errorf("docs/operate/scale.md does not say %q", want)
 		}
 	}
 }

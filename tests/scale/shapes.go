@@ -9,14 +9,17 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Shapes are what docs/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
+// Shapes are what docs/operate/scale.md has, in its order. The number in flight is of instances, each of which has as many activities as its name says.
 func Shapes() []Shape {
 	return []Shape{
-		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "a step: from an activity's begin to the next one's"},
-		{Name: "chain of 10, inline", Orchestration: "InlineChain", Input: 10, Of: "a step: from an activity's begin to the next one's"},
-		{Name: "fan-out of 5", Orchestration: "Fan", Input: 5, Of: "all of it: from the call of the first activity to the last result"},
-		{Name: "fan-out of 1,000", Orchestration: "Fan", Input: 1000, Of: "all of it: from the call of the first activity to the last result"},
-		{Name: "cancel of 5 that run", Orchestration: "Crowd", Input: 5, Of: "from the raise of the event that calls them off to an activity's end of context", Drive: callOff},
+		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "step: from one activity's start to the next"},
+		{Name: "chain of 10, inline", Orchestration: "InlineChain", Input: 10, Of: "step: from one activity's start to the next"},
+		{Name: "fan-out of 5", Orchestration: "Fan", Input: 5, Of: "total: from the first call to the last result"},
+		{Name: "fan-out of 1,000", Orchestration: "Fan", Input: 1000, Of: "total: from the first call to the last result"},
+		{
+			Name: "cancel of 5 that run", Orchestration: "Crowd", Input: 5,
+			Of: "from the cancelling event to the end of an activity's context", Drive: callOff,
+		},
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 
 // WriteTable writes what was measured, in Markdown.
 func WriteTable(w io.Writer, all []*Measured) error {
-	if _, err := fmt.Fprint(w, "| what | instances in flight | timed | samples | p50 | p99 | longest |\n| --- | --: | --- | --: | --: | --: | --: |\n"); err != nil {
+	const header = "| workload | instances in flight | measured | samples | p50 | p99 | longest |\n" +
+		"| --- | --: | --- | --: | --: | --: | --: |\n"
+	if _, err := fmt.Fprint(w, header); err != nil {
 		return fmt.Errorf("scale: %w", err)
 	}
 	for _, m := range all {

@@ -17,11 +17,11 @@ import (
 	"github.com/perdure/perdure/internal/docpage"
 )
 
-var update = flag.Bool("update", false, "write the metrics into docs/telemetry.md")
+var update = flag.Bool("update", false, "write the metrics into docs/reference/metrics.md")
 
-const page = "../../../docs/telemetry.md"
+const page = "../../../docs/reference/metrics.md"
 
-// docs/telemetry.md lists the metrics that there are, as the code has them.
+// docs/reference/metrics.md lists the metrics that there are, as the code has them.
 func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 	t.Parallel()
 	want := tableOf(intake.Definitions())
@@ -35,20 +35,20 @@ func TestThePageOfTelemetryListsTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/telemetry.md is not what the code says (go test ./dispatch/internal/intake -update) (-code +page):\n%s", diff)
+		t.Errorf("docs/reference/metrics.md is not what the code says (go test ./dispatch/internal/intake -update) (-code +page):\n%s", diff)
 	}
 }
 
 func tableOf(all []intake.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | unit | dimensions | logged by | what |\n|---|---|---|---|---|\n")
+	b.WriteString("| metric | unit | dimensions | logged by | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range all {
 		dimensions, what := "`hub`", d.What
 		switch {
 		case d.Always && d.By != "":
 			dimensions += ", `" + d.By + "`"
 		case d.By != "":
-			dimensions += "; by name `" + d.By + "` as well"
+			dimensions += "; with `name` also `" + d.By + "`"
 		}
 		if d.Always {
 			what = "always: " + what
