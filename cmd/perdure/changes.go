@@ -64,7 +64,9 @@ func printChanges(c *command, found *changeCounts) error {
 	if c.json {
 		return c.printJSON(found)
 	}
-	t := table{header: []string{columnOrchestration, columnVersion, "CHANGE", "GOES BY", ">INSTANCES", "OLDEST STARTED"}}
+	t := table{header: []string{
+		columnOrchestration, columnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
+	}}
 	rows := slices.Clone(found.Changes)
 	for _, n := range found.WithoutChanges {
 		rows = append(rows, changeCount{Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion, Instances: n.Instances, Oldest: n.Oldest})
@@ -80,10 +82,11 @@ func printChanges(c *command, found *changeCounts) error {
 func (n *changeCounts) exit() error {
 	var lacks []string
 	if !n.Complete {
-		lacks = append(lacks, fmt.Sprintf("%d histories were read, and there are more instances that are not over: --most reads more", n.Read))
+		lacks = append(lacks, fmt.Sprintf("%d histories read, but more instances are running; increase --most", n.Read))
 	}
 	if len(n.Unread) > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read, and are not counted: %s", len(n.Unread), n.Read+len(n.Unread), named(n.Unread, len(n.Unread))))
+		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read and are not counted: %s",
+			len(n.Unread), n.Read+len(n.Unread), named(n.Unread, len(n.Unread))))
 	}
 	if len(lacks) == 0 {
 		return nil
@@ -147,7 +150,7 @@ func (n *changeCounter) countPage(ctx context.Context, page []client.Status) err
 }
 
 func (n *changeCounter) reached() string {
-	return fmt.Sprintf("%d histories read, and %d that cannot be", len(n.seen), len(n.unread))
+	return fmt.Sprintf("%d histories read, %d unreadable", len(n.seen), len(n.unread))
 }
 
 // count reads the history of an instance's current execution.

@@ -22,7 +22,7 @@ const develVersion = "(devel)"
 
 func versionVerb(c *command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "version", Short: "Show the version of this tool",
+		Use: "version", Short: "Print the version of this tool",
 		Example: `  perdure version --json`,
 		Args:    func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },
 		RunE: func(*cobra.Command, []string) error {

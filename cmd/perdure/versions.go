@@ -20,7 +20,7 @@ func versionsVerb(c *command) *cobra.Command {
 	var ofChanges bool
 	most := 0
 	var cmd *cobra.Command
-	cmd = c.verb("versions", "Count the instances that are not over, by orchestration and version", "",
+	cmd = c.verb("versions", "Count running instances by version", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
 			switch {
 			case most < 1:
@@ -28,32 +28,29 @@ func versionsVerb(c *command) *cobra.Command {
 			case ofChanges:
 				return changes(ctx, c, cl, name, most)
 			case cmd.Flags().Changed("most"):
-				return errors.New("--most is for --changes: without it all instances are counted")
+				return errors.New("--most requires --changes")
 			default:
 				return versions(ctx, c, cl, name)
 			}
 		})
 	cmd.Long = cmd.Short + `.
 
-Code of a version may go once nothing is counted under it. An instance that was started without a
-version has none before its first turn, which takes the highest that is deployed.
+The command counts the instances that have not ended, by orchestration and version. You can remove the code of
+a version when no instance is counted under it. An instance that was started without a version gets one in
+its first turn. The command reads all instances of the hub from an index that may be a second behind. With
+--changes, it reads the histories of at most --most instances and counts the versions of changes
+(perdure.Version) instead. In that table, "none" means that the instance has not reached the change, or passed
+it before the change existed.
 
-It reads each instance of the hub, those that are over too, from an index that may be a second
-behind: 1000 with a query.
-
-With --changes it counts the versions of changes (perdure.Version) that instances go by instead, of each version
-of an orchestration. These are in their histories, each of which is read: of --most instances. One that has none
-of a change that others of its version go by has not come to it, or had passed it before it was there. Of
-a version of which no instance goes by any change there is one row.
-
-Exit codes: 0 when all that was to be counted is, 1 on any error, also when --changes has left out instances:
-there are more than --most, or their histories cannot be read. What is counted is printed before.`
+Exit codes:
+  0  all instances were counted
+  1  error, or --changes skipped instances because of --most or unreadable histories`
 	cmd.Example = `  perdure versions
   perdure versions --changes --name fulfil --most 10000
   perdure versions --name fulfil`
-	cmd.Flags().StringVar(&name, "name", "", "only instances of this orchestration")
-	cmd.Flags().BoolVar(&ofChanges, "changes", false, "count versions of changes: it reads the history of each instance")
-	cmd.Flags().IntVar(&most, "most", 1000, "with --changes: read the histories of at most this many instances")
+	cmd.Flags().StringVar(&name, "name", "", "orchestration of the instances")
+	cmd.Flags().BoolVar(&ofChanges, "changes", false, "count by versions of changes, which reads the histories")
+	cmd.Flags().IntVar(&most, "most", 1000, "maximum number of histories to read with --changes")
 	return cmd
 }
 
