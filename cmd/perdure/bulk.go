@@ -39,8 +39,8 @@ const (
 func bulkText(verb string) string {
 	return fmt.Sprintf(`
 
-With a filter instead of an ID, the hub %s all matching instances that started before now, in the background.
-perdure jobs shows the progress.`, verb)
+With a filter instead of an ID, the hub %s all matching instances that started before now. It does so in
+the background, and perdure jobs shows the progress.`, verb)
 }
 
 // bulk makes a command accept a filter instead of an instance ID.
@@ -163,7 +163,8 @@ func parseTimes(flags ...timeFlag) error {
 		}
 		t, err := time.Parse(time.RFC3339, at.value)
 		if err != nil {
-			return &provider.FieldError{Field: at.flag, Problem: "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"}
+			return &provider.FieldError{Field: at.flag,
+				Problem: "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"}
 		}
 		*at.into = t
 	}
@@ -215,7 +216,8 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk,
 	if c.json {
 		return c.printJSON(httpapi.NewJob(j))
 	}
-	fmt.Fprintf(c.err, "job starts within minutes; perdure jobs shows its progress, perdure jobs cancel %s stops it\n", j.ID)
+	fmt.Fprintf(c.err, "job starts within minutes; perdure jobs shows its progress, perdure jobs cancel %s stops it\n",
+		j.ID)
 	return c.print(j.ID + "\n")
 }
 
@@ -264,19 +266,20 @@ running and those that ended in the last seven days.`
 	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
   perdure jobs
   perdure jobs cancel 01K0…`
-	stop := c.verb("cancel JOB", "Stop a bulk job", "JOB", func(ctx context.Context, cl *client.Client, id string) error {
-		j, err := cl.CancelJob(ctx, id)
-		if errors.Is(err, client.ErrNotFound) {
-			return &exit{exitError, fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", clean(id))}
-		}
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return c.printJSON(httpapi.NewJob(j))
-		}
-		return c.print(jobTable([]client.Job{j}))
-	})
+	stop := c.verb("cancel JOB", "Stop a bulk job", "JOB",
+		func(ctx context.Context, cl *client.Client, id string) error {
+			j, err := cl.CancelJob(ctx, id)
+			if errors.Is(err, client.ErrNotFound) {
+				return &exit{exitError, fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", clean(id))}
+			}
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(httpapi.NewJob(j))
+			}
+			return c.print(jobTable([]client.Job{j}))
+		})
 	stop.Long = stop.Short + `.
 
 Instances that the job has already processed are not restored.`

@@ -80,6 +80,7 @@ func (c *command) root() *cobra.Command {
 	root := choice(&cobra.Command{
 		Use: "perdure", Short: "Run and operate durable orchestrations on AWS",
 		Long:          rootLong,
+		Example:       rootExample,
 		SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: checkTimeout,
 	})
 	root.SetIn(c.in)

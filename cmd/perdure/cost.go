@@ -36,7 +36,8 @@ history. Measured costs are in docs/operate/cost.md.`
 func describeCost(cost *client.Cost) string {
 	var b labelled
 	b.line("Instance", cost.InstanceID)
-	b.line("Cost", fmt.Sprintf("$%.6f ($%.2f per million instances)", cost.Dollars, cost.Dollars*1e6)) //nolint:mnd // a million
+	million := cost.Dollars * 1e6 //nolint:mnd // a million
+	b.line("Cost", fmt.Sprintf("$%.6f ($%.2f per million instances)", cost.Dollars, million))
 	b.line("Executions", strconv.FormatInt(cost.Executions, 10))
 	b.line("Turns", strconv.FormatInt(cost.Turns, 10))
 	b.line("Activities", strconv.FormatInt(cost.Activities, 10))

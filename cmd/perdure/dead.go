@@ -46,7 +46,7 @@ func deadVerb(c *command) *cobra.Command {
 		Long: `Show, redrive and drop dead letters.
 
 A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
-The reason of a dead letter tells how to proceed:
+The reason of a dead letter decides how to proceed:
 
   poison:      processing it repeatedly ended the process. The failure is in the history, or the
                instance is blocked and the input is parked. Fix the cause, then drop it.
@@ -106,9 +106,9 @@ func (c *deadVerbs) listVerb() *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 SQS has no order and no pages for dead letters. The command receives them and makes them visible again at
-the end. It does not list dead letters that another process holds: the sweeper hides them for one minute,
-every two minutes. It lists at most ten dead letters of one instance in the inbox. The total is printed on
-stderr if the list is incomplete.`
+the end. It does not list dead letters that another process has received. The sweeper hides them in this way
+for one minute, every two minutes. The command lists at most ten dead letters of one instance in the inbox.
+If the list is incomplete, the total is printed on stderr.`
 	cmd.Example = "  perdure dead list --queue inbox --reason corrupt:"
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, limitUsage)
@@ -126,7 +126,8 @@ func (c *deadVerbs) count(counts []client.DeadLetterCount, shown int) {
 		}
 	}
 	if all > shown {
-		fmt.Fprintf(c.err, "total dead letters: %s; the sweeper may hide some for a minute\n", strings.Join(parts, ", "))
+		fmt.Fprintf(c.err, "total dead letters: %s; the sweeper may hide some for a minute\n", strings.Join(parts,
+			", "))
 	}
 }
 

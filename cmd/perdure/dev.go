@@ -30,8 +30,8 @@ func devVerb(c *command) *cobra.Command {
 		Use: "dev [DIR]", Short: "Run an application on a local AWS",
 		Long: `Run an application on a local AWS, and redeploy it after each change.
 
-DIR, by default the current directory, has the functions functions/orchestrator, worker, renewer and api, as
-written by perdure init. A change is deployed within seconds, and instances are kept. If a build fails, the
+DIR, by default the current directory, contains functions/orchestrator, worker, renewer and api, as written
+by perdure init. A change is deployed within seconds, and instances are kept. If a build fails, the
 previous build keeps running. The command prints the logs of the functions, and export lines that make perdure
 in another terminal use this hub. Ctrl-C stops everything.
 
@@ -47,7 +47,8 @@ installs the local AWS into a virtual environment in your cache directory.`,
 		},
 	}
 	cmd.Flags().IntVar(&f.port, "port", f.port, "port of the HTTP API on 127.0.0.1, 0 for a free port")
-	cmd.Flags().StringArrayVar(&f.instances, "instance", nil, "ID of the instance whose logs are printed; repeatable (default: all)")
+	cmd.Flags().StringArrayVar(&f.instances, "instance", nil,
+		"ID of the instance whose logs are printed; repeatable (default: all)")
 	return cmd
 }
 
@@ -74,12 +75,13 @@ func (f devFlags) run(ctx context.Context, c *command, app string) error {
 		return fmt.Errorf("dev: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(app, "functions")); err != nil {
-		return fmt.Errorf("%s has no functions directory; specify an application directory, or create one with perdure init", app)
+		return fmt.Errorf("%s has no functions directory; specify an application directory, "+
+			"or create one with perdure init", app)
 	}
 	python, err := exec.LookPath(cmp.Or(c.getenv("PYTHON"), "python3"))
 	if err != nil {
-		return errors.New("python3 not found in PATH; install Python 3.10 or later from https://www.python.org/downloads, " +
-			"or set PYTHON to its path")
+		return errors.New("python3 not found in PATH; install Python 3.10 or later " +
+			"from https://www.python.org/downloads, or set PYTHON to its path")
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -49,7 +49,8 @@ func noExecution(s client.Status, execution string) error {
 		return &exit{exitError, fmt.Sprintf("instance %s is being purged and its history is deleted; "+
 			"the hub finishes the purge within minutes, or run perdure purge %s", id, id)}
 	}
-	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s; see perdure executions %s", id, execution, id)}
+	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s; see perdure executions %s", id, execution,
+		id)}
 }
 
 // readEvents reads an execution of an instance that is known to exist.

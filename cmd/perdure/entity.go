@@ -60,17 +60,19 @@ If --timeout expires first, the command exits with code 4 and the call continues
 
 func stateVerb(c *command) *cobra.Command {
 	key := ""
-	cmd := c.verb("state ENTITY KEY", "Show an entity's state", argName, func(ctx context.Context, cl *client.Client, entity string) error {
-		state, err := cl.EntityState(ctx, entity, key)
-		switch {
-		case err != nil:
-			return ofEntity(c, entity, err)
-		case c.json:
-			return c.printJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: perdure.EntityInstanceID(entity, key), State: state})
-		default:
-			return c.print(string(state) + "\n")
-		}
-	})
+	cmd := c.verb("state ENTITY KEY", "Show an entity's state", argName,
+		func(ctx context.Context, cl *client.Client, entity string) error {
+			state, err := cl.EntityState(ctx, entity, key)
+			switch {
+			case err != nil:
+				return ofEntity(c, entity, err)
+			case c.json:
+				id := perdure.EntityInstanceID(entity, key)
+				return c.printJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state})
+			default:
+				return c.print(string(state) + "\n")
+			}
+		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const both = 2
 		if len(args) != both {

@@ -17,7 +17,9 @@ func executionsVerb(c *command) *cobra.Command {
 		func(ctx context.Context, cl *client.Client, id string) error {
 			return c.executions(ctx, cl, id, limit, cursor)
 		})
-	cmd.Long = cmd.Short + ", the current one first.\n\nContinue-as-new starts the next execution. Each execution has its own history."
+	cmd.Long = cmd.Short + `, the current one first.
+
+Continue-as-new starts the next execution. Each execution has its own history.`
 	cmd.Example = `  perdure executions poller
   perdure history poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
 	cmd.Flags().IntVar(&limit, "limit", 50, limitUsage)

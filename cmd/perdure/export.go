@@ -26,6 +26,6 @@ a hub, and perduretest.Replay replays it in a unit test.`
 	cmd.Example = `  perdure export order-7 --hub production > order-7.json
   perdure import order-7.json --binary dist/orchestrator`
 	cmd.Flags().StringVar(&execution, "execution", "",
-		"ID of the only execution to export, which may refer to payloads of earlier ones (default: all executions)")
+		"ID of the execution to export (default: all, because one may refer to payloads of earlier ones)")
 	return cmd
 }

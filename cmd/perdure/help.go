@@ -10,11 +10,12 @@ import (
 
 const rootLong = `Run and operate durable orchestrations on AWS.`
 
+const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
+
 // rootNotes are printed below the commands in the root help.
 const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
-Errors are one line on stderr. verify, import and doctor define exit codes of their own.
-With --json, stdout has only JSON, except the program output of dev and worker.
-Run "perdure <command> --help" for details and examples.
+Exceptions: verify, import, doctor. With --json, stdout has only JSON, except for dev and worker.
+Errors are one line on stderr. Run "perdure <command> --help" for details and examples.
 `
 
 // addCommands adds all commands to the root, in groups.
@@ -64,7 +65,8 @@ func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
 // rootHelp returns the help of the root command. It has two commands per line, so that all commands fit on one screen.
 func rootHelp(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: perdure <command> [flags]\n", root.Long)
+	fmt.Fprintf(&b, "%s\n\nUsage:   perdure <command> [flags]\nExample: %s\n", root.Long,
+		strings.TrimSpace(root.Example))
 	for _, group := range root.Groups() {
 		commands := slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
 			return cmd.GroupID != group.ID

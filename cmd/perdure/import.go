@@ -129,7 +129,8 @@ func replayDocument(ctx context.Context, doc *history.Document, binary string) (
 
 // importTexts are the outcomes in words.
 var importTexts = map[outcome]string{
-	outcomeGoesOn: "matches the history", outcomeWouldBlock: "differs from the history", outcomeUnread: "cannot be read",
+	outcomeGoesOn: "matches the history", outcomeWouldBlock: "differs from the history",
+	outcomeUnread:      "cannot be read",
 	outcomeOtherInputs: "matches the history, with different inputs",
 }
 

@@ -54,7 +54,8 @@ type application struct {
 }
 
 var functions = []application{
-	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true, Does: "runs the orchestrations of a task hub"},
+	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true,
+		Does: "runs the orchestrations of a task hub"},
 	{Function: "worker", Start: "StartWorker", Registry: true, Does: "runs the activities of a work queue"},
 	{Function: "renewer", Start: "StartRenewer", Registry: true, Does: "handles due timers and runs the sweeper"},
 	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},
@@ -107,7 +108,8 @@ func firstThere(dir string, files []newFile) string {
 // report prints what there is now and what to do with it.
 func (a application) report(c *command, dir string, files []newFile) error {
 	if !c.json {
-		return c.print(fmt.Sprintf("created module %s in %s\n\nNext steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n",
+		return c.print(fmt.Sprintf("created module %s in %s\n\n"+
+			"Next steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n",
 			a.Module, dir, shellQuoted(dir)))
 	}
 	names := make([]string, len(files))

@@ -74,8 +74,9 @@ func resumeVerb(c *command) *cobra.Command {
 	hub := adminVerb(c, "resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Hub) error {
 		mappings, err := h.Resume(ctx, all)
 		if errors.Is(err, provider.ErrNotFound) {
-			return &exit{exitError, fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
-				"use --all to enable all mappings of its queues", c.hub)}
+			return &exit{exitError,
+				fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
+					"use --all to enable all mappings of its queues", c.hub)}
 		}
 		if pausing, ok := errors.AsType[*hubadmin.PausingError](err); ok {
 			return &exit{exitError, fmt.Sprintf("%v; what it had disabled is enabled again; "+
@@ -108,7 +109,8 @@ waits until they are enabled. It lists the ones that it leaves disabled, and fai
 disabled no longer exist.`
 	cmd.Example = `  perdure resume order-7
   perdure resume --hub staging`
-	cmd.Flags().BoolVar(&all, "all", false, "all mappings of a hub's queues and the sweeper's rule, even if pause did not disable them")
+	cmd.Flags().BoolVar(&all, "all", false,
+		"all mappings of a hub, even if pause did not disable them, and the sweeper's rule")
 	return cmd
 }
 
@@ -196,7 +198,8 @@ func warnDisabled(c *command, mappings []hubadmin.Mapping) {
 		}
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(c.err, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n", strings.Join(left, ", "))
+		fmt.Fprintf(c.err, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n",
+			strings.Join(left, ", "))
 	}
 }
 

@@ -75,7 +75,8 @@ func workerText(x *client.PendingItem, now time.Time) string {
 		known = append(known, handedOverText(x, now))
 	}
 	if !x.UnknownAt.IsZero() {
-		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnknownBuild, longestName), span(now.Sub(x.UnknownAt))))
+		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnknownBuild,
+			longestName), span(now.Sub(x.UnknownAt))))
 	}
 	if x.LastError != nil {
 		known = append(known, "last error: "+excerpt(failureText(x.LastError), longestDetail))

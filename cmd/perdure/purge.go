@@ -23,7 +23,7 @@ func purgeVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-The command deletes an instance that has ended, and its history. Its ID is then free for another start. With
+The command deletes an instance that has ended, and its history. The ID is then free for another start. With
 --with-children, it first deletes all descendants that have ended. With --force, it first terminates a running
 instance. The hub finishes an interrupted purge within minutes, but repeat it with --with-children if that was
 set.`

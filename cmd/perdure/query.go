@@ -15,21 +15,22 @@ const noInput = "null"
 
 func queryVerb(c *command) *cobra.Command {
 	query, input := "", noInput
-	cmd := c.verb("query ID NAME [INPUT]", "Run a query handler", argID, func(ctx context.Context, cl *client.Client, id string) error {
-		payload, err := readInput(c, input)
-		if err != nil {
-			return err
-		}
-		answer, err := cl.Query(ctx, id, query, payload)
-		switch {
-		case err != nil:
-			return err
-		case c.json:
-			return c.printJSON(httpapi.Answered{InstanceID: id, Query: query, Answer: answer})
-		default:
-			return c.print(string(answer) + "\n")
-		}
-	})
+	cmd := c.verb("query ID NAME [INPUT]", "Run a query handler", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			payload, err := readInput(c, input)
+			if err != nil {
+				return err
+			}
+			answer, err := cl.Query(ctx, id, query, payload)
+			switch {
+			case err != nil:
+				return err
+			case c.json:
+				return c.printJSON(httpapi.Answered{InstanceID: id, Query: query, Answer: answer})
+			default:
+				return c.print(string(answer) + "\n")
+			}
+		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
 			return fmt.Errorf("expected 2 or 3 arguments; usage: %s", cmd.UseLine())

@@ -57,9 +57,10 @@ func (f *reconcileFlags) next(c *command, where string) string {
 
 func reconcileVerb(c *command) *cobra.Command {
 	var f reconcileFlags
-	cmd := c.verb("reconcile", "Send lost messages and timers again", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		return reconcile(ctx, c, cl, &f)
-	})
+	cmd := c.verb("reconcile", "Send lost messages and timers again", "",
+		func(ctx context.Context, cl *client.Client, _ string) error {
+			return reconcile(ctx, c, cl, &f)
+		})
 	cmd.Long = cmd.Short + `.
 
 Use this command after queues have lost messages, with new queues, or after the table was restored. It sends
@@ -71,11 +72,13 @@ is in docs/operate/runbooks.md.`
 	cmd.Example = `  perdure reconcile
   perdure reconcile --restored --back 17d
   perdure reconcile --instance order-7 --instance order-8`
-	cmd.Flags().BoolVar(&f.restored, "restored", false, "deletion of all messages and schedules first, after a restore of the table")
+	cmd.Flags().BoolVar(&f.restored, "restored", false,
+		"deletion of all messages and schedules first, after a restore of the table")
 	cmd.Flags().StringVar(&f.back, "back", usualBack, "maximum age of detached starts to send again, up to 28d")
 	cmd.Flags().IntVar(&f.how.AtOnce, "at-once", usualAtOnce, "number of instances to process concurrently, up to 256")
 	cmd.Flags().StringVar(&f.how.Cursor, "cursor", "", "position at which an earlier run stopped")
-	cmd.Flags().StringArrayVar(&f.how.Instances, "instance", nil, "ID of an instance to reconcile; repeatable (default: all)")
+	cmd.Flags().StringArrayVar(&f.how.Instances, "instance", nil,
+		"ID of an instance to reconcile; repeatable (default: all)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, yesUsage)
 	return cmd
 }
@@ -87,10 +90,10 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 	}
 	f.how.Back = back
 	if f.restored && f.how.Cursor != "" {
-		return errors.New("--restored and --cursor are mutually exclusive: --restored would delete what was sent since")
+		return errors.New("--restored deletes what was sent so far; do not use it with --cursor")
 	}
 	if f.restored && len(f.how.Instances) > 0 {
-		return errors.New("--restored and --instance are mutually exclusive: --restored deletes the messages of all instances")
+		return errors.New("--restored deletes the messages of all instances; do not use it with --instance")
 	}
 	if f.restored {
 		if err := atRest(ctx, c); err != nil {
@@ -98,7 +101,8 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		}
 	}
 	if !f.yes {
-		fmt.Fprintf(c.err, "hub %s: messages, work items and timers are sent again, and work in progress may run twice\n", clean(c.hub))
+		fmt.Fprintf(c.err, "hub %s: messages and timers are sent again, work in progress may run twice\n",
+			clean(c.hub))
 		if f.restored {
 			fmt.Fprintln(c.err, "all messages in its queues and all its schedules are deleted first")
 		}
@@ -118,7 +122,8 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		if so.Cursor != "" {
 			from = "; to continue from here: --cursor " + shellQuoted(so.Cursor)
 		}
-		fmt.Fprintf(c.err, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.SetAside, so.Failed, from)
+		fmt.Fprintf(c.err, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.SetAside, so.Failed,
+			from)
 	}
 	so, err := cl.Reconcile(ctx, f.how)
 	return reconciled(c, f, so, err)
@@ -144,9 +149,10 @@ func atRest(ctx context.Context, c *command) error {
 	}
 	for i := range mappings {
 		if m := &mappings[i]; m.State != "Disabled" {
-			return &exit{exitError, fmt.Sprintf("hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
-				"if its table was restored, run perdure pause --hub %s first",
-				c.hub, m.UUID, m.Function, m.State, shellQuoted(c.hub))}
+			return &exit{exitError,
+				fmt.Sprintf("hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
+					"if its table was restored, run perdure pause --hub %s first",
+					c.hub, m.UUID, m.Function, m.State, shellQuoted(c.hub))}
 		}
 	}
 	return nil
@@ -227,15 +233,17 @@ func (f *reconcileFlags) goOn(c *command, so client.Reconciled, err error) error
 func reconciledText(so client.Reconciled, next func(where string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --back, %d ended earlier; "+
-		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Living, so.Over, so.Old, so.Deleted, so.Gone, so.Failed)
+		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Living, so.Over, so.Old, so.Deleted,
+		so.Gone, so.Failed)
 	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", so.Sent)
 	if so.Refused > 0 {
 		fmt.Fprintf(&b, "%d outputs rejected, because their queue does not exist or they are too large; "+
 			"they fail in their instances\n", so.Refused)
 	}
 	if so.LeftOut > 0 {
-		fmt.Fprintf(&b, "%d detached starts and events for other instances skipped as delivered, because they are older "+
-			"than --back (28 days for running instances)\n", so.LeftOut)
+		fmt.Fprintf(&b,
+			"%d detached starts and events for other instances skipped as delivered, because they are older "+
+				"than --back (28 days for running instances)\n", so.LeftOut)
 	}
 	if so.Cut > 0 {
 		fmt.Fprintf(&b, "%d instances continued as new more than %d times since then; "+

@@ -53,7 +53,8 @@ func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, from sourc
 	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
 		return &rehearsal.Verdict{Unread: asksOn.Error()}, nil
 	}
-	return &rehearsal.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err, ended.err), ended.printed)}, nil
+	return &rehearsal.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err,
+		ended.err), ended.printed)}, nil
 }
 
 func (p *rehearser) stop() {
@@ -107,7 +108,8 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 	if err := p.lines.Receive(&ready); err != nil {
 		e := p.stop()
 		return nil, fmt.Errorf("--binary %s cannot replay histories: %w; "+
-			"use an orchestrator built with this release of perdure; its output: %s", binary, errors.Join(err, e.err), e.printed)
+			"use an orchestrator built with this release of perdure; its output: %s", binary, errors.Join(err, e.err),
+			e.printed)
 	}
 	if len(ready.Ready) == 0 {
 		p.stop()

@@ -46,7 +46,7 @@ func pauseScheduleVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-A paused schedule starts no runs by its times. A run in progress continues, and perdure schedule run starts
+A paused schedule starts no runs at its times. A run in progress continues, and perdure schedule run starts
 one.`
 	cmd.Example = `  perdure schedule pause nightly --message "for the migration"`
 	return cmd
@@ -116,7 +116,8 @@ A replaced schedule keeps its current run and stays paused. Flags that are not s
 	flags.StringVar(&f.Orchestration, "orchestration", "", "orchestration to start (required)")
 	flags.StringVar(&f.Version, "version", "", "orchestration version (default: the highest at each run)")
 	flags.StringVar(&f.When, "when", "", "rate or cron expression (required)")
-	flags.StringVar(&f.TimeZone, "time-zone", "", "time zone of a cron expression, such as Europe/Berlin (default: UTC)")
+	flags.StringVar(&f.TimeZone, "time-zone", "",
+		"time zone of a cron expression, such as Europe/Berlin (default: UTC)")
 	flags.StringVar(&f.input, "input", "null", "input of each run: JSON, @FILE, or - for stdin")
 	flags.StringVar(&f.from, "from", "", "earliest time of a run, RFC 3339, such as 2006-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "latest time of a run, RFC 3339")
@@ -155,7 +156,8 @@ func listSchedulesVerb(c *command) *cobra.Command {
 
 func scheduleTable(all []client.ScheduleStatus) string {
 	t := table{header: []string{
-		"SCHEDULE", "STATUS", columnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN", ">STARTED", ">FAILED", ">SKIPPED", ">MISSED",
+		"SCHEDULE", "STATUS", columnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN", ">STARTED", ">FAILED",
+		">SKIPPED", ">MISSED",
 	}}
 	for i := range all {
 		s := &all[i]
@@ -194,16 +196,17 @@ func lastText(s *client.ScheduleStatus) string {
 }
 
 func showScheduleVerb(c *command) *cobra.Command {
-	cmd := c.verb("show SCHEDULE", "Show a schedule", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
-		s, err := cl.Schedule(ctx, id)
-		if err != nil {
-			return ofSchedule(c, err)
-		}
-		if c.json {
-			return c.printJSON(s)
-		}
-		return c.print(scheduleText(&s))
-	})
+	cmd := c.verb("show SCHEDULE", "Show a schedule", argSchedule,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			s, err := cl.Schedule(ctx, id)
+			if err != nil {
+				return ofSchedule(c, err)
+			}
+			if c.json {
+				return c.printJSON(s)
+			}
+			return c.print(scheduleText(&s))
+		})
 	cmd.Example = "  perdure schedule show nightly"
 	return cmd
 }
@@ -241,21 +244,23 @@ func scheduleText(s *client.ScheduleStatus) string {
 	if r := s.Last; r != nil {
 		b.line("Last run", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
 	}
-	b.line("Runs", fmt.Sprintf("%d started, %d failed, %d skipped, %d missed", s.Started, s.Failed, s.Skipped, s.Missed))
+	b.line("Runs", fmt.Sprintf("%d started, %d failed, %d skipped, %d missed", s.Started, s.Failed, s.Skipped,
+		s.Missed))
 	return b.String()
 }
 
 func runScheduleVerb(c *command) *cobra.Command {
-	cmd := c.verb("run SCHEDULE", "Start a run now", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
-		run, err := cl.RunSchedule(ctx, id)
-		if err != nil {
-			return ofSchedule(c, err)
-		}
-		if c.json {
-			return c.accepted(run)
-		}
-		return c.print(clean(run) + "\n")
-	})
+	cmd := c.verb("run SCHEDULE", "Start a run now", argSchedule,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			run, err := cl.RunSchedule(ctx, id)
+			if err != nil {
+				return ofSchedule(c, err)
+			}
+			if c.json {
+				return c.accepted(run)
+			}
+			return c.print(clean(run) + "\n")
+		})
 	cmd.Long = cmd.Short + `.
 
 The command prints the ID of the run. The run starts after the current run, or as the overlap policy of the
@@ -293,12 +298,13 @@ schedule show lists the remaining backfills.`
 }
 
 func deleteScheduleVerb(c *command) *cobra.Command {
-	cmd := c.verb("delete SCHEDULE", "Delete a schedule", argSchedule, func(ctx context.Context, cl *client.Client, id string) error {
-		if err := cl.DeleteSchedule(ctx, id); err != nil {
-			return ofSchedule(c, err)
-		}
-		return c.accepted(schedule.InstanceID(id))
-	})
+	cmd := c.verb("delete SCHEDULE", "Delete a schedule", argSchedule,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			if err := cl.DeleteSchedule(ctx, id); err != nil {
+				return ofSchedule(c, err)
+			}
+			return c.accepted(schedule.InstanceID(id))
+		})
 	cmd.Long = cmd.Short + `.
 
 The schedule ends after its current run, at least a minute later, so that a put in flight cannot restore it.
@@ -323,11 +329,14 @@ func tellScheduleVerb(
 func ofSchedule(c *command, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return &exit{exitError, fmt.Sprintf("no build deployed to hub %q supports schedules; deploy functions of this release", c.hub)}
+		return &exit{exitError,
+			fmt.Sprintf("no build deployed to hub %q supports schedules; deploy functions of this release", c.hub)}
 	case errors.Is(err, client.ErrNotFound):
-		return &exit{exitError, fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.hub)}
+		return &exit{exitError,
+			fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.hub)}
 	case errors.Is(err, client.ErrTerminal):
-		return &exit{exitError, "schedule has ended; see perdure schedule show, or create it again with perdure schedule put"}
+		return &exit{exitError,
+			"schedule has ended; see perdure schedule show, or create it again with perdure schedule put"}
 	default:
 		return err
 	}

@@ -44,7 +44,8 @@ func startVerb(c *command) *cobra.Command {
 
 The command prints the ID of the instance. With --wait, it also waits for the end and exits like perdure wait.
 With --raise or --update, it starts the instance with --id only if it does not exist, and sends it the event
-or the update. If the --timeout of an update expires, the command exits with code 4 and the update continues.`
+or the update. With --update, it prints the result of the update. If --timeout expires first, the command exits
+with code 4 and the update continues.`
 	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
@@ -56,11 +57,11 @@ or the update. If the --timeout of an update expires, the command exits with cod
 	cmd.Flags().StringVar(&f.id, "id", "", "instance ID (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "orchestration version (default: the highest)")
 	cmd.Flags().StringVar(&f.ifExists, "if-exists", "",
-		"policy if --id is in use: ignore (keep the instance) or replace (terminate and delete it) (default: an error)")
+		"policy if --id is in use: ignore (keep the instance), replace (delete it) (default: error)")
 	cmd.Flags().StringVar(&f.event, flagRaise, "",
-		"name of an event for the instance with --id; --idempotency-key is also the event ID")
+		"event for the instance with --id; --idempotency-key is also the event ID")
 	cmd.Flags().StringVar(&f.update, flagUpdate, "",
-		"name of an update for the instance with --id, whose result is printed; --idempotency-key is also the update ID")
+		"update for the instance with --id; --idempotency-key is also the update ID")
 	cmd.Flags().StringVar(&f.data, "data", "null", "data of the event or update: JSON, @FILE, or - for stdin")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "maximum wait for the update, such as 30s (default: none)")
 	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "key for deduplication of starts of this orchestration")
@@ -130,7 +131,8 @@ func checkTold(f startFlags, given func(flag string) bool) error {
 	case f.data == "-" && f.input == "-":
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin together with --input"}
 	case f.wait && given(flagUpdate):
-		return &provider.FieldError{Field: "--wait", Problem: "and --update are mutually exclusive; run perdure wait after the update"}
+		return &provider.FieldError{Field: "--wait",
+			Problem: "and --update are mutually exclusive; run perdure wait after the update"}
 	case given("timeout") && !given(flagUpdate):
 		return &provider.FieldError{Field: "--timeout", Problem: "requires --update"}
 	default:

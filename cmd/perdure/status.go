@@ -19,13 +19,15 @@ import (
 func statusVerb(c *command) *cobra.Command {
 	var limit int
 	var pending bool
-	cmd := c.verb("status ID", "Show status and pending tasks", argID, func(ctx context.Context, cl *client.Client, id string) error {
-		return c.status(ctx, cl, id, pending, limit)
-	})
+	cmd := c.verb("status ID", "Show an instance's status", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return c.status(ctx, cl, id, pending, limit)
+		})
 	cmd.Long = cmd.Short + `.
 
-Failure shows why an instance is Failed or Blocked. perdure list --help explains each status. The pending tasks
-are read from the history. A wait for an event that the code no longer needs is listed until the event arrives.
+The status includes the tasks that the instance waits for, which are read from its history. Failure shows why
+an instance is Failed or Blocked. perdure list --help explains each status. A wait for an event that the code
+no longer needs is listed until the event arrives.
 
   AGE        time since the task was scheduled
   NEXT       time until the next attempt, or until the task is due
@@ -36,7 +38,7 @@ are read from the history. A wait for an event that the code no longer needs is 
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'
   perdure status order-7 --pending=false --json | jq .customStatus`
-	cmd.Flags().BoolVar(&pending, "pending", true, "pending tasks, which are read from the history")
+	cmd.Flags().BoolVar(&pending, "pending", true, "list of pending tasks, which are read from the history")
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of pending tasks, 1 to 1000")
 	return cmd
 }

@@ -10,21 +10,22 @@ import (
 )
 
 func sweepVerb(c *command) *cobra.Command {
-	cmd := c.verb("sweep", "Delete unreferenced payloads", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		pages, deleted := 0, 0
-		for n, err := range cl.SweepPayloads(ctx) {
-			if deleted += n; err != nil {
-				return fmt.Errorf("%w (%d payloads deleted); run the command again", err, deleted)
+	cmd := c.verb("sweep", "Delete unreferenced payloads", "",
+		func(ctx context.Context, cl *client.Client, _ string) error {
+			pages, deleted := 0, 0
+			for n, err := range cl.SweepPayloads(ctx) {
+				if deleted += n; err != nil {
+					return fmt.Errorf("%w (%d payloads deleted); run the command again", err, deleted)
+				}
+				if pages++; c.attended && pages%10 == 0 {
+					fmt.Fprintf(c.err, "%d pages read, %d payloads deleted\n", pages, deleted)
+				}
 			}
-			if pages++; c.attended && pages%10 == 0 {
-				fmt.Fprintf(c.err, "%d pages read, %d payloads deleted\n", pages, deleted)
+			if c.json {
+				return c.printJSON(map[string]int{"deleted": deleted})
 			}
-		}
-		if c.json {
-			return c.printJSON(map[string]int{"deleted": deleted})
-		}
-		return c.print(fmt.Sprintf("%d payloads deleted\n", deleted))
-	})
+			return c.print(fmt.Sprintf("%d payloads deleted\n", deleted))
+		})
 	cmd.Example = `  perdure sweep
   perdure sweep --json`
 	cmd.Long = cmd.Short + `.

@@ -86,7 +86,7 @@ func failVerb(c *command) *cobra.Command {
 	completeWith[string](cmd, "type")
 	cmd.Long = cmd.Short + `.
 
-The retry policy of the activity decides whether another attempt follows. It gets a new token.` + aboutHolders
+The retry policy of the activity decides whether another attempt follows. That attempt has a new token.` + aboutHolders
 	cmd.Example = `  perdure fail - --type Declined --message 'no funds' --details '{"code": 51}' --non-retryable < token`
 	return cmd
 }
@@ -118,7 +118,7 @@ func heartbeatVerb(c *command) *cobra.Command {
 			}
 		})
 	cmd.Flags().StringVar(&details, "details", "",
-		"progress for the next attempt: JSON, @FILE, or - for stdin (default: the previous details)")
+		"progress for the next attempt: JSON, @FILE, or - for stdin (default: last details)")
 	cmd.Long = cmd.Short + `.
 
 The command prints "continue", or "cancelled" and the reason. After a cancellation, stop the work and complete

@@ -24,7 +24,8 @@ func signed(ctx context.Context, to *url.URL) (http.RoundTripper, error) {
 		return http.DefaultTransport, nil
 	}
 	if to.Scheme != "https" {
-		return nil, fmt.Errorf("--api must start with https:// for %s, because signed requests contain a session token", to.Host)
+		return nil, fmt.Errorf("--api must start with https:// for %s, because signed requests contain a session token",
+			to.Host)
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

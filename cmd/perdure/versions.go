@@ -40,7 +40,7 @@ a version when no instance is counted under it. An instance that was started wit
 its first turn. The command reads all instances of the hub from an index that may be a second behind. With
 --changes, it reads the histories of at most --most instances and counts the versions of changes
 (perdure.Version) instead. In that table, "none" means that the instance has not reached the change, or passed
-it before the change existed.
+it before the change existed. A version without changes has one row.
 
 Exit codes:
   0  all instances were counted

@@ -78,8 +78,9 @@ func waitForStart(ctx context.Context, c *command, cl *client.Client, id string,
 		if err := c.printStanding(s); err != nil {
 			return err
 		}
-		return &exit{exitTimeout, fmt.Sprintf("instance not started after %s; check its start time and that an orchestrator "+
-			"is deployed, see perdure status %s", timeout, id)}
+		return &exit{exitTimeout,
+			fmt.Sprintf("instance has not started after %s; check its start time and that an orchestrator "+
+				"is deployed, see perdure status %s", timeout, id)}
 	case err != nil:
 		return err
 	default:
@@ -100,7 +101,8 @@ func interrupted(verb, id string) error {
 }
 
 func timedOut(id string, timeout time.Duration) error {
-	return &exit{exitTimeout, fmt.Sprintf("instance not ended after %s and continues; see perdure history %s", timeout, id)}
+	return &exit{exitTimeout, fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout,
+		id)}
 }
 
 // printStanding prints the status of the instance at the timeout with --json.

@@ -79,7 +79,8 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	if len(page.Items) == 0 {
 		return head + "\nno cancellations" + instead(s) + "\n"
 	}
-	t := table{header: []string{">#", "TYPE", columnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED", "OUTCOME"}}
+	t := table{header: []string{">#", "TYPE", columnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED",
+		"OUTCOME"}}
 	for i := range page.Items {
 		x := &page.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), sinceText(page.StartedAt, x.DecidedAt),
@@ -146,8 +147,8 @@ func sinceText(from, at time.Time) string {
 	return "+" + span(at.Sub(from))
 }
 
-// endText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from when
-// its worker observed the cancellation, any other from the decision.
+// endText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from
+// when its worker observed the cancellation, any other from the decision.
 func endText(x *client.Cancellation) string {
 	from := x.SeenAt
 	if from.IsZero() {
