@@ -21,13 +21,13 @@ type deadFlags struct {
 	all, dryRun, yes, force bool
 }
 
-// deadLetters is what list prints with --json.
+// deadLetters is the --json output of dead list.
 type deadLetters struct {
 	DeadLetters []httpapi.DeadLetter     `json:"deadLetters"`
 	Queues      []client.DeadLetterCount `json:"queues"`
 }
 
-// deadResult is what redrive and drop print with --json.
+// deadResult is the --json output of redrive and drop.
 type deadResult struct {
 	Done     int64    `json:"done"`
 	Kept     int64    `json:"kept"`
@@ -37,7 +37,7 @@ type deadResult struct {
 	Complete bool     `json:"complete"`
 }
 
-// deadVerbs makes the verbs about dead letters.
+// deadVerbs creates the subcommands of dead.
 type deadVerbs struct{ *command }
 
 func deadVerb(c *command) *cobra.Command {

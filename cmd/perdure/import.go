@@ -83,21 +83,21 @@ func readExported(c *command, file string) (doc history.Document, err error) {
 	return doc, nil
 }
 
-// imported is what import prints with --json.
+// imported is the --json output of import.
 type imported struct {
 	InstanceID    string              `json:"instanceId"`
 	Orchestration string              `json:"orchestration"`
 	Executions    []importedExecution `json:"executions"`
 }
 
-// importedExecution is what became of the replay of one execution.
+// importedExecution is the result of replaying one execution.
 type importedExecution struct {
 	ExecutionID string               `json:"executionId"`
 	Number      int64                `json:"number"`
 	Events      int                  `json:"events"`
 	Status      client.RuntimeStatus `json:"status"`
 	Outcome     outcome              `json:"outcome"`
-	EventID     int64                `json:"eventId,omitempty"` // where history and code differ
+	EventID     int64                `json:"eventId,omitempty"` // the first event at which history and code differ
 	Problem     string               `json:"problem,omitempty"`
 }
 
@@ -127,14 +127,14 @@ func replayDocument(ctx context.Context, doc *history.Document, binary string) (
 	return r, nil
 }
 
-// importTexts are the outcomes in words.
+// importTexts describe the outcomes.
 var importTexts = map[outcome]string{
 	outcomeGoesOn: "matches the history", outcomeWouldBlock: "differs from the history",
 	outcomeUnread:      "cannot be read",
 	outcomeOtherInputs: "matches the history, with different inputs",
 }
 
-// tell prints what became of the replay, and ends as a test does.
+// tell prints the result, and returns an error if the replay differs from a history.
 func (r *imported) tell(c *command) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s  %s\n", clean(r.InstanceID), clean(r.Orchestration))
@@ -165,7 +165,7 @@ func (r *imported) tell(c *command) error {
 	return nil
 }
 
-// firstProblem is that of the first execution which is not replayed as it is recorded.
+// firstProblem returns the problem of the first execution that differs or cannot be read.
 func (r *imported) firstProblem() string {
 	for i := range r.Executions {
 		if x := &r.Executions[i]; x.Outcome == outcomeWouldBlock || x.Outcome == outcomeUnread {

@@ -64,7 +64,7 @@ Statuses:
 	return cmd
 }
 
-// counted is what list prints with --count and --json.
+// counted is the --json output of list --count.
 type counted struct {
 	Count int `json:"count"`
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// paused is what pause and resume print with --json.
+// paused is the --json output of pause and resume.
 type paused struct {
 	Mappings []hubadmin.Mapping `json:"mappings"`
-	// Handled is about how many messages of each queue functions are still busy with.
+	// Handled is the approximate number of messages being processed, by queue.
 	Handled map[string]int `json:"handled,omitempty"`
 }
 
@@ -114,7 +114,7 @@ disabled no longer exist.`
 	return cmd
 }
 
-// orInstance makes a command that is about an instance where it has an argument, and about the hub where it has none.
+// orInstance returns a command that applies to an instance if it has an argument, and otherwise to the hub.
 func orInstance(c *command, hub *cobra.Command, use string, run func(ctx context.Context, cl *client.Client, id, message string) error) *cobra.Command {
 	var message string
 	cmd := c.verb(use, "", argID, func(ctx context.Context, cl *client.Client, id string) error { return run(ctx, cl, id, message) })
@@ -160,7 +160,7 @@ func resumed(c *command, id string, err error) error {
 	return nil
 }
 
-// pausedText says since when an instance is paused, who has paused it and why.
+// pausedText returns when an instance was paused, by whom, and why.
 func pausedText(p *history.Pause) string {
 	text := "since " + moment(p.At)
 	if p.By != "" {
@@ -172,7 +172,7 @@ func pausedText(p *history.Pause) string {
 	return text
 }
 
-// adminVerb makes a command of a function that takes the deployed hub.
+// adminVerb returns a command that calls run with the resources of a deployed hub.
 func adminVerb(c *command, use, short string, run func(ctx context.Context, h *hubadmin.Hub) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(""),
@@ -189,7 +189,7 @@ func adminVerb(c *command, use, short string, run func(ctx context.Context, h *h
 	}
 }
 
-// warnDisabled names the mappings that a resume has left disabled.
+// warnDisabled prints the mappings that a resume left disabled.
 func warnDisabled(c *command, mappings []hubadmin.Mapping) {
 	var left []string
 	for _, m := range mappings {

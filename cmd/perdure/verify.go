@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// verifyFlags say what is replayed, and by what.
+// verifyFlags are the flags of verify.
 type verifyFlags struct {
 	binary, name string
 	most         int
 	timeout      time.Duration
 	allowUnread  string
-	allowed      allowance // what allowUnread says
+	allowed      allowance // parsed allowUnread
 }
 
 func verifyVerb(c *command) *cobra.Command {
@@ -81,23 +81,24 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 	return found.exit(f, overdue)
 }
 
-// verified is what verify prints with --json.
+// verified is the --json output of verify.
 type verified struct {
 	Orchestrations []verifiedCount `json:"orchestrations"`
-	// Findings are the instances that do not go on as they are, the 1,000 worst at the most.
+	// Findings are the instances that would not continue unchanged: at most 1,000, the worst first.
 	Findings []finding `json:"findings"`
-	// Open are the instances that are not over, Chosen those of them that were to be replayed. Replayed are fewer where some were over by then.
+	// Open is the number of instances that have not ended. Chosen is the size of the sample. Replayed is smaller if
+	// instances ended during the run.
 	Open     int `json:"open"`
 	Chosen   int `json:"chosen"`
 	Replayed int `json:"replayed"`
 
-	waits string // for what it was waiting at the end
+	waits string // the retry that was in progress at the end
 }
 
 // verifiedCount counts instances of one version.
 type verifiedCount struct {
 	Orchestration string `json:"orchestration"`
-	Version       string `json:"version"` // empty for instances that have none yet
+	Version       string `json:"version"` // empty for instances that have no version yet
 	Open          int    `json:"open"`
 	Replayed      int    `json:"replayed"`
 	WouldBlock    int    `json:"wouldBlock"`
@@ -106,7 +107,7 @@ type verifiedCount struct {
 	Unread        int    `json:"unread"`
 }
 
-// outcome is what an instance comes to with the code.
+// outcome is the result of replaying an instance.
 type outcome string
 
 const (
@@ -117,18 +118,18 @@ const (
 	outcomeUnread      outcome = "unread"
 )
 
-// finding is an instance that does not go on as it is.
+// finding is an instance that would not continue unchanged.
 type finding struct {
 	InstanceID    string  `json:"instanceId"`
 	ExecutionID   string  `json:"executionId"`
 	Orchestration string  `json:"orchestration"`
 	Version       string  `json:"version"`
 	Outcome       outcome `json:"outcome"`
-	EventID       int64   `json:"eventId,omitempty"` // where history and code differ
+	EventID       int64   `json:"eventId,omitempty"` // the first event at which history and code differ
 	Problem       string  `json:"problem"`
 }
 
-// exit is how the tool ends: a gate of CI must not open by itself.
+// exit returns the error for the exit code.
 func (v *verified) exit(f *verifyFlags, overdue bool) error {
 	blocked := 0
 	for i := range v.Orchestrations {

@@ -54,10 +54,10 @@ Exit codes:
 	return cmd
 }
 
-// versionCount is how many instances of one version there are, by their status.
+// versionCount is the number of instances of one version, by status.
 type versionCount struct {
 	Orchestration string `json:"orchestration"`
-	// Version is empty for instances that have none yet.
+	// Version is empty for instances that have no version yet.
 	Version    string    `json:"version"`
 	Pending    int       `json:"pending"`
 	Running    int       `json:"running"`
@@ -67,7 +67,7 @@ type versionCount struct {
 	Oldest     time.Time `json:"oldestCreatedAt"`
 }
 
-// versionCounts is what versions prints with --json.
+// versionCounts is the --json output of versions.
 type versionCounts struct {
 	Versions []versionCount `json:"versions"`
 }
@@ -100,7 +100,7 @@ func countVersions(ctx context.Context, c *command, cl *client.Client, name stri
 	return sorted(counts), err
 }
 
-// eachInstance reads all instances that are listed, in one pass, so that one which goes from status to status is not missed.
+// eachInstance reads all instances in one pass, so that a status change does not hide an instance.
 func eachInstance(list func(client.Paging) (client.Page[client.Status], error), p *pace, do func(s *client.Status)) error {
 	read := 0
 	for at := (client.Paging{Limit: client.MaxPage}); ; {
@@ -119,7 +119,7 @@ func eachInstance(list func(client.Paging) (client.Page[client.Status], error), 
 	}
 }
 
-// count counts an instance, unless it is over.
+// count counts an instance that has not ended.
 func count(counts map[[2]string]*versionCount, s *client.Status) {
 	key := [2]string{s.Orchestration, s.Version}
 	v := counts[key]

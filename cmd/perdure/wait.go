@@ -101,8 +101,8 @@ func interrupted(verb, id string) error {
 }
 
 func timedOut(id string, timeout time.Duration) error {
-	return &exit{exitTimeout, fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout,
-		id)}
+	text := fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout, id)
+	return &exit{exitTimeout, text}
 }
 
 // printStanding prints the status of the instance at the timeout with --json.
