@@ -57,7 +57,7 @@ with code 4 and the update continues.`
 	cmd.Flags().StringVar(&f.id, "id", "", "instance ID (default: a new ULID)")
 	cmd.Flags().StringVar(&f.version, "version", "", "orchestration version (default: the highest)")
 	cmd.Flags().StringVar(&f.ifExists, "if-exists", "",
-		"policy if --id is in use: ignore (keep the instance), replace (delete it) (default: error)")
+		"policy if --id is in use: ignore (keep it), replace (terminate and delete it) (default: error)")
 	cmd.Flags().StringVar(&f.event, flagRaise, "",
 		"event for the instance with --id; --idempotency-key is also the event ID")
 	cmd.Flags().StringVar(&f.update, flagUpdate, "",
