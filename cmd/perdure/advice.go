@@ -19,7 +19,7 @@ func (e *openError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *openError) Unwrap() error { return e.cause }
 
-// advise returns an error in one sentence, with what to do next.
+// advise returns the message of an error, followed by the fix.
 func advise(err error, hub string) string {
 	var (
 		unopened *openError
@@ -30,31 +30,36 @@ func advise(err error, hub string) string {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &unopened) && errors.Is(err, provider.ErrNotFound):
-		return fmt.Sprintf("no hub %q in this account and region: name yours with --hub or PERDURE_HUB, and check AWS_PROFILE and AWS_REGION", hub)
+		return fmt.Sprintf("hub %q not found in this account and region; set --hub or PERDURE_HUB, "+
+			"and check AWS_PROFILE and AWS_REGION", hub)
 	case errors.As(err, &unopened):
-		return fmt.Sprintf("hub %q cannot be opened (%v): check AWS credentials, AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL", hub, err)
+		return fmt.Sprintf("open hub %q: %v; "+
+			"check AWS credentials, AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL", hub, err)
 	case errors.As(err, &field):
 		return field.Error()
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return fmt.Sprintf("no build deployed to hub %q knows this orchestration in this version: check the spelling, or deploy it; one deployed just now is known within moments", hub)
+		return fmt.Sprintf("no build deployed to hub %q has this orchestration and version; check the spelling, "+
+			"or deploy it and retry after a moment", hub)
 	case errors.Is(err, client.ErrAlreadyExists):
 		return taken(err, hub)
 	case notNow(err) != "":
 		return notNow(err)
 	case errors.Is(err, client.ErrActivityNotFound):
-		return "the current execution has no such activity: perdure history shows those it has, each by the number of the event that scheduled it"
+		return "activity not found in the current execution; perdure history lists the event IDs of its activities"
 	case errors.Is(err, client.ErrNotFound):
-		return fmt.Sprintf("no such instance in hub %q: perdure list shows those there are", hub)
+		return fmt.Sprintf("instance not found in hub %q; run perdure list to see its instances", hub)
 	case errors.Is(err, provider.ErrCorrupt):
-		return err.Error() + ": a later build may read it, or the item is restored from a backup; perdure purge --force ends and deletes the instance without it"
+		return err.Error() + "; deploy a newer build, restore the item from a backup, " +
+			"or delete the instance with perdure purge --force"
 	case errors.As(err, &failed) && failed.Retryable:
-		return err.Error() + ": try again"
+		return err.Error() + "; try again"
 	default:
 		return answered(err).Error()
 	}
 }
 
-// answered returns what a question, an update or a token was answered, without the call that has the answer; other errors as they are.
+// answered returns the error of a query, an update or a token without the operation that wraps it. It returns other
+// errors unchanged.
 func answered(err error) error {
 	if e, is := errors.AsType[*client.QueryError](err); is {
 		return e
@@ -68,27 +73,28 @@ func answered(err error) error {
 	return err
 }
 
-// taken returns the sentence for a start whose id is in use.
+// taken returns the message for a start whose instance ID or idempotency key is in use.
 func taken(err error, hub string) string {
 	if errors.Is(err, client.ErrPurged) {
-		return "a start with this idempotency key has been made before, and its instance was purged since: another start takes another --idempotency-key"
+		return "idempotency key already used by an instance that was purged; set another --idempotency-key"
 	}
 	what := ""
 	if e, ok := errors.AsType[*client.AlreadyExistsError](err); ok && e.Holder() != "" {
 		what = " by " + e.Holder()
 	}
-	return fmt.Sprintf("the instance id is in use in hub %q%s: see what it is with perdure status, or choose another --id, or --if-exists", hub, what)
+	return fmt.Sprintf("instance ID already in use in hub %q%s; "+
+		"check it with perdure status, or set another --id or --if-exists", hub, what)
 }
 
-// notNow returns the sentence for an operation that the present state does not permit; empty for other errors.
+// notNow returns the message for an operation that the current status does not permit, or "" for other errors.
 func notNow(err error) string {
 	switch {
 	case errors.Is(err, client.ErrTerminal):
-		return "the instance is over: see how it ended with perdure status"
+		return "instance has ended; see perdure status"
 	case errors.Is(err, client.ErrNotTerminal):
-		return "the instance is not over: end it with perdure cancel or perdure terminate; a purge takes --force"
+		return "instance has not ended; cancel or terminate it first, or purge it with --force"
 	case errors.Is(err, client.ErrNotCancellable):
-		return "the activity is neither pending nor running: see how it ended with perdure history"
+		return "activity is not pending or running; see perdure history"
 	default:
 		return ""
 	}

@@ -28,25 +28,40 @@ type bulkFlags struct {
 // bulkFlagNames are the flags that select.
 var bulkFlagNames = []string{"name", "version", "parent", "status", "tag", "older-than", "started-after", "started-before", "all"}
 
-// bulk makes a verb accept a filter instead of an id.
+// The usage texts of flags that several commands have.
+const (
+	startedAfterUsage  = "earliest start time (inclusive), RFC 3339, such as 2006-01-02T15:04:05Z"
+	startedBeforeUsage = "latest start time (exclusive), RFC 3339"
+	yesUsage           = "no confirmation prompt"
+)
+
+// bulkText returns the help text about filters, with a verb in the third person.
+func bulkText(verb string) string {
+	return fmt.Sprintf(`
+
+With a filter instead of an ID, the hub %s all matching instances that started before now. It does so in
+the background, and perdure jobs shows the progress.`, verb)
+}
+
+// bulk makes a command accept a filter instead of an instance ID.
 func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.Bulk)) {
 	f := &bulkFlags{now: c.now}
 	flags := cmd.Flags()
-	age := "only instances started so long ago or longer, such as 30d or 12h"
+	age := "minimum age since the start, such as 30d or 12h"
 	if op == client.OperationPurge {
-		age = "only instances that ended so long ago or longer, such as 30d or 12h"
+		age = "minimum age since the end, such as 30d or 12h"
 	}
-	flags.StringVar(&f.name, "name", "", "instead of an ID: instances of this orchestration")
-	flags.StringVar(&f.version, "version", "", "only instances of this version of their orchestration")
-	flags.StringVar(&f.parent, "parent", "", "only instances that the instance of this ID waits for")
-	flags.StringSliceVar(&f.statuses, "status", nil, "only instances with one of these statuses")
-	flags.StringArrayVar(&f.tags, "tag", nil, "only instances with this tag, KEY=VALUE; may be repeated")
+	flags.StringVar(&f.name, "name", "", "orchestration of the instances")
+	flags.StringVar(&f.version, "version", "", "orchestration version of the instances")
+	flags.StringVar(&f.parent, "parent", "", "ID of the parent instance that waits for them")
+	flags.StringSliceVar(&f.statuses, "status", nil, "statuses of the instances, comma-separated")
+	flags.StringArrayVar(&f.tags, "tag", nil, "tag of the instances as KEY=VALUE; repeatable")
 	flags.StringVar(&f.olderThan, "older-than", "", age)
-	flags.StringVar(&f.startedAfter, "started-after", "", "only instances started then or later: RFC 3339, such as 2006-01-02T15:04:05Z")
-	flags.StringVar(&f.startedBefore, "started-before", "", "only instances started earlier")
-	flags.BoolVar(&f.all, "all", false, "every instance, where nothing else selects")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print how many match and some of them, and change nothing")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.StringVar(&f.startedAfter, "started-after", "", startedAfterUsage)
+	flags.StringVar(&f.startedBefore, "started-before", "", startedBeforeUsage)
+	flags.BoolVar(&f.all, "all", false, "all instances, if no other filter is set")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "preview of the matching instances, without changes")
+	flags.BoolVar(&f.yes, "yes", false, yesUsage)
 
 	one := cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -54,7 +69,7 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 		case !f.selects(cmd):
 			return checkArgs(cmd, args, argID)
 		case len(args) > 0:
-			return fmt.Errorf("an ID or a filter, not both: see %s --help", cmd.CommandPath())
+			return fmt.Errorf("specify an ID or a filter, not both; see %s --help", cmd.CommandPath())
 		default:
 			return noneEmpty(cmd, bulkFlagNames...)
 		}
@@ -63,7 +78,7 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !f.selects(cmd) {
 			if f.dryRun || f.yes {
-				return errors.New("--dry-run and --yes are for a filter, such as --name")
+				return errors.New("--dry-run and --yes require a filter such as --name")
 			}
 			return one(cmd, args)
 		}
@@ -80,24 +95,24 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 	}
 }
 
-// noneEmpty refuses a filter that is given without a value, as by a variable of a script that is not set: left out silently, it would select more
-// than was meant.
+// noneEmpty rejects a filter with an empty value, such as an unset variable of a script. Ignoring it would select more
+// instances than intended.
 func noneEmpty(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		flag := cmd.Flags().Lookup(name)
 		if value := flag.Value.String(); flag.Changed && (value == "" || value == "[]") {
-			return &provider.FieldError{Field: "--" + name, Problem: "is empty: give it a value, or leave it out"}
+			return &provider.FieldError{Field: "--" + name, Problem: "must not be empty; set a value or omit the flag"}
 		}
 	}
 	return nil
 }
 
-// onlyOfOne refuses a flag of one instance where a filter selects many: it would be left out silently.
+// onlyOfOne rejects a flag that applies to a single instance if a filter is used.
 func onlyOfOne(cmd *cobra.Command, flag, instead string) {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 && cmd.Flags().Changed(flag) {
-			return fmt.Errorf("--%s is for one instance, by its ID%s", flag, instead)
+			return fmt.Errorf("--%s requires an instance ID%s", flag, instead)
 		}
 		return args(cmd, given)
 	}
@@ -148,7 +163,8 @@ func parseTimes(flags ...timeFlag) error {
 		}
 		t, err := time.Parse(time.RFC3339, at.value)
 		if err != nil {
-			return &provider.FieldError{Field: at.flag, Problem: "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"}
+			return &provider.FieldError{Field: at.flag,
+				Problem: "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"}
 		}
 		*at.into = t
 	}
@@ -200,7 +216,8 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk,
 	if c.json {
 		return c.printJSON(httpapi.NewJob(j))
 	}
-	fmt.Fprintf(c.err, "the hub begins within minutes: perdure jobs shows how far it is, perdure jobs cancel %s stops it\n", j.ID)
+	fmt.Fprintf(c.err, "job starts within minutes; perdure jobs shows its progress, perdure jobs cancel %s stops it\n",
+		j.ID)
 	return c.print(j.ID + "\n")
 }
 
@@ -210,7 +227,7 @@ func previewText(op provider.Operation, p client.Preview) string {
 	if !p.Complete {
 		more = " or more"
 	}
-	fmt.Fprintf(&b, "%d%s instances to %s\n", p.Matched, more, op)
+	fmt.Fprintf(&b, "instances to %s: %d%s\n", op, p.Matched, more)
 	for _, id := range p.Sample {
 		fmt.Fprintf(&b, "  %s\n", clean(id))
 	}
@@ -220,19 +237,19 @@ func previewText(op provider.Operation, p client.Preview) string {
 	return b.String()
 }
 
-// errNotConfirmed ends a verb that was not confirmed.
-var errNotConfirmed = &exit{exitError, "nothing was done: answer yes, or give --yes"}
+// errNotConfirmed is the error of a command that was not confirmed.
+var errNotConfirmed = &exit{exitError, "not confirmed, nothing was changed; answer yes or set --yes"}
 
-// confirmed asks on the terminal.
+// confirmed asks the user on the terminal whether to run an operation.
 func (c *command) confirmed(op provider.Operation) bool {
-	fmt.Fprintf(c.err, "%s them? yes or no: ", op)
+	fmt.Fprintf(c.err, "%s: continue? [yes/no] ", op)
 	answer, _ := bufio.NewReader(c.in).ReadString('\n')
 	fmt.Fprintln(c.err)
 	return strings.TrimSpace(answer) == "yes"
 }
 
 func jobsVerb(c *command) *cobra.Command {
-	cmd := c.verb("jobs", "List the work on many instances that runs, or ended in the last seven days", "", func(ctx context.Context, cl *client.Client, _ string) error {
+	cmd := c.verb("jobs", "List bulk jobs", "", func(ctx context.Context, cl *client.Client, _ string) error {
 		jobs, err := client.Collect(cl.Jobs(ctx))
 		if err != nil {
 			return err
@@ -242,27 +259,39 @@ func jobsVerb(c *command) *cobra.Command {
 		}
 		return c.print(jobTable(jobs))
 	})
+	cmd.Long = cmd.Short + `.
+
+A bulk job purges, cancels or terminates all instances that match a filter. The list has the jobs that are
+running and those that ended in the last seven days.`
 	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
   perdure jobs
   perdure jobs cancel 01K0…`
-	cmd.AddCommand(c.verb("cancel JOB", "Stop a job; what it has done is done", "JOB", func(ctx context.Context, cl *client.Client, id string) error {
-		j, err := cl.CancelJob(ctx, id)
-		if errors.Is(err, client.ErrNotFound) {
-			return &exit{exitError, fmt.Sprintf("there is no job %s: perdure jobs lists those there are", clean(id))}
-		}
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return c.printJSON(httpapi.NewJob(j))
-		}
-		return c.print(jobTable([]client.Job{j}))
-	}))
+	stop := c.verb("cancel JOB", "Stop a bulk job", "JOB",
+		func(ctx context.Context, cl *client.Client, id string) error {
+			j, err := cl.CancelJob(ctx, id)
+			if errors.Is(err, client.ErrNotFound) {
+				return &exit{exitError, fmt.Sprintf("job %s not found; run perdure jobs to see all jobs", clean(id))}
+			}
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(httpapi.NewJob(j))
+			}
+			return c.print(jobTable([]client.Job{j}))
+		})
+	stop.Long = stop.Short + `.
+
+Instances that the job has already processed are not restored.`
+	stop.Example = "  perdure jobs cancel 01K0…"
+	cmd.AddCommand(stop)
 	return cmd
 }
 
 func jobTable(jobs []client.Job) string {
-	t := table{header: []string{"JOB", "OPERATION", "STATE", "BEGUN", ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR"}}
+	t := table{header: []string{
+		"JOB", "OPERATION", "STATE", "STARTED", ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR",
+	}}
 	for _, j := range jobs {
 		last := ""
 		if n := len(j.Errors); n > 0 {

@@ -17,7 +17,7 @@ func TestBulk(t *testing.T) {
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.client = client.New(h.Provider, client.WithClock(func() time.Time { return began.Add(time.Hour) }))
-	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "1 instances to purge\n  over\n" {
+	if got := h.mustRun("purge", "--name", "hello", "--dry-run"); got != "instances to purge: 1\n  over\n" {
 		t.Errorf("a dry run prints %q", got)
 	}
 	if got := h.mustRun("cancel", "--name", "hello", "--dry-run", "--json"); got != `{"matched":2,"sample":["one","two"],"startedBefore":"2026-07-01T04:00:00Z","complete":true}`+"\n" {
@@ -27,7 +27,7 @@ func TestBulk(t *testing.T) {
 		t.Errorf("a dry run makes a job: %q", got)
 	}
 	h.in = "no\n"
-	if code := h.run(t.Context(), "purge", "--name", "hello"); code != exitError || !strings.Contains(h.err.String(), "nothing was done") {
+	if code := h.run(t.Context(), "purge", "--name", "hello"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 	h.in = "yes\n"
@@ -40,22 +40,22 @@ func TestBulk(t *testing.T) {
 	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
 		t.Errorf("cancelled:\n%s", got)
 	}
-	h.wantError(exitError, "there is no job nobody", "jobs", "cancel", "nobody")
+	h.wantError(exitError, "job nobody not found", "jobs", "cancel", "nobody")
 	for want, args := range map[string][]string{
-		"an ID or a filter":    {"purge", "one", "--name", "hello"},
-		"for a filter":         {"purge", "one", "--dry-run"},
-		"without force":        {"purge", "--status", "Running", "--dry-run"},
-		"is not what a cancel": {"cancel", "--status", "Failed", "--dry-run"},
-		"all is to be given":   {"purge", "--all", "--name", "hello", "--dry-run"},
-		"--older-than is":      {"purge", "--older-than", "thirty", "--dry-run"},
-		"is not KEY=VALUE":     {"purge", "--tag", "a", "--dry-run"},
-		"more than once":       {"purge", "--tag", "a=1", "--tag", "a=2", "--dry-run"},
-		"--name is empty":      {"purge", "--name", "", "--status", "Completed", "--yes"},
-		"--status is empty":    {"terminate", "--name", "hello", "--status", "", "--yes"},
-		"--parent is empty":    {"cancel", "--parent=", "--yes"},
-		"--activity is for":    {"cancel", "--name", "hello", "--activity", "12", "--yes"},
-		"--with-children is":   {"purge", "--name", "hello", "--with-children", "--yes"},
-		"ID is missing":        {"terminate"},
+		"specify an ID or a filter":               {"purge", "one", "--name", "hello"},
+		"require a filter":                        {"purge", "one", "--dry-run"},
+		"without force":                           {"purge", "--status", "Running", "--dry-run"},
+		"is not what a cancel":                    {"cancel", "--status", "Failed", "--dry-run"},
+		"all is to be given":                      {"purge", "--all", "--name", "hello", "--dry-run"},
+		"--older-than is":                         {"purge", "--older-than", "thirty", "--dry-run"},
+		"is not KEY=VALUE":                        {"purge", "--tag", "a", "--dry-run"},
+		"set more than once":                      {"purge", "--tag", "a=1", "--tag", "a=2", "--dry-run"},
+		"--name must not be empty":                {"purge", "--name", "", "--status", "Completed", "--yes"},
+		"--status must not be empty":              {"terminate", "--name", "hello", "--status", "", "--yes"},
+		"--parent must not be empty":              {"cancel", "--parent=", "--yes"},
+		"--activity requires an instance ID":      {"cancel", "--name", "hello", "--activity", "12", "--yes"},
+		"--with-children requires an instance ID": {"purge", "--name", "hello", "--with-children", "--yes"},
+		"missing argument ID":                     {"terminate"},
 	} {
 		h.wantError(exitError, want, args...)
 	}

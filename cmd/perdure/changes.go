@@ -16,19 +16,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// changeCount is how many instances that are not over go by a version of a change.
+// changeCount is the number of instances that have not ended, by the version of a change.
 type changeCount struct {
 	Orchestration string `json:"orchestration"`
-	// OrchestrationVersion is empty for instances that have none yet.
+	// OrchestrationVersion is empty for instances that have no version yet.
 	OrchestrationVersion string `json:"orchestrationVersion"`
 	Change               string `json:"change"`
-	// Version is empty for instances that have none: they have not come to the change, or had passed it before it was there.
+	// Version is empty for instances that have not reached the change, or passed it before it existed.
 	Version   string    `json:"version"`
 	Instances int       `json:"instances"`
 	Oldest    time.Time `json:"oldestCreatedAt"`
 }
 
-// unchangedCount is how many instances of a version are not over that goes by no change: its code may have none, or none of them has come to any.
+// unchangedCount is the number of instances of a version in whose histories there is no change.
 type unchangedCount struct {
 	Orchestration        string    `json:"orchestration"`
 	OrchestrationVersion string    `json:"orchestrationVersion"`
@@ -36,18 +36,18 @@ type unchangedCount struct {
 	Oldest               time.Time `json:"oldestCreatedAt"`
 }
 
-// changeCounts is what versions --changes prints with --json.
+// changeCounts is the --json output of versions --changes.
 type changeCounts struct {
 	Changes []changeCount `json:"changes"`
-	// WithoutChanges are the versions of which no instance goes by any change.
+	// WithoutChanges are the versions without changes in any history.
 	WithoutChanges []unchangedCount `json:"withoutChanges"`
-	// Read are the instances whose histories were read, Unread those whose histories cannot be.
+	// Read is the number of histories that were read. Unread are the IDs of instances with unreadable histories.
 	Read     int      `json:"read"`
 	Unread   []string `json:"unread,omitempty"`
-	Complete bool     `json:"complete"` // false: there are more than were to be read
+	Complete bool     `json:"complete"` // false if there are more instances than --most
 }
 
-// changes prints which versions of changes the current executions of instances go by.
+// changes prints the versions of changes in the histories of current executions.
 func changes(ctx context.Context, c *command, cl *client.Client, name string, most int) error {
 	counter := changeCounter{client: cl, most: most}
 	if err := counter.countAll(ctx, c, name); err != nil {
@@ -64,7 +64,9 @@ func printChanges(c *command, found *changeCounts) error {
 	if c.json {
 		return c.printJSON(found)
 	}
-	t := table{header: []string{columnOrchestration, columnVersion, "CHANGE", "GOES BY", ">INSTANCES", "OLDEST STARTED"}}
+	t := table{header: []string{
+		columnOrchestration, columnVersion, "CHANGE", "CHANGE VERSION", ">INSTANCES", "OLDEST STARTED",
+	}}
 	rows := slices.Clone(found.Changes)
 	for _, n := range found.WithoutChanges {
 		rows = append(rows, changeCount{Orchestration: n.Orchestration, OrchestrationVersion: n.OrchestrationVersion, Instances: n.Instances, Oldest: n.Oldest})
@@ -76,14 +78,15 @@ func printChanges(c *command, found *changeCounts) error {
 	return c.print(t.String())
 }
 
-// exit is how the tool ends, whatever form it prints: what was not read may go by old code.
+// exit returns an error if histories were not read, because their instances may need old code.
 func (n *changeCounts) exit() error {
 	var lacks []string
 	if !n.Complete {
-		lacks = append(lacks, fmt.Sprintf("%d histories were read, and there are more instances that are not over: --most reads more", n.Read))
+		lacks = append(lacks, fmt.Sprintf("%d histories read, but more instances are running; increase --most", n.Read))
 	}
 	if len(n.Unread) > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read, and are not counted: %s", len(n.Unread), n.Read+len(n.Unread), named(n.Unread, len(n.Unread))))
+		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read and are not counted: %s",
+			len(n.Unread), n.Read+len(n.Unread), named(n.Unread, len(n.Unread))))
 	}
 	if len(lacks) == 0 {
 		return nil
@@ -147,7 +150,7 @@ func (n *changeCounter) countPage(ctx context.Context, page []client.Status) err
 }
 
 func (n *changeCounter) reached() string {
-	return fmt.Sprintf("%d histories read, and %d that cannot be", len(n.seen), len(n.unread))
+	return fmt.Sprintf("%d histories read, %d unreadable", len(n.seen), len(n.unread))
 }
 
 // count reads the history of an instance's current execution.

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// command is one call of the tool: its connections, and the flags that all verbs have.
+// command is one invocation of the tool: its dependencies and the global flags.
 type command struct {
 	open   func(ctx context.Context, hub string) (*client.Client, error)
 	admin  func(ctx context.Context, hub string) (*hubadmin.Hub, error)
@@ -28,17 +28,17 @@ type command struct {
 	now    func() time.Time
 	sleep  func(ctx context.Context, d time.Duration) error
 	ticker func(every time.Duration) (ticks <-chan time.Time, stop func())
-	// attended is whether a person reads err: then long waits show that they last.
+	// attended is true if err is a terminal. Long operations then print their progress more often.
 	attended bool
 
 	hub  string
 	json bool
 }
 
-// defaultHub is the hub where none is named.
+// defaultHub is the name of the hub if none is set.
 const defaultHub = "default"
 
-// The exit codes of wait, and of what waits as it does. Most verbs have the first two alone.
+// The exit codes of wait, and of the commands that wait for an instance. Most commands have only the first two.
 const (
 	exitCompleted = 0
 	exitError     = 1
@@ -47,7 +47,7 @@ const (
 	exitTimeout   = 4
 )
 
-// exit ends the tool with a code. The text, if any, goes to stderr: what is wrong, and what to do next.
+// exit is an error that sets the exit code. The text, if any, is printed on stderr.
 type exit struct {
 	code int
 	text string
@@ -78,39 +78,26 @@ func (c *command) run(ctx context.Context, args []string) int {
 
 func (c *command) root() *cobra.Command {
 	root := choice(&cobra.Command{
-		Use: "perdure", Short: "Start durable orchestrations and see how they stand",
-		Example: `  perdure start fulfil --id order-7 --input '{"order": 7}'
-  perdure watch order-7
-  perdure list --status Failed
-  source <(perdure completion bash)`,
-		Long: `Start durable orchestrations and see how they stand.
-
-Exit codes: 0 when what was asked for was done, 1 on any error. wait, watch, and start and restart with
---wait exit with 2 when the instance failed, and 3 when it was cancelled or terminated. wait, watch, update,
-call and start with --update exit with 4 when --timeout was over first. verify, import and doctor have codes
-of their own, see there. Errors are one line on stderr, with what to do next. With --json stdout has JSON
-alone, but for dev and worker, which print what their programs do.`,
+		Use: "perdure", Short: "Run and operate durable orchestrations on AWS",
+		Long:          rootLong,
+		Example:       rootExample,
 		SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: checkTimeout,
 	})
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "name of the task hub (PERDURE_HUB)")
-	flags.BoolVar(&c.json, "json", false, "print the body of the same call of the HTTP API")
-	root.AddCommand(startVerb(c), statusVerb(c), costVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c), whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c))
-	root.AddCommand(versionsVerb(c), verifyVerb(c), cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), jobsVerb(c), workerVerb(c), uiVerb(c))
-	root.AddCommand(exportVerb(c), importVerb(c), scheduleVerb(c), deadVerb(c), reconcileVerb(c), pauseVerb(c), resumeVerb(c), doctorVerb(c), sweepVerb(c))
-	root.AddCommand(tokenVerbs(c)...)
-	root.AddCommand(devVerb(c), initVerb(c), vetVerb(c), versionVerb(c))
+	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "hub name (PERDURE_HUB)")
+	flags.BoolVar(&c.json, "json", false, "JSON output, as returned by the HTTP API")
+	c.addCommands(root)
 	return root
 }
 
-// checkTimeout refuses a negative --timeout, which would be no limit at all.
+// checkTimeout rejects a negative --timeout, which would mean no timeout.
 func checkTimeout(cmd *cobra.Command, _ []string) error {
 	if f := cmd.Flags().Lookup("timeout"); f != nil && strings.HasPrefix(f.Value.String(), "-") {
 		return &provider.FieldError{Field: "--timeout", Problem: "must not be negative, is " + f.Value.String()}
@@ -118,13 +105,13 @@ func checkTimeout(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// The arguments that verbs take, as their usage names them.
+// The names of arguments in usage lines.
 const (
 	argID   = "ID"
 	argName = "NAME"
 )
 
-// verb makes a command of a function that takes the hub's client.
+// verb returns a command that opens the hub and calls run with its client.
 func (c *command) verb(use, short string, argument string, run func(ctx context.Context, cl *client.Client, arg string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(argument),
@@ -142,21 +129,21 @@ func (c *command) verb(use, short string, argument string, run func(ctx context.
 	}
 }
 
-// checkArgs requires one argument where it has a name, and none otherwise.
+// checkArgs requires exactly one argument if it has a name, and none otherwise.
 func checkArgs(cmd *cobra.Command, args []string, argument string) error {
 	switch {
 	case argument == "" && len(args) > 0:
-		return fmt.Errorf("%q is one argument too many: see %s --help", args[0], cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q; see %s --help", args[0], cmd.CommandPath())
 	case argument != "" && len(args) == 0:
-		return fmt.Errorf("%s is missing: %s", argument, cmd.UseLine())
+		return fmt.Errorf("missing argument %s; usage: %s", argument, cmd.UseLine())
 	case len(args) > 1:
-		return fmt.Errorf("%q is one argument too many: see %s --help", args[1], cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q; see %s --help", args[1], cmd.CommandPath())
 	default:
 		return nil
 	}
 }
 
-// printJSON prints the body of the HTTP API's answer.
+// printJSON prints a document, such as the body of an HTTP API response.
 func (c *command) printJSON(body any) error {
 	e := json.NewEncoder(c.out)
 	e.SetEscapeHTML(false)

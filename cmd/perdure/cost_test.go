@@ -16,5 +16,5 @@ func TestCost(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}
-	h.wantError(exitError, "perdure list shows", "cost", "nobody")
+	h.wantError(exitError, "run perdure list", "cost", "nobody")
 }

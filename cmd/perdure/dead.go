@@ -21,13 +21,13 @@ type deadFlags struct {
 	all, dryRun, yes, force bool
 }
 
-// deadLetters is what list prints with --json.
+// deadLetters is the --json output of dead list.
 type deadLetters struct {
 	DeadLetters []httpapi.DeadLetter     `json:"deadLetters"`
 	Queues      []client.DeadLetterCount `json:"queues"`
 }
 
-// deadResult is what redrive and drop print with --json.
+// deadResult is the --json output of redrive and drop.
 type deadResult struct {
 	Done     int64    `json:"done"`
 	Kept     int64    `json:"kept"`
@@ -37,21 +37,23 @@ type deadResult struct {
 	Complete bool     `json:"complete"`
 }
 
-// deadVerbs makes the verbs about dead letters.
+// deadVerbs creates the subcommands of dead.
 type deadVerbs struct{ *command }
 
 func deadVerb(c *command) *cobra.Command {
 	cmd := choice(&cobra.Command{
 		Use: "dead", Short: "Show, redrive and drop dead letters",
-		Long: `Show, redrive and drop dead letters: records that could not be read or handled, or that were
-delivered too often. Each queue of a hub has its own.
+		Long: `Show, redrive and drop dead letters.
 
-  poison:      its code took the process down again and again. The failure is in history, or the
-               instance is blocked with the input kept: fix the cause, then drop it
-  corrupt:     the history could not be read. This is the only copy: redrive it once it can be
-  picked up:   it was moved here by SQS, and the hub has sent it again: find out why, then drop it
-  (none)       SQS moved it here after 100 deliveries: the hub's watch sends it again within minutes
-  other        this release cannot read it: redrive it when one that can is deployed`,
+A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
+The reason of a dead letter decides how to proceed:
+
+  poison:      processing it repeatedly ended the process. The failure is in the history, or the
+               instance is blocked and the input is parked. Fix the cause, then drop it.
+  corrupt:     the history could not be read. This is the only copy. Redrive it when it can be read.
+  picked up:   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
+  (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
+  other        this release cannot read it. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead list
   perdure dead show 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead redrive --reason corrupt: --instance order-7
@@ -64,9 +66,9 @@ delivered too often. Each queue of a hub has its own.
 
 func (f *deadFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", "", "only those of this queue: inbox, timers or a work queue")
-	flags.StringVar(&f.reason, "reason", "", "only those whose reason begins so, such as corrupt:")
-	flags.StringVar(&f.instance, "instance", "", "only those about this instance")
+	flags.StringVar(&f.queue, "queue", "", "queue of the dead letters: inbox, timers or a work queue")
+	flags.StringVar(&f.reason, "reason", "", "prefix of the reason, such as corrupt:")
+	flags.StringVar(&f.instance, "instance", "", "ID of the instance that they belong to")
 }
 
 func (f *deadFlags) query(ids ...string) client.DeadLetterQuery {
@@ -103,12 +105,13 @@ func (c *deadVerbs) listVerb() *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-SQS has no order of dead letters and no pages: what is listed is received, and made visible again
-at the end. Those that somebody else has received are not listed: the watch hides them for a
-minute, every two minutes. Of the inbox's, no more than ten of one instance are listed. How many
-there are in all is printed beside the list.`
+SQS has no order and no pages for dead letters. The command receives them and makes them visible again at
+the end. It does not list dead letters that another process has received. The sweeper hides them in this way
+for one minute, every two minutes. The command lists at most ten dead letters of one instance in the inbox.
+If the list is incomplete, the total is printed on stderr.`
+	cmd.Example = "  perdure dead list --queue inbox --reason corrupt:"
 	f.add(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 100, "show at most this many, up to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 100, limitUsage)
 	return cmd
 }
 
@@ -123,62 +126,72 @@ func (c *deadVerbs) count(counts []client.DeadLetterCount, shown int) {
 		}
 	}
 	if all > shown {
-		fmt.Fprintf(c.err, "dead letters in all: %s. Some may be hidden for a minute by the watch\n", strings.Join(parts, ", "))
+		fmt.Fprintf(c.err, "total dead letters: %s; the sweeper may hide some for a minute\n", strings.Join(parts,
+			", "))
 	}
 }
 
 func (c *deadVerbs) showVerb() *cobra.Command {
-	cmd := c.verb("show DEAD-LETTER", "Show a dead letter with its body", "DEAD-LETTER", func(ctx context.Context, cl *client.Client, id string) error {
-		found, err := cl.DeadLetters(ctx, client.DeadLetterQuery{IDs: []string{id}}, 1)
-		if err != nil {
-			return err
-		}
-		if len(found.Items) == 0 {
-			return noDeadLetter(id)
-		}
-		letter := &found.Items[0]
-		if c.json {
-			return c.printJSON(httpapi.WithBody(letter))
-		}
-		return c.print(deadText(letter))
-	})
+	cmd := c.verb("show DEAD-LETTER", "Show a dead letter and its body", "DEAD-LETTER",
+		func(ctx context.Context, cl *client.Client, id string) error {
+			found, err := cl.DeadLetters(ctx, client.DeadLetterQuery{IDs: []string{id}}, 1)
+			if err != nil {
+				return err
+			}
+			if len(found.Items) == 0 {
+				return noDeadLetter(id)
+			}
+			letter := &found.Items[0]
+			if c.json {
+				return c.printJSON(httpapi.WithBody(letter))
+			}
+			return c.print(deadText(letter))
+		})
+	cmd.Example = "  perdure dead show 5fea7756-0ea4-451a-a703-a558b933e274"
 	return cmd
 }
 
 func noDeadLetter(id string) error {
-	return &exit{exitError, fmt.Sprintf("no dead letter %s is visible: perdure dead list shows those there are, and the watch hides those that it looks at for a minute", clean(id))}
+	return &exit{exitError, fmt.Sprintf("dead letter %s not found; see perdure dead list, "+
+		"and retry in a minute because the sweeper may hide it", clean(id))}
 }
 
 func (c *deadVerbs) redriveVerb() *cobra.Command {
 	var f deadFlags
-	cmd := c.action("redrive", "Send dead letters to their queues again", &f, func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
+	redrive := func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
 		if f.force {
 			return cl.RedriveDeadLetters(ctx, q, client.ForceRedrive())
 		}
 		return cl.RedriveDeadLetters(ctx, q)
-	})
-	cmd.Long = cmd.Short + `, by their ids or by a filter.
+	}
+	cmd := c.action("redrive", "Send dead letters to their queues again", &f, redrive)
+	cmd.Long = cmd.Short + `.
 
-Each is sent as a new record, and then deleted. Should this tool die half way, none is lost, and
-the same call redrives what is left: within five minutes of the first nothing counts twice, and
-later only an event without an id may. Dead letters that begin with poison: or picked up: are kept, since what they carry is in
-history or was sent again; with --force they are redriven too, and an event may be applied twice.`
-	cmd.Flags().BoolVar(&f.force, "force", false, "also those that begin with poison: or picked up:")
+Select dead letters by ID or by filter. Each one is sent as a new record and then deleted. If the command is
+interrupted, repeat it: no message is lost. Within five minutes no message takes effect twice, and later only an
+event without an event ID can. Dead letters with the reasons poison: and picked up: are kept, because their
+content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
+	cmd.Example = `  perdure dead redrive 5fea7756-0ea4-451a-a703-a558b933e274
+  perdure dead redrive --reason corrupt: --instance order-7`
+	cmd.Flags().BoolVar(&f.force, "force", false, "inclusion of dead letters with the reasons poison: and picked up:")
 	return cmd
 }
 
 func (c *deadVerbs) dropVerb() *cobra.Command {
 	var f deadFlags
-	cmd := c.action("drop", "Delete dead letters for good", &f, func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
+	drop := func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error) {
 		return cl.DropDeadLetters(ctx, q)
-	})
-	cmd.Long = cmd.Short + `, by their ids or by a filter.
+	}
+	cmd := c.action("drop", "Delete dead letters", &f, drop)
+	cmd.Long = cmd.Short + `.
 
-One that begins with corrupt:, or has no reason, is the only copy of its message.`
+Select dead letters by ID or by filter. Deleted dead letters cannot be restored. A dead letter with the
+reason corrupt:, or without a reason, is the only copy of its message.`
+	cmd.Example = "  perdure dead drop --reason poison: --dry-run"
 	return cmd
 }
 
-// action makes a verb that deals with dead letters: those whose ids are given, or those that flags select.
+// action makes a command that processes the dead letters with the given IDs, or those that the flags select.
 func (c *deadVerbs) action(
 	name, short string, f *deadFlags, act func(ctx context.Context, cl *client.Client, q client.DeadLetterQuery) (client.DeadLetterResult, error),
 ) *cobra.Command {
@@ -190,9 +203,9 @@ func (c *deadVerbs) action(
 			}
 			switch {
 			case len(ids) > 0 && f.selects():
-				return fmt.Errorf("ids or a filter, not both: see %s --help", cmd.CommandPath())
+				return fmt.Errorf("specify ids or a filter, not both; see %s --help", cmd.CommandPath())
 			case len(ids) == 0 && !f.selects():
-				return fmt.Errorf("ids or a filter are wanted, such as --reason, or --all: see %s --help", cmd.CommandPath())
+				return fmt.Errorf("specify ids, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
 			}
 			cl, err := c.open(cmd.Context(), c.hub)
 			if err != nil {
@@ -207,9 +220,9 @@ func (c *deadVerbs) action(
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "all, where nothing else selects")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print those that are visible, at most 1000, and change nothing")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters, if no other filter is set")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "preview of at most 1000 visible dead letters, without changes")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, yesUsage)
 	return cmd
 }
 
@@ -264,17 +277,20 @@ func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult
 	case len(ids) == 1 && done.Done+done.Kept == 0:
 		return noDeadLetter(ids[0])
 	case int64(len(ids)) > done.Done+done.Kept:
-		return &exit{exitError, fmt.Sprintf("%d of %d are not visible: perdure dead list shows those there are, and the watch hides those that it looks at for a minute", int64(len(ids))-done.Done-done.Kept, len(ids))}
+		return &exit{exitError, fmt.Sprintf("%d of %d dead letters not found; see perdure dead list, "+
+			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Kept, len(ids))}
 	case !done.Complete:
-		return &exit{exitError, fmt.Sprintf("%s: %d done, and there may be more: do it again", name, done.Done)}
+		return &exit{exitError, fmt.Sprintf("%s: %d done, but more may remain; repeat the command", name, done.Done)}
 	case c.json:
 		return nil
 	}
 	if done.Kept > 0 {
-		fmt.Fprintf(c.err, "%d are kept: what they carry is in history, or was sent again (--force redrives them, perdure dead drop deletes them)\n", done.Kept)
+		fmt.Fprintf(c.err, "%d kept, because their content is in the history or was sent again; "+
+			"use --force to redrive them, or perdure dead drop to delete them\n", done.Kept)
 	}
 	if done.Later > 0 {
-		fmt.Fprintf(c.err, "%d have come since, and are left alone: what was redriven and has failed again is among them\n", done.Later)
+		fmt.Fprintf(c.err, "%d skipped, because they arrived after the command started; "+
+			"they include redriven ones that failed again\n", done.Later)
 	}
 	return c.print(strconv.FormatInt(done.Done, 10) + "\n")
 }
@@ -288,7 +304,7 @@ func printable(found []client.DeadLetter) []httpapi.DeadLetter {
 }
 
 func deadTable(found []client.DeadLetter) string {
-	t := table{header: []string{"QUEUE", "DEAD LETTER", "SENT", "INSTANCE", "WHAT", "REASON"}}
+	t := table{header: []string{"QUEUE", "DEAD LETTER", "SENT", "INSTANCE", "MESSAGE", "REASON"}}
 	for i := range found {
 		d := &found[i]
 		t.add(clean(d.Queue), clean(d.Record.ID), sentAt(d), excerpt(d.About.InstanceID, longestName), excerpt(what(d), longestName), excerpt(reasonOf(d), 2*longestName))
@@ -303,7 +319,7 @@ func sentAt(d *client.DeadLetter) string {
 	return moment(d.SentAt)
 }
 
-// what says what a dead letter is.
+// what describes the message of a dead letter.
 func what(d *client.DeadLetter) string {
 	about := &d.About
 	switch {
@@ -320,7 +336,7 @@ func what(d *client.DeadLetter) string {
 
 func reasonOf(d *client.DeadLetter) string {
 	if d.Reason == "" {
-		return "(none: SQS moved it here, the watch sends it again)"
+		return "(none: moved by SQS, the sweeper sends it again)"
 	}
 	return d.Reason
 }
@@ -339,7 +355,7 @@ func deadText(d *client.DeadLetter) string {
 	line("Deliveries", strconv.Itoa(d.Record.ReceiveCount))
 	line("Instance", d.About.InstanceID)
 	line("Execution", d.About.ExecutionID)
-	line("What", what(d))
+	line("Message", what(d))
 
 	var body bytes.Buffer
 	if err := json.Indent(&body, []byte(d.Record.Body), "", "  "); err != nil {

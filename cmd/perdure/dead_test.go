@@ -102,14 +102,14 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		}
 
 		h.in = "no\n"
-		if code := h.run(ctx, "dead", "drop", id); code != exitError || !strings.Contains(h.err.String(), "nothing was done") {
+		if code := h.run(ctx, "dead", "drop", id); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
 		h.in = "yes\n"
 		if got := h.mustRun("dead", "drop", id); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
-		h.wantError(exitError, "no dead letter "+id, "dead", "drop", id, "--yes")
+		h.wantError(exitError, "dead letter "+id+" not found", "dead", "drop", id, "--yes")
 		if got := h.mustRun("dead", "drop", "--all", "--yes"); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
@@ -119,9 +119,9 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "ids or a filter are wanted", "dead", "drop", "--yes")
+	h.wantError(exitError, "specify ids, a filter such as --reason, or --all", "dead", "drop", "--yes")
 	h.wantError(exitError, "not both", "dead", "redrive", "a", "--all")
-	h.wantError(exitError, "--instance is empty", "dead", "drop", "--queue", "inbox", "--instance", "", "--yes")
+	h.wantError(exitError, "--instance must not be empty", "dead", "drop", "--queue", "inbox", "--instance", "", "--yes")
 	h.wantError(exitError, "no access", "dead", "list")
 	h.wantError(exitError, "must be 1 to 1000", "dead", "list", "--limit", "0")
 }

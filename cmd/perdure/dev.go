@@ -27,18 +27,16 @@ type devFlags struct {
 func devVerb(c *command) *cobra.Command {
 	f := devFlags{port: 8080}
 	cmd := &cobra.Command{
-		Use: "dev [DIR]", Short: "Run an application on a local AWS, and deploy again what changes",
-		Long: `Run an application on a local AWS on this machine, without Docker or an account, and deploy
-again what changes.
+		Use: "dev [DIR]", Short: "Run an application on a local AWS",
+		Long: `Run an application on a local AWS, and redeploy it after each change.
 
-DIR, by default this folder, has functions/orchestrator, worker, renewer and api, as perdure init
-writes them. A change of what they are built from is built and deployed within seconds, onto the
-same cloud: its instances stay. A build that fails is shown, and the one before goes on running.
-What the functions log is shown with the instance that it is about.
+DIR, by default the current directory, contains functions/orchestrator, worker, renewer and api, as written
+by perdure init. A change is deployed within seconds, and instances are kept. If a build fails, the
+previous build keeps running. The command prints the logs of the functions, and export lines that make perdure
+in another terminal use this hub. Ctrl-C stops everything.
 
-It prints export lines: with those set, perdure in another terminal talks to this hub. Everything
-ends with Ctrl-C. It needs Go, and Python 3.10 or later (PYTHON names another than python3), into
-whose virtual environment in this user's cache it installs the local AWS on first use.`,
+Requirements: Go, and Python 3.10 or later (PYTHON sets its path). No Docker and no AWS account. The first run
+installs the local AWS into a virtual environment in your cache directory.`,
 		Example: `  perdure dev
   perdure dev ../orders --port 0
   perdure dev --instance order-7
@@ -48,15 +46,16 @@ whose virtual environment in this user's cache it installs the local AWS on firs
 			return f.run(cmd.Context(), c, folder(args))
 		},
 	}
-	cmd.Flags().IntVar(&f.port, "port", f.port, "of the HTTP API on 127.0.0.1; 0 takes a free one")
-	cmd.Flags().StringArrayVar(&f.instances, "instance", nil, "show the logs of this instance alone; repeatable")
+	cmd.Flags().IntVar(&f.port, "port", f.port, "port of the HTTP API on 127.0.0.1, 0 for a free port")
+	cmd.Flags().StringArrayVar(&f.instances, "instance", nil,
+		"ID of the instance whose logs are printed; repeatable (default: all)")
 	return cmd
 }
 
-// atMostOne refuses a second argument.
+// atMostOne rejects a second argument.
 func atMostOne(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return fmt.Errorf("%q is one argument too many: see %s --help", args[1], cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q; see %s --help", args[1], cmd.CommandPath())
 	}
 	return nil
 }
@@ -76,11 +75,13 @@ func (f devFlags) run(ctx context.Context, c *command, app string) error {
 		return fmt.Errorf("dev: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(app, "functions")); err != nil {
-		return fmt.Errorf("%s has no folder functions: name an application's folder, or write one with perdure init", app)
+		return fmt.Errorf("%s has no functions directory; specify an application directory, "+
+			"or create one with perdure init", app)
 	}
 	python, err := exec.LookPath(cmp.Or(c.getenv("PYTHON"), "python3"))
 	if err != nil {
-		return errors.New("there is no python3 on the PATH, which the local AWS needs: get Python 3.10 or later from https://www.python.org/downloads, or name it with PYTHON")
+		return errors.New("python3 not found in PATH; install Python 3.10 or later " +
+			"from https://www.python.org/downloads, or set PYTHON to its path")
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -98,7 +99,7 @@ func (f devFlags) run(ctx context.Context, c *command, app string) error {
 	}
 	p.Stdout = c.out
 	p.Stderr = c.err
-	return runProgram(ctx, p, "the local cloud")
+	return runProgram(ctx, p, "local AWS")
 }
 
 // unpack writes files into a folder of the cache that is named for what is in them, unless it is there already, and

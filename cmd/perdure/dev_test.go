@@ -67,7 +67,7 @@ func TestTheEmbeddedTemplateIsTheStacks(t *testing.T) {
 func TestDevSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "write one with perdure init", "dev", t.TempDir())
+	h.wantError(exitError, "create one with perdure init", "dev", t.TempDir())
 	h.env["PYTHON"] = "no-such-python"
 	h.wantError(exitError, "Python 3.10 or later", "dev", "../..")
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// The exit codes of doctor, beside 0 and 1.
+// The exit codes of doctor, in addition to 0 and 1.
 const (
 	exitWrong  = 2
 	exitUnread = 3
 )
 
-// examined is what doctor prints with --json.
+// examined is the --json output of doctor.
 type examined struct {
 	Findings []hubadmin.Finding `json:"findings"`
 }
 
 func doctorVerb(c *command) *cobra.Command {
-	cmd := adminVerb(c, "doctor", "Look whether a hub is deployed right", func(ctx context.Context, h *hubadmin.Hub) error {
+	cmd := adminVerb(c, "doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Hub) error {
 		found := h.Examine(ctx)
 		if c.json {
 			if err := c.printJSON(examined{append([]hubadmin.Finding{}, found...)}); err != nil {
@@ -33,16 +33,19 @@ func doctorVerb(c *command) *cobra.Command {
 		}
 		return verdictOf(found)
 	})
-	cmd.Long = cmd.Short + `: its table, queues, dead letters, mappings and the rule of its watch;
-of its functions the configuration, limits and roles; the schedule group; whether the build that is
-deployed has the orchestrations of living instances (the latest 1000), and work a worker; and this
-machine's clock.
+	cmd.Long = cmd.Short + `.
 
-Of each thing that is wrong it says what it leads to, and what to do. It changes nothing. What the
-caller may not read it says, and goes on.
+The command checks the hub's table, queues, dead letters, event source mappings, schedule group and sweeper
+rule, and the configuration, limits and roles of its functions. It checks that the deployed build has the
+orchestrations of the latest 1000 instances that have not ended, that queues with work have a worker, and
+that the clock of this machine is correct. For each problem it prints the impact and the fix. It changes
+nothing, and reports which resources it may not read.
 
-Exits 0 when nothing is wrong, 2 when something is, 3 when nothing is as far as could be read,
-and 1 when the hub cannot be found.`
+Exit codes:
+  0  no problems
+  1  the hub was not found
+  2  problems were found
+  3  no problems were found, but some resources could not be read`
 	cmd.Example = "  perdure doctor --hub staging\n  perdure doctor --json"
 	return cmd
 }
@@ -63,15 +66,15 @@ func verdictOf(found []hubadmin.Finding) error {
 
 func findingsText(found []hubadmin.Finding) string {
 	if len(found) == 0 {
-		return "nothing is wrong\n"
+		return "no problems found\n"
 	}
 	var b strings.Builder
 	for _, f := range found {
 		if f.Unread {
-			fmt.Fprintf(&b, "? %s could not be read: %s\n  do: %s\n", oneLine(f.Of), oneLine(f.What), f.Do)
+			fmt.Fprintf(&b, "? %s could not be read: %s\n  fix: %s\n", oneLine(f.Of), oneLine(f.What), f.Do)
 			continue
 		}
-		fmt.Fprintf(&b, "! %s: %s\n  leads to: %s\n  do: %s\n", oneLine(f.Of), oneLine(f.What), f.LeadsTo, oneLine(f.Do))
+		fmt.Fprintf(&b, "! %s: %s\n  impact: %s\n  fix: %s\n", oneLine(f.Of), oneLine(f.What), f.LeadsTo, oneLine(f.Do))
 	}
 	return b.String()
 }

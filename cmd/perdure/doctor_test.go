@@ -88,7 +88,7 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	t.Parallel()
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
 		"/m/ expires": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
-		"/m/ expires\n  leads to: a copy": func(h *tool) []dynamo.ExpiryRule {
+		"/m/ expires\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Some: true, Days: 60}}
 		},
 		"below test/m/, before it is 60 days old": func(h *tool) []dynamo.ExpiryRule {
@@ -157,12 +157,12 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				d, m := healthy(h, hub)
-				if got := h.mustRun("doctor"); got != "nothing is wrong\n" {
+				if got := h.mustRun("doctor"); got != "no problems found\n" {
 					h.t.Errorf("of what is right it says %s", got)
 				}
 				breakIt(h, hub, d, m)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "leads to: ") || !strings.Contains(got, "do: ") {
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -220,7 +220,7 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 				h.mustRun("doctor")
 				breakIt(ctx, h, hub, h.adminHub.Functions.(*deployedFunctions))
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "leads to: ") || !strings.Contains(got, "do: ") {
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! ") != 1 || !strings.Contains(got, tells) || !strings.Contains(got, "impact: ") || !strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -336,7 +336,7 @@ func TestDoctorKnowsQueuesOfExclusiveKeys(t *testing.T) {
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
 		exclusiveQueue(h, hub, m, "of-keys.fifo")
-		if got := h.mustRun("doctor"); got != "nothing is wrong\n" {
+		if got := h.mustRun("doctor"); got != "no problems found\n" {
 			t.Errorf("it says %s", got)
 		}
 	})
@@ -405,7 +405,7 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 				code := h.run(ctx, "doctor")
 				want := exitWrong
 				if c.tells == "" {
-					want, c.tells = 0, "nothing is wrong"
+					want, c.tells = 0, "no problems found"
 				}
 				if got := h.out.String(); code != want || !strings.Contains(got, c.tells) || strings.Count(got, "! ") > 1 {
 					t.Errorf("exit %d, want %d: %s%s", code, want, got, h.err.String())

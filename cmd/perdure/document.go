@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// printDocument prints the history that perduretest.Replay reads: of one execution, or of all.
+// printDocument prints a history document of one execution, or of all if execution is empty.
 func (c *command) printDocument(ctx context.Context, cl *client.Client, s client.Status, execution string) error {
 	ids := []string{execution}
 	if execution == "" {
@@ -42,13 +42,15 @@ func (c *command) printDocument(ctx context.Context, cl *client.Client, s client
 	return c.printJSON(doc)
 }
 
-// noExecution returns why there is no history to read: an instance that is being purged loses its history first.
+// noExecution returns the error for a missing history. A purge deletes the history before the instance.
 func noExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {
-		return &exit{exitError, fmt.Sprintf("instance %s is being purged: its history is gone. perdure purge %s finishes it, or the hub does within minutes", id, id)}
+		return &exit{exitError, fmt.Sprintf("instance %s is being purged and its history is deleted; "+
+			"the hub finishes the purge within minutes, or run perdure purge %s", id, id)}
 	}
-	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s: perdure executions %s shows those it has", id, execution, id)}
+	return &exit{exitError, fmt.Sprintf("instance %s has no execution %s; see perdure executions %s", id, execution,
+		id)}
 }
 
 // readEvents reads an execution of an instance that is known to exist.

@@ -17,7 +17,7 @@ func callVerb(c *command) *cobra.Command {
 	key, operation, input, callID := "", "", noInput, ""
 	var timeout time.Duration
 	var cmd *cobra.Command
-	cmd = c.verb("call ENTITY KEY OPERATION [INPUT]", "Call an operation of an entity, and wait for its result", argName,
+	cmd = c.verb("call ENTITY KEY OPERATION [INPUT]", "Call an entity operation", argName,
 		func(ctx context.Context, cl *client.Client, entity string) error {
 			payload, err := readInput(c, input)
 			if err != nil {
@@ -35,7 +35,7 @@ func callVerb(c *command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const least, most = 3, 4
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("an entity, a key and the operation's name are wanted, and perhaps its input: %s", cmd.UseLine())
+			return fmt.Errorf("expected 3 or 4 arguments; usage: %s", cmd.UseLine())
 		}
 		key, operation = args[1], args[2]
 		if len(args) == most {
@@ -45,54 +45,59 @@ func callVerb(c *command) *cobra.Command {
 	}
 	cmd.Long = cmd.Short + `.
 
-The first call of a KEY makes the entity. Operations of one key run one at a time, in the order in which
-they arrive; the result is printed as JSON. INPUT is what the operation takes: JSON, @FILE, or - for stdin;
-without it, null. A key is the instance @ENTITY@KEY, which other commands show, pause and purge.
+The command waits for the result and prints it as JSON. The first call of a KEY creates the entity.
+Operations of one key run one at a time, in the order of their arrival. INPUT is JSON, @FILE, or - for stdin
+(default: null). The entity is the instance @ENTITY@KEY, which other commands can show, pause and purge. A
+repeated call with the same --update-id runs the operation once.
 
-Sent again with the same --update-id it is the same call. Exits 4 when --timeout was over first: the call
-goes on.`
+If --timeout expires first, the command exits with code 4 and the call continues.`
 	cmd.Example = `  perdure call account ann deposit 50
   perdure call account ann deposit 50 --update-id payment-99 --timeout 30s`
-	cmd.Flags().StringVar(&callID, "update-id", "", "the call's id: sent again with it, it is the same call")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
+	cmd.Flags().StringVar(&callID, "update-id", "", "ID of the call, for deduplication (default: generated)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, timeoutUsage)
 	return cmd
 }
 
 func stateVerb(c *command) *cobra.Command {
 	key := ""
-	cmd := c.verb("state ENTITY KEY", "Show the state of an entity", argName, func(ctx context.Context, cl *client.Client, entity string) error {
-		state, err := cl.EntityState(ctx, entity, key)
-		switch {
-		case err != nil:
-			return ofEntity(c, entity, err)
-		case c.json:
-			return c.printJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: perdure.EntityInstanceID(entity, key), State: state})
-		default:
-			return c.print(string(state) + "\n")
-		}
-	})
+	cmd := c.verb("state ENTITY KEY", "Show an entity's state", argName,
+		func(ctx context.Context, cl *client.Client, entity string) error {
+			state, err := cl.EntityState(ctx, entity, key)
+			switch {
+			case err != nil:
+				return ofEntity(c, entity, err)
+			case c.json:
+				id := perdure.EntityInstanceID(entity, key)
+				return c.printJSON(httpapi.EntityState{Entity: entity, Key: key, InstanceID: id, State: state})
+			default:
+				return c.print(string(state) + "\n")
+			}
+		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const both = 2
 		if len(args) != both {
-			return fmt.Errorf("an entity and a key are wanted: %s", cmd.UseLine())
+			return fmt.Errorf("expected 2 arguments; usage: %s", cmd.UseLine())
 		}
 		key = args[1]
 		return nil
 	}
-	cmd.Long = cmd.Short + `, as its last operation has left it, as JSON.
+	cmd.Long = cmd.Short + `.
 
-It takes the right to invoke the hub's orchestrator function.`
+The state after the last operation is printed as JSON. The command requires permission to invoke the hub's
+orchestrator function.`
 	cmd.Example = `  perdure state account ann`
 	return cmd
 }
 
-// ofEntity says of an entity what would be said of an instance.
+// ofEntity replaces errors about an instance by errors about an entity.
 func ofEntity(c *command, entity string, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return &exit{exitError, fmt.Sprintf("no build deployed to hub %q knows the entity %q: check the spelling, or deploy it; one deployed just now is known within moments", c.hub, entity)}
+		return &exit{exitError, fmt.Sprintf("no build deployed to hub %q has entity %q; check the spelling, "+
+			"or deploy it and retry after a moment", c.hub, entity)}
 	case errors.Is(err, client.ErrNotFound):
-		return &exit{exitError, fmt.Sprintf("this key of entity %q has no state in hub %q: its first call makes it; perdure list --name @%s shows those there are", entity, c.hub, entity)}
+		return &exit{exitError, fmt.Sprintf("key of entity %q not found in hub %q; the first call creates it, "+
+			"and perdure list --name @%s lists all keys", entity, c.hub, entity)}
 	default:
 		return err
 	}

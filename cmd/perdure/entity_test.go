@@ -39,10 +39,10 @@ func TestCallAndStatePrintWhatAnEntitySays(t *testing.T) {
 				t.Errorf("%v prints %s", c.args, got)
 			}
 		}
-		h.wantError(exitTimeout, "wait on with perdure update @account@ann slow --update-id u-2", "call", "account", "ann", "slow", "--update-id", "u-2", "--timeout", "3s")
-		h.wantError(exitError, "the operation's name are wanted", "call", "account", "ann")
-		h.wantError(exitError, "an entity and a key are wanted", "state", "account")
-		h.wantError(exitError, `this key of entity "account" has no state`, "state", "account", "bob")
-		h.wantError(exitError, `knows the entity "acount": check the spelling`, "call", "acount", "ann", "deposit", "50")
+		h.wantError(exitTimeout, "to wait for it, run perdure update @account@ann slow --update-id u-2", "call", "account", "ann", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(exitError, "expected 3 or 4 arguments", "call", "account", "ann")
+		h.wantError(exitError, "expected 2 arguments", "state", "account")
+		h.wantError(exitError, `key of entity "account" not found`, "state", "account", "bob")
+		h.wantError(exitError, `has entity "acount"; check the spelling`, "call", "acount", "ann", "deposit", "50")
 	})
 }

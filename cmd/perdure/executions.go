@@ -13,15 +13,17 @@ import (
 func executionsVerb(c *command) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := c.verb("executions ID", "List the executions of an instance, the current one first", argID,
+	cmd := c.verb("executions ID", "List an instance's executions", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			return c.executions(ctx, cl, id, limit, cursor)
 		})
-	cmd.Long = cmd.Short + ".\n\nContinue-as-new makes the next one; each has a history of its own."
+	cmd.Long = cmd.Short + `, the current one first.
+
+Continue-as-new starts the next execution. Each execution has its own history.`
 	cmd.Example = `  perdure executions poller
   perdure history poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
-	cmd.Flags().IntVar(&limit, "limit", 50, "show at most this many, up to 1000")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where a list of the same instance ended")
+	cmd.Flags().IntVar(&limit, "limit", 50, limitUsage)
+	cmd.Flags().StringVar(&cursor, "cursor", "", cursorUsage)
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func TestExecutions(t *testing.T) {
 	h.wantError(exitError, "cursor belongs to another list", "executions", "poller", "--cursor", "x9")
 	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "executions", "poller", "--limit", "0")
 	h.wantError(exitError, "limit must be 1 to 1000, is 1001", "executions", "poller", "--limit", "1001")
-	h.wantError(exitError, "perdure list shows", "executions", "nobody")
+	h.wantError(exitError, "run perdure list", "executions", "nobody")
 }
 
 func TestHistoryOfAPastExecution(t *testing.T) {
@@ -53,7 +53,7 @@ func TestHistoryOfAPastExecution(t *testing.T) {
 	if got := h.mustRun("history", "poller"); !strings.Contains(got, "execution x3 (number 3), started 2026-07-01T04:00:00Z") {
 		t.Errorf("the current one: %s", got)
 	}
-	h.wantError(exitError, "instance poller has no execution x9: perdure executions poller shows", "history", "poller", "--execution", "x9")
+	h.wantError(exitError, "instance poller has no execution x9; see perdure executions poller", "history", "poller", "--execution", "x9")
 	h.wantError(exitError, "has no execution x9", "history", "poller", "--execution", "x9", "--json")
 	h.wantError(exitError, "execution must be 1 to 64 bytes", "history", "poller", "--execution", strings.Repeat("x", 65))
 }

@@ -10,7 +10,7 @@ import (
 
 func exportVerb(c *command) *cobra.Command {
 	var execution string
-	cmd := c.verb("export ID", "Print the history of an instance as a file that can be replayed elsewhere", argID,
+	cmd := c.verb("export ID", "Export an instance's history", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			s, err := cl.Status(ctx, id)
 			if err != nil {
@@ -20,11 +20,12 @@ func exportVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-It is a document (perdure.history/1) of all executions, the oldest first, with every input, result and event
-in it, as perdure history --json prints it: treat the file as the data that it holds. perdure import replays
-it against a binary, without a hub; perduretest.Replay does in a unit test, under a debugger.`
+The output is a document (perdure.history/1) of all executions, the oldest first. It contains every input,
+result and event, so protect the file like the data in it. perdure import replays it against a binary without
+a hub, and perduretest.Replay replays it in a unit test.`
 	cmd.Example = `  perdure export order-7 --hub production > order-7.json
   perdure import order-7.json --binary dist/orchestrator`
-	cmd.Flags().StringVar(&execution, "execution", "", "one execution alone (default: all; one may refer to documents of those before it)")
+	cmd.Flags().StringVar(&execution, "execution", "",
+		"ID of the execution to export (default: all, because one may refer to payloads of earlier ones)")
 	return cmd
 }

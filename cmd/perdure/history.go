@@ -14,20 +14,20 @@ import (
 
 func historyVerb(c *command) *cobra.Command {
 	var execution string
-	cmd := c.verb("history ID", "Show the events of an instance, one a line", argID,
+	cmd := c.verb("history ID", "Show an instance's events", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			return c.history(ctx, cl, id, execution)
 		})
 	cmd.Long = cmd.Short + `.
 
-OFFSET is the time since the start; TOOK, at the end of an activity or timer, the time since it
-was scheduled, and … at the beginning of one that is not over. It is the history of the current
-execution, or of one that perdure executions shows. With --json it is a document
-(perdure.history/1) of all executions, the oldest first, that can be replayed in a unit test.`
+OFFSET is the time since the start of the execution. TOOK is the time between the scheduling and the end of
+an activity or timer, or … if it has not ended. The command shows the current execution unless --execution
+selects another one. With --json it prints a document (perdure.history/1) of all executions, the oldest
+first, which a unit test can replay.`
 	cmd.Example = `  perdure history order-7
   perdure history order-7 --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S
   perdure history order-7 --json > testdata/order-7.json`
-	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one; with --json, all)")
+	cmd.Flags().StringVar(&execution, "execution", "", "execution ID (default: the current one; with --json, all)")
 	return cmd
 }
 

@@ -20,16 +20,19 @@ func importVerb(c *command) *cobra.Command {
 	var binary string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Replay an exported history against a binary on this machine",
+		Use: "import FILE", Short: "Replay an exported history",
 		Long: `Replay an exported history against a binary on this machine.
 
-FILE is what perdure export has printed; - is stdin. Each execution in it is replayed by the orchestrator's
-binary, which is built for this machine, as perdure verify does with what is under way. It is told whether the
-code takes the decisions that are recorded, and otherwise at which event it parts from them. No hub is asked,
-no activity run, and nothing written: the binary gets neither a hub's settings nor your AWS credentials.
+FILE is the output of perdure export, or - for stdin. The orchestrator binary, built for this machine,
+replays each execution. The command reports whether the code makes the recorded decisions, or the first event
+at which they differ. It needs no hub, runs no activities and writes nothing. The binary gets no hub settings
+and no AWS credentials.
 
-Exit codes: 0 when the code takes the recorded decisions, 2 when it does not, 4 when --timeout was over
-first, 1 on any other error. Inputs that differ from those recorded are shown, and are no failure.`,
+Exit codes:
+  0  the code makes the recorded decisions; inputs may differ and are shown
+  1  error
+  2  the code makes other decisions
+  4  --timeout expired`,
 		Example: `  perdure export order-7 --hub production > order-7.json
   go build -o dist/orchestrator ./functions/orchestrator
   perdure import order-7.json --binary dist/orchestrator`,
@@ -37,7 +40,7 @@ first, 1 on any other error. Inputs that differ from those recorded are shown, a
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case binary == "":
-				return errors.New("--binary is missing: the orchestrator's binary, built for this machine")
+				return errors.New("--binary is required: the path of an orchestrator binary for this machine")
 			case timeout <= 0:
 				return fmt.Errorf("--timeout must be more than 0, is %v", timeout)
 			}
@@ -50,15 +53,15 @@ first, 1 on any other error. Inputs that differ from those recorded are shown, a
 			r, err := replayDocument(ctx, &doc, binary)
 			if err != nil {
 				if cmd.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					return &exit{exitTimeout, fmt.Sprintf("the history was not replayed after %s: --timeout gives more time", timeout)}
+					return &exit{exitTimeout, fmt.Sprintf("replay not finished after %s; increase --timeout", timeout)}
 				}
 				return err
 			}
 			return r.tell(c)
 		},
 	}
-	cmd.Flags().StringVar(&binary, "binary", "", "the orchestrator's binary, for this machine (required)")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "give up after this time")
+	cmd.Flags().StringVar(&binary, "binary", "", "path of the orchestrator binary for this machine (required)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of the replay")
 	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
 	return cmd
 }
@@ -72,29 +75,29 @@ func readExported(c *command, file string) (doc history.Document, err error) {
 		b, err = os.ReadFile(file) //nolint:gosec // the path is the caller's
 	}
 	if err != nil {
-		return doc, fmt.Errorf("read the history: %w", err)
+		return doc, fmt.Errorf("read history: %w", err)
 	}
 	if doc, err = history.DecodeDocument(b); err != nil {
-		return doc, fmt.Errorf("%s is not what perdure export prints: %w", file, err)
+		return doc, fmt.Errorf("%s is not a history exported by perdure export: %w", file, err)
 	}
 	return doc, nil
 }
 
-// imported is what import prints with --json.
+// imported is the --json output of import.
 type imported struct {
 	InstanceID    string              `json:"instanceId"`
 	Orchestration string              `json:"orchestration"`
 	Executions    []importedExecution `json:"executions"`
 }
 
-// importedExecution is what became of the replay of one execution.
+// importedExecution is the result of replaying one execution.
 type importedExecution struct {
 	ExecutionID string               `json:"executionId"`
 	Number      int64                `json:"number"`
 	Events      int                  `json:"events"`
 	Status      client.RuntimeStatus `json:"status"`
 	Outcome     outcome              `json:"outcome"`
-	EventID     int64                `json:"eventId,omitempty"` // where history and code differ
+	EventID     int64                `json:"eventId,omitempty"` // the first event at which history and code differ
 	Problem     string               `json:"problem,omitempty"`
 }
 
@@ -124,13 +127,14 @@ func replayDocument(ctx context.Context, doc *history.Document, binary string) (
 	return r, nil
 }
 
-// importTexts are the outcomes in words.
+// importTexts describe the outcomes.
 var importTexts = map[outcome]string{
-	outcomeGoesOn: "the code takes the decisions that are recorded", outcomeWouldBlock: "the code takes other decisions", outcomeUnread: "it cannot be read",
-	outcomeOtherInputs: "the code takes the decisions that are recorded, with other inputs",
+	outcomeGoesOn: "matches the history", outcomeWouldBlock: "differs from the history",
+	outcomeUnread:      "cannot be read",
+	outcomeOtherInputs: "matches the history, with different inputs",
 }
 
-// tell prints what became of the replay, and ends as a test does.
+// tell prints the result, and returns an error if the replay differs from a history.
 func (r *imported) tell(c *command) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s  %s\n", clean(r.InstanceID), clean(r.Orchestration))
@@ -154,14 +158,14 @@ func (r *imported) tell(c *command) error {
 	case err != nil:
 		return err
 	case count[outcomeWouldBlock] > 0:
-		return &exit{exitFailed, fmt.Sprintf("the code parts from the history of %s: %s", r.InstanceID, r.firstProblem())}
+		return &exit{exitFailed, fmt.Sprintf("code differs from the history of %s: %s", r.InstanceID, r.firstProblem())}
 	case count[outcomeUnread] > 0:
-		return &exit{exitError, fmt.Sprintf("the history of %s cannot be read: %s", r.InstanceID, r.firstProblem())}
+		return &exit{exitError, fmt.Sprintf("history of %s cannot be read: %s", r.InstanceID, r.firstProblem())}
 	}
 	return nil
 }
 
-// firstProblem is that of the first execution which is not replayed as it is recorded.
+// firstProblem returns the problem of the first execution that differs or cannot be read.
 func (r *imported) firstProblem() string {
 	for i := range r.Executions {
 		if x := &r.Executions[i]; x.Outcome == outcomeWouldBlock || x.Outcome == outcomeUnread {

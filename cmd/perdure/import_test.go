@@ -41,10 +41,10 @@ func TestImportReplaysWhatWasExported(t *testing.T) {
 		outcome outcome
 		eventID int64
 	}{
-		"same":          {0, "execution x1, 6 events, Completed: the code takes the decisions that are recorded\n", outcomeGoesOn, 0},
+		"same":          {0, "execution x1, 6 events, Completed: matches the history\n", outcomeGoesOn, 0},
 		"changed":       {exitFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`, outcomeWouldBlock, 3},
 		"other version": {exitFailed, `version "1" is not registered`, outcomeWouldBlock, 0},
-		"other input":   {0, "with other inputs\n  1 inputs differ from those recorded", outcomeOtherInputs, 0},
+		"other input":   {0, "with different inputs\n  1 inputs differ from those recorded", outcomeOtherInputs, 0},
 		"dies":          {exitFailed, "no rates are there", outcomeWouldBlock, 0},
 	} {
 		binary := orchestratorOf(t, code)
@@ -70,11 +70,11 @@ func TestImportNeedsAHistoryAndABinary(t *testing.T) {
 	if err := os.WriteFile(other, []byte(`{"format":"perdure.history/2"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.wantError(exitError, "--binary is missing", "import", file)
-	h.wantError(exitError, "FILE is missing", "import", "--binary", "x")
-	h.wantError(exitError, "is not what perdure export prints", "import", other, "--binary", "x")
+	h.wantError(exitError, "--binary is required", "import", file)
+	h.wantError(exitError, "missing argument FILE", "import", "--binary", "x")
+	h.wantError(exitError, "is not a history exported by perdure export", "import", other, "--binary", "x")
 	h.wantError(exitError, "no such file", "import", "nowhere.json", "--binary", "x")
 	h.wantError(exitError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
-	h.wantError(exitTimeout, "--timeout gives more time", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
-	h.wantError(exitError, "no such instance", "export", "nobody")
+	h.wantError(exitTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"), "--timeout", "1ns")
+	h.wantError(exitError, "instance not found", "export", "nobody")
 }

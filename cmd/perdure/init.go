@@ -26,12 +26,13 @@ type initFlags struct{ module, replace string }
 func initVerb(c *command) *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
-		Use: "init [DIR]", Short: "Write an application: a registry, its functions, a test, a CDK app",
-		Long: `Write an application into DIR, by default this folder, which must not have a go.mod: a registry with an
-orchestration and an activity, the four functions, a test in virtual time, a CDK app, a Makefile.
+		Use: "init [DIR]", Short: "Create an application",
+		Long: `Create an application in DIR, by default the current directory.
 
-go mod tidy fetches what it needs. perdure itself is required in the version of this tool; with
---replace it is a checkout of perdure's repository instead, which a build of a checkout needs.`,
+The application has a registry with an orchestration and an activity, the four functions, a test in virtual
+time, a CDK app and a Makefile. DIR must not have a go.mod. The command runs go mod tidy to download the
+dependencies. The application requires the perdure release of this tool, or the checkout that --replace
+specifies. A tool that was built from a checkout requires --replace.`,
 		Example: `  perdure init orders --module example.com/orders
   go run ./cmd/perdure init ../orders --replace .`,
 		Args: atMostOne,
@@ -39,8 +40,8 @@ go mod tidy fetches what it needs. perdure itself is required in the version of 
 			return f.run(cmd.Context(), c, folder(args))
 		},
 	}
-	cmd.Flags().StringVar(&f.module, "module", "", "path of the module (default: example.com/ and the folder's name)")
-	cmd.Flags().StringVar(&f.replace, "replace", "", "use this checkout of perdure instead of a release")
+	cmd.Flags().StringVar(&f.module, "module", "", "module path (default: example.com/ and the directory name)")
+	cmd.Flags().StringVar(&f.replace, "replace", "", "path of a perdure checkout to use instead of a release")
 	return cmd
 }
 
@@ -53,9 +54,10 @@ type application struct {
 }
 
 var functions = []application{
-	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true, Does: "serves the inbox of a task hub: it runs turns"},
-	{Function: "worker", Start: "StartWorker", Registry: true, Does: "serves a work queue: it runs activities"},
-	{Function: "renewer", Start: "StartRenewer", Registry: true, Does: "serves the timers queue, and keeps watch over what got stuck"},
+	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true,
+		Does: "runs the orchestrations of a task hub"},
+	{Function: "worker", Start: "StartWorker", Registry: true, Does: "runs the activities of a work queue"},
+	{Function: "renewer", Start: "StartRenewer", Registry: true, Does: "handles due timers and runs the sweeper"},
 	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},
 }
 
@@ -66,7 +68,7 @@ func (f initFlags) run(ctx context.Context, c *command, dir string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-		return fmt.Errorf("%s has a go.mod already: name another folder", dir)
+		return fmt.Errorf("%s already has a go.mod; choose another directory", dir)
 	}
 
 	files, err := app.files()
@@ -74,14 +76,14 @@ func (f initFlags) run(ctx context.Context, c *command, dir string) error {
 		return err
 	}
 	if there := firstThere(dir, files); there != "" {
-		return fmt.Errorf("%s is there already, and nothing was written: name another folder, or move it away meanwhile", there)
+		return fmt.Errorf("%s already exists; choose another directory", there)
 	}
 	for _, file := range files {
 		if err := writeNew(filepath.Join(dir, file.name), file.content); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(c.err, "perdure: wrote %d files into %s; go mod tidy fetches what they need ...\n", len(files), dir)
+	fmt.Fprintf(c.err, "perdure: wrote %d files to %s; running go mod tidy\n", len(files), dir)
 	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
 	tidy.Dir = dir
 	tidy.Stdout = c.err
@@ -106,7 +108,9 @@ func firstThere(dir string, files []newFile) string {
 // report prints what there is now and what to do with it.
 func (a application) report(c *command, dir string, files []newFile) error {
 	if !c.json {
-		return c.print(fmt.Sprintf("module %s is in %s. Try it:\n\n  cd %s\n  go test ./...\n  go tool perdure dev\n", a.Module, dir, shellQuoted(dir)))
+		return c.print(fmt.Sprintf("created module %s in %s\n\n"+
+			"Next steps:\n  cd %s\n  go test ./...\n  go tool perdure dev\n",
+			a.Module, dir, shellQuoted(dir)))
 	}
 	names := make([]string, len(files))
 	for i, file := range files {
@@ -138,7 +142,8 @@ func describeApplication(dir string, f initFlags, version string) (application, 
 
 	if f.replace == "" {
 		if version == develVersion || strings.Contains(version, "+dirty") {
-			return app, errors.New("this tool is a build of a checkout, and no release can be required in its place: name the checkout with --replace")
+			return app, errors.New("this tool was built from a checkout, not from a release; " +
+				"specify the checkout with --replace")
 		}
 		return app, nil
 	}
@@ -148,7 +153,7 @@ func describeApplication(dir string, f initFlags, version string) (application, 
 	}
 	b, err := os.ReadFile(filepath.Join(app.Replace, "go.mod"))
 	if err != nil || !bytes.HasPrefix(b, []byte("module "+modulePath+"\n")) {
-		return app, fmt.Errorf("--replace: %s is no checkout of %s", app.Replace, modulePath)
+		return app, fmt.Errorf("--replace: %s is not a checkout of %s", app.Replace, modulePath)
 	}
 	return app, nil
 }

@@ -44,7 +44,7 @@ func TestANewApplicationPassesItsTest(t *testing.T) {
 			t.Errorf("go %s: %v: %s", args, err, out)
 		}
 	}
-	h.wantError(exitError, "has a go.mod already", "init", dir, "--replace", "../..")
+	h.wantError(exitError, "already has a go.mod", "init", dir, "--replace", "../..")
 }
 
 // What is in the folder stays, and nothing is written beside it: another try would find a go.mod.
@@ -54,7 +54,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	setup(t).wantError(exitError, "README.md is there already, and nothing was written", "init", dir, "--replace", "../..")
+	setup(t).wantError(exitError, "README.md already exists; choose another directory", "init", dir, "--replace", "../..")
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v are there, %v", left, err)
@@ -65,9 +65,9 @@ func TestInitRefusesWhatItCannotRequire(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	dir := t.TempDir()
-	h.wantError(exitError, "name the checkout with --replace", "init", dir)
-	h.wantError(exitError, "is no checkout of github.com/perdure/perdure", "init", dir, "--replace", dir)
-	h.wantError(exitError, "one argument too many", "init", dir, dir)
+	h.wantError(exitError, "specify the checkout with --replace", "init", dir)
+	h.wantError(exitError, "is not a checkout of github.com/perdure/perdure", "init", dir, "--replace", dir)
+	h.wantError(exitError, "unexpected argument", "init", dir, dir)
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("%v was written, %v", files, err)
 	}

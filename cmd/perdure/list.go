@@ -33,38 +33,38 @@ func listVerb(c *command) *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-  Pending      started, and no turn has run yet
-  Running      at work, or waiting
-  Cancelling   asked to end, and unwinding
-  Blocked      its code or history stands in its way: perdure status tells what. It keeps what
-               arrives, and goes on by itself once a build is deployed that can
-  Paused       somebody has paused it: perdure status tells who and why. It keeps what arrives,
-               and goes on when it is resumed
+Statuses:
+  Pending      started, no turn has run yet
+  Running      running code, or waiting
+  Cancelling   cancelled, and running its cleanup
+  Blocked      the code cannot process the history. perdure status shows why. Inputs are parked.
+               The instance continues when a suitable build is deployed.
+  Paused       paused by a user. perdure status shows who and why. Inputs are parked until it is resumed.
   Completed, Failed, Cancelled, Terminated
-               over
-  Deleting     over, and being purged: the hub finishes that within minutes`
+               ended
+  Deleting     ended, and being purged. The hub finishes the purge within minutes.`
 	cmd.Example = `  perdure list
   perdure list --status Blocked
   perdure list --status Blocked --count
   perdure list --status Failed --name fulfil --limit 10
   perdure list --name fulfil --version 1.2.0 --tag customer=7 --started-after 2026-07-01T00:00:00Z
   perdure list --parent order-7`
-	cmd.Flags().StringVar(&status, "status", "", "only instances with this status, such as Running or Failed")
-	cmd.Flags().StringVar(&q.Name, "name", "", "only instances of this orchestration")
-	cmd.Flags().StringVar(&q.Version, "version", "", "only instances of this version of their orchestration")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only instances with this tag, KEY=VALUE; may be repeated")
-	cmd.Flags().StringVar(&q.Parent, "parent", "", "only instances that the instance of this ID waits for")
-	cmd.Flags().StringVar(&after, "started-after", "", "only instances started then or later: RFC 3339, such as 2006-01-02T15:04:05Z")
-	cmd.Flags().StringVar(&before, "started-before", "", "only instances started earlier")
-	cmd.Flags().BoolVar(&count, "count", false, "show how many there are, and not which; it reads all of them")
-	cmd.Flags().IntVar(&p.Limit, "limit", 50, "show at most this many, up to 1000")
-	cmd.Flags().StringVar(&p.Cursor, "cursor", "", "go on where a list with the same filter ended")
+	cmd.Flags().StringVar(&status, "status", "", "status of the instances, such as Running or Failed")
+	cmd.Flags().StringVar(&q.Name, "name", "", "orchestration of the instances")
+	cmd.Flags().StringVar(&q.Version, "version", "", "orchestration version of the instances")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "tag of the instances as KEY=VALUE; repeatable")
+	cmd.Flags().StringVar(&q.Parent, "parent", "", "ID of the parent instance that waits for them")
+	cmd.Flags().StringVar(&after, "started-after", "", startedAfterUsage)
+	cmd.Flags().StringVar(&before, "started-before", "", startedBeforeUsage)
+	cmd.Flags().BoolVar(&count, "count", false, "number of matching instances only; reads all of them")
+	cmd.Flags().IntVar(&p.Limit, "limit", 50, limitUsage)
+	cmd.Flags().StringVar(&p.Cursor, "cursor", "", cursorUsage)
 	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
 		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusPaused, client.StatusDeleting)
 	return cmd
 }
 
-// counted is what list prints with --count and --json.
+// counted is the --json output of list --count.
 type counted struct {
 	Count int `json:"count"`
 }
@@ -120,7 +120,13 @@ func fill(ctx context.Context, cl *client.Client, q client.Query, p client.Pagin
 	}
 }
 
-// checkLimit refuses 0, which means no limit to the client.
+// limitUsage describes the --limit flag of a list.
+const limitUsage = "maximum number of rows, 1 to 1000"
+
+// cursorUsage describes the --cursor flag of a list.
+const cursorUsage = "position at which the previous page with the same flags ended"
+
+// checkLimit rejects 0, which the client treats as no limit.
 func checkLimit(limit int) error {
 	if limit < 1 {
 		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPage, limit)}
@@ -128,10 +134,10 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// more prints how a list that was cut off goes on.
+// more prints how to continue a list that has more rows.
 func (c *command) more(cursor string) {
 	if cursor != "" {
-		fmt.Fprintf(c.err, "there are more: go on with the same flags and --cursor %s\n", clean(cursor))
+		fmt.Fprintf(c.err, "more rows available; repeat the command with --cursor %s\n", clean(cursor))
 	}
 }
 

@@ -138,10 +138,10 @@ func causeOf(e *history.Event) (parts []string) {
 // cancelNotes returns what an event records of a cancel whose end is waited for.
 func cancelNotes(c *history.CancelNote) (notes []string) {
 	if c.Wait {
-		notes = append(notes, "waits for the end of a cancel")
+		notes = append(notes, "waits for cancellation")
 	}
 	if c.SeenAt != nil {
-		notes = append(notes, "cancel seen "+moment(*c.SeenAt))
+		notes = append(notes, "cancel observed "+moment(*c.SeenAt))
 	}
 	if c.Ended != "" {
 		notes = append(notes, "ended "+c.Ended)
@@ -168,14 +168,14 @@ func shortARN(name string) string {
 	return name
 }
 
-// sealedText says what is known of a payload that cannot be shown.
+// sealedText describes a payload that cannot be decoded.
 func sealedText(s *client.SealedPayload) string {
 	text := fmt.Sprintf("%d bytes", s.Bytes)
 	if s.Codec != "" {
 		text += ", encoded by " + s.Codec
 	}
 	if s.Key != "" {
-		text += ", in the bucket at " + s.Key
+		text += ", in the payload store at " + s.Key
 	}
 	return text
 }

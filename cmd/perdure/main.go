@@ -1,9 +1,10 @@
-// Command perdure starts orchestrations of a task hub and shows their state. It needs the hub's name and AWS
-// credentials.
+// Command perdure runs and operates durable orchestrations on AWS. It needs the name of a task hub and AWS credentials.
 //
-//	perdure start fulfil --input '{"order": 1}'
-//	perdure wait 01K0…
-//	perdure history 01K0…
+//	perdure start fulfil --id order-7 --input '{"order": 7}'
+//	perdure wait order-7
+//	perdure history order-7
+//
+// Run perdure --help for all commands.
 package main
 
 import (

@@ -59,7 +59,7 @@ func (p *pace) waitsFor(err error) {
 	if p.waits = ""; err == nil {
 		return
 	}
-	p.waits = "; asked again after " + err.Error()
+	p.waits = "; retrying after " + err.Error()
 }
 
 func (p *pace) waiting() string {

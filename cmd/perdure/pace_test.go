@@ -71,7 +71,7 @@ func (s *slow) ReadHistory(ctx context.Context, instanceID, executionID string, 
 // A job whose log is read later is told each minute how far it has come, and a person every ten seconds.
 func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 	t.Parallel()
-	const listed, replayed = "perdure: 0 instances read\n", "perdure: 0 of 1 instances replayed, of which 0 would be blocked and 0 cannot be read\n"
+	const listed, replayed = "perdure: 0 instances read\n", "perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable\n"
 	for attended, every := range map[bool]time.Duration{true: 10 * time.Second, false: time.Minute} {
 		for _, tt := range []struct {
 			args []string
@@ -79,7 +79,7 @@ func TestLongCallsTellHowFarTheyHaveCome(t *testing.T) {
 		}{
 			{[]string{"versions"}, listed},
 			{[]string{"versions", "--json"}, listed},
-			{[]string{"versions", "--changes"}, "perdure: 0 histories read, and 0 that cannot be\n" + "perdure: 0 histories read, and 0 that cannot be\n"},
+			{[]string{"versions", "--changes"}, "perdure: 0 histories read, 0 unreadable\n" + "perdure: 0 histories read, 0 unreadable\n"},
 			{[]string{"verify", "--binary", orchestratorOf(t, "same")}, listed + replayed},
 		} {
 			h := setup(t)
@@ -114,8 +114,8 @@ func TestLongCallsTellWhatTheyWaitFor(t *testing.T) {
 	if exit, _ := h.verified("takes"); exit != 0 {
 		t.Errorf("exit %d, %s", exit, h.err.String())
 	}
-	const reached = "perdure: 0 of 1 instances replayed, of which 0 would be blocked and 0 cannot be read"
-	const waits = "; asked again after client: stored payload: "
+	const reached = "perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable"
+	const waits = "; retrying after client: stored payload: "
 	if got := h.err.String(); !strings.HasPrefix(got, reached+waits) || !strings.HasSuffix(got, "503 SlowDown\n"+reached+"\n") || strings.Count(got, "\n") != 2 {
 		t.Errorf("told\n%s", got)
 	}

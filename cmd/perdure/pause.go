@@ -18,10 +18,10 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// paused is what pause and resume print with --json.
+// paused is the --json output of pause and resume.
 type paused struct {
 	Mappings []hubadmin.Mapping `json:"mappings"`
-	// Handled is about how many messages of each queue functions are still busy with.
+	// Handled is the approximate number of messages being processed, by queue.
 	Handled map[string]int `json:"handled,omitempty"`
 }
 
@@ -30,9 +30,9 @@ const pausePatience = 5 * time.Minute
 
 func pauseVerb(c *command) *cobra.Command {
 	var yes bool
-	hub := adminVerb(c, "pause", "Stop a hub's functions from taking messages", func(ctx context.Context, h *hubadmin.Hub) error {
+	hub := adminVerb(c, "pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Hub) error {
 		if !yes {
-			fmt.Fprintf(c.err, "hub %s: no function takes messages of its queues until it is resumed.\n", clean(c.hub))
+			fmt.Fprintf(c.err, "hub %s: its functions stop receiving messages until it is resumed\n", clean(c.hub))
 			if !c.confirmed("pause") {
 				return errNotConfirmed
 			}
@@ -53,42 +53,38 @@ func pauseVerb(c *command) *cobra.Command {
 		}
 		return c.accepted(id)
 	})
-	cmd.Short = "Have an instance stand still, or a hub's functions take no messages"
+	cmd.Short = "Pause an instance or a hub"
 	cmd.Long = cmd.Short + `.
 
-With an ID it is that instance. Its code is not run until it is resumed, and what arrives for it is kept
-in its history, so that nothing waits in a queue: events, outcomes, timers, a cancel. Activities that are
-scheduled go on, with their retries and time limits, and so do its sub-orchestrations. Continue-as-new does not
-end the pause; terminate ends the instance at once. perdure status shows who paused it, when and why, and
-perdure list --status Paused all that are.
+With an ID, the code of the instance does not run until it is resumed, and its inputs are parked. Its activities
+and sub-orchestrations continue, and perdure terminate ends it immediately.
 
-Without one it is the hub. It disables the event source mappings of the hub's queues and the rule that wakes its watch, and waits
-until they are. Which those were is written down in the hub's table, so that resume enables these alone.
-Should it die half way, repeat it.
-
-Meanwhile nothing is lost: starts and messages are accepted and wait in their queues, schedules fire
-into them, for 14 days. Timers are late by the pause. Functions go on with what they have taken, for
-15 minutes at most: how much that is, is printed. What polls is not stopped, nor is the watch that such
-a process keeps. The watch of the functions stands still: nothing is purged by its retention, and jobs
-wait.`
+Without an ID, the event source mappings of the hub's queues and the rule of its sweeper are disabled. Messages
+and schedules wait for up to 14 days, timers fire late, and retention and bulk jobs wait. Functions finish the
+messages that they have received, within 15 minutes. Polling processes and their sweepers are not paused. If the
+command fails, repeat it.`
 	cmd.Example = `  perdure pause order-7 --message "the carrier asks to wait"
   perdure pause --hub staging`
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, where it is a hub")
+	cmd.Flags().BoolVar(&yes, "yes", false, "no confirmation prompt for a hub")
 	return cmd
 }
 
 func resumeVerb(c *command) *cobra.Command {
 	var all bool
-	hub := adminVerb(c, "resume", "Let a paused hub's functions take messages again", func(ctx context.Context, h *hubadmin.Hub) error {
+	hub := adminVerb(c, "resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Hub) error {
 		mappings, err := h.Resume(ctx, all)
 		if errors.Is(err, provider.ErrNotFound) {
-			return &exit{exitError, fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since: --all enables every mapping of its queues", c.hub)}
+			return &exit{exitError,
+				fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
+					"use --all to enable all mappings of its queues", c.hub)}
 		}
 		if pausing, ok := errors.AsType[*hubadmin.PausingError](err); ok {
-			return &exit{exitError, fmt.Sprintf("%v. What is paused by now is enabled; if that pause has died nothing is left to do, and otherwise repeat perdure resume then", pausing)}
+			return &exit{exitError, fmt.Sprintf("%v; what it had disabled is enabled again; "+
+				"if that pause is still running, repeat perdure resume when it has ended", pausing)}
 		}
 		if missing, ok := errors.AsType[*hubadmin.MissingError](err); ok {
-			return &exit{exitError, fmt.Sprintf("%v. The others are enabled; --all enables every mapping of the hub's queues", missing)}
+			return &exit{exitError, fmt.Sprintf("%v; the others are enabled; "+
+				"use --all to enable all mappings of the hub's queues", missing)}
 		}
 		if err != nil {
 			return stopped("resume", err)
@@ -102,27 +98,29 @@ func resumeVerb(c *command) *cobra.Command {
 	cmd := orInstance(c, hub, "resume [ID]", func(ctx context.Context, cl *client.Client, id, message string) error {
 		return resumed(c, id, cl.Resume(ctx, id, message))
 	})
-	cmd.Short = "Let a paused instance, or a paused hub's functions, go on"
+	cmd.Short = "Resume an instance or a hub"
 	cmd.Long = cmd.Short + `.
 
-With an ID it is that instance: its code sees what has arrived meanwhile, in its order. One that is not
-paused is left as it is, and told.
+With an ID, the command resumes the instance. Its code receives the parked inputs in the order of their
+arrival. If the instance is not paused, the command says so and succeeds.
 
-Without one it is the hub. It enables the event source mappings and the rule that pause has disabled, and waits until they are. It names those
-that it leaves disabled, and fails where some that pause has disabled are not there any more.`
+Without an ID, the command resumes the hub. It enables the mappings and the rule that pause disabled, and
+waits until they are enabled. It lists the ones that it leaves disabled, and fails if some that pause
+disabled no longer exist.`
 	cmd.Example = `  perdure resume order-7
   perdure resume --hub staging`
-	cmd.Flags().BoolVar(&all, "all", false, "of a hub: enable every mapping of its queues and the watch, whoever has disabled it")
+	cmd.Flags().BoolVar(&all, "all", false,
+		"all mappings of a hub, even if pause did not disable them, and the sweeper's rule")
 	return cmd
 }
 
-// orInstance makes a command that is about an instance where it has an argument, and about the hub where it has none.
+// orInstance returns a command that applies to an instance if it has an argument, and otherwise to the hub.
 func orInstance(c *command, hub *cobra.Command, use string, run func(ctx context.Context, cl *client.Client, id, message string) error) *cobra.Command {
 	var message string
 	cmd := c.verb(use, "", argID, func(ctx context.Context, cl *client.Client, id string) error { return run(ctx, cl, id, message) })
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && cmd.Flags().Changed("message") {
-			return fmt.Errorf("ID is missing: --message is for an instance, and %s without one is about the hub", cmd.CommandPath())
+			return fmt.Errorf("--message requires an instance ID; see %s --help", cmd.CommandPath())
 		}
 		if len(args) == 0 {
 			return nil
@@ -136,19 +134,19 @@ func orInstance(c *command, hub *cobra.Command, use string, run func(ctx context
 		}
 		return instance(cmd, args)
 	}
-	cmd.Flags().StringVar(&message, "message", "", "of an instance: why, for those who find it so")
+	cmd.Flags().StringVar(&message, "message", "", "reason, stored with the instance")
 	return cmd
 }
 
-// onlyOfHub refuses a flag that is for a hub.
+// onlyOfHub rejects a flag that applies to a hub.
 func onlyOfHub(cmd *cobra.Command, flag string) error {
 	if cmd.Flags().Changed(flag) {
-		return fmt.Errorf("--%s is for a hub, and an ID names an instance: see %s --help", flag, cmd.CommandPath())
+		return fmt.Errorf("--%s applies to a hub, not to an instance; see %s --help", flag, cmd.CommandPath())
 	}
 	return nil
 }
 
-// resumed says what the resume of an instance has come to. That it is not paused is no failure: it goes on, as it was asked to.
+// resumed prints the result of resuming an instance. An instance that is not paused is not an error.
 func resumed(c *command, id string, err error) error {
 	notPaused := errors.Is(err, client.ErrNotPaused)
 	switch {
@@ -157,12 +155,12 @@ func resumed(c *command, id string, err error) error {
 	case c.json:
 		return c.printJSON(httpapi.Accepted{InstanceID: id, NotPaused: notPaused})
 	case notPaused:
-		fmt.Fprintf(c.err, "%s does not show that it is paused: if a pause is on its way that ends, and else nothing changes\n", clean(id))
+		fmt.Fprintf(c.err, "%s is not recorded as paused; a pause in flight is resumed\n", clean(id))
 	}
 	return nil
 }
 
-// pausedText says since when an instance is paused, who has paused it and why.
+// pausedText returns when an instance was paused, by whom, and why.
 func pausedText(p *history.Pause) string {
 	text := "since " + moment(p.At)
 	if p.By != "" {
@@ -174,7 +172,7 @@ func pausedText(p *history.Pause) string {
 	return text
 }
 
-// adminVerb makes a command of a function that takes the deployed hub.
+// adminVerb returns a command that calls run with the resources of a deployed hub.
 func adminVerb(c *command, use, short string, run func(ctx context.Context, h *hubadmin.Hub) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(""),
@@ -191,7 +189,7 @@ func adminVerb(c *command, use, short string, run func(ctx context.Context, h *h
 	}
 }
 
-// warnDisabled names the mappings that a resume has left disabled.
+// warnDisabled prints the mappings that a resume left disabled.
 func warnDisabled(c *command, mappings []hubadmin.Mapping) {
 	var left []string
 	for _, m := range mappings {
@@ -200,13 +198,14 @@ func warnDisabled(c *command, mappings []hubadmin.Mapping) {
 		}
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(c.err, "left disabled, since perdure pause has not disabled them: %s (--all enables them)\n", strings.Join(left, ", "))
+		fmt.Fprintf(c.err, "left disabled, because perdure pause did not disable them: %s (use --all to enable them)\n",
+			strings.Join(left, ", "))
 	}
 }
 
-// stopped says what to do about a pause or resume that did not come to its end.
+// stopped returns the error of a pause or resume that was interrupted.
 func stopped(verb string, err error) error {
-	return &exit{exitError, fmt.Sprintf("%v: repeat perdure %s, which goes on from there", err, verb)}
+	return &exit{exitError, fmt.Sprintf("%v; repeat perdure %s to continue", err, verb)}
 }
 
 func printPaused(c *command, p paused) error {
@@ -225,7 +224,7 @@ func printPaused(c *command, p paused) error {
 		busy = append(busy, fmt.Sprintf("%s about %d", clean(queue), p.Handled[queue]))
 	}
 	if len(busy) > 0 {
-		fmt.Fprintf(c.err, "messages that are still being handled: %s\n", strings.Join(busy, ", "))
+		fmt.Fprintf(c.err, "messages still being processed: %s\n", strings.Join(busy, ", "))
 	}
 	return nil
 }

@@ -138,11 +138,11 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		if code := h.run(ctx, "pause"); code != exitError || m.sent > 0 {
 			h.t.Errorf("not confirmed: %d", code)
 		}
-		h.wantError(exitError, "--yes is for a hub", "pause", "order-7", "--yes")
-		h.wantError(exitError, "--all is for a hub", "resume", "order-7", "--all")
-		h.wantError(exitError, "--message is for an instance", "pause", "--message", "why")
-		h.wantError(exitError, "one argument too many", "pause", "order-7", "order-8")
-		h.wantError(exitError, "--all enables", "resume")
+		h.wantError(exitError, "--yes applies to a hub", "pause", "order-7", "--yes")
+		h.wantError(exitError, "--all applies to a hub", "resume", "order-7", "--all")
+		h.wantError(exitError, "--message requires an instance ID", "pause", "--message", "why")
+		h.wantError(exitError, "unexpected argument", "pause", "order-7", "order-8")
+		h.wantError(exitError, "use --all to enable", "resume")
 
 		m.dies = 2 // the second mapping is not disabled
 		h.wantError(exitError, "repeat perdure pause", "pause", "--yes")
@@ -151,7 +151,7 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 		if err != nil || len(records) != 1 {
 			h.t.Fatal(records, err)
 		}
-		if got := h.mustRun("pause", "--yes"); strings.Count(got, "Disabled") != 4 || !strings.Contains(h.err.String(), "still being handled: inbox about 1") {
+		if got := h.mustRun("pause", "--yes"); strings.Count(got, "Disabled") != 4 || !strings.Contains(h.err.String(), "still being processed: inbox about 1") {
 			h.t.Errorf("printed %s%s", got, h.err.String())
 		}
 		want("Disabled", "Disabled", "Disabled", "Disabled", "Enabled")
@@ -162,10 +162,10 @@ func TestAPausedHubIsResumedAsItWas(t *testing.T) {
 			h.t.Errorf("printed %s", got)
 		}
 		want("Enabled", "Enabled", "Disabled", "Enabled", "Enabled")
-		if !strings.Contains(h.err.String(), "left disabled, since perdure pause has not disabled them: disabled of perdure-test-disabled") {
+		if !strings.Contains(h.err.String(), "left disabled, because perdure pause did not disable them: disabled of perdure-test-disabled") {
 			h.t.Errorf("said %s", h.err.String())
 		}
-		h.wantError(exitError, "--all enables", "resume")
+		h.wantError(exitError, "use --all to enable", "resume")
 		h.mustRun("resume", "--all")
 		want("Enabled", "Enabled", "Enabled", "Enabled", "Enabled")
 	})
@@ -263,13 +263,13 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
 		for range 2 { // it forgets none of them
-			h.wantError(exitError, "not there any more: renewer, worker. The others are enabled; --all enables every mapping", "resume")
+			h.wantError(exitError, "renewer, worker; the others are enabled; use --all to enable all mappings", "resume")
 		}
 		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {
 			h.t.Errorf("the mappings are %v", got)
 		}
 		h.mustRun("resume", "--all")
-		h.wantError(exitError, "--all enables", "resume")
+		h.wantError(exitError, "use --all to enable", "resume")
 		if slices.Contains(m.states(), "Disabled") {
 			h.t.Errorf("the mappings are %v", m.states())
 		}

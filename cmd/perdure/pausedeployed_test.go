@@ -73,7 +73,7 @@ func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
 		_, m := healthy(h, hub)
 		h.mustRun("pause", "--yes")
 		wantDoctor(ctx, h, "mapping of queue inbox: orchestrator to perdure-test-orchestrator: it is paused by perdure pause, and Disabled")
-		wantDoctor(ctx, h, "do: perdure resume --hub test")
+		wantDoctor(ctx, h, "fix: perdure resume --hub test")
 
 		m.set(aws.String("worker"), "Enabled")
 		wantDoctor(ctx, h, "enabled, though written down as paused: worker (a pause or a resume has died, or a deployment has enabled them); still paused: disabled, orchestrator, renewer")

@@ -141,13 +141,13 @@ func TestAResumeSaysThatAPauseMayBeAtWork(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		m.settled()
-		h.wantError(exitError, "if that pause has died nothing is left to do", "resume")
+		h.wantError(exitError, "if that pause is still running, repeat perdure resume", "resume")
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Errorf("the mappings are %v", got)
 		}
 		time.Sleep(11 * time.Minute)
 		h.mustRun("resume")
-		h.wantError(exitError, "--all enables", "resume")
+		h.wantError(exitError, "use --all to enable", "resume")
 	})
 }
 

@@ -10,25 +10,25 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// describePending returns what an instance waits for, as a table; or why that is not known.
+// describePending returns the pending tasks of an instance as a table, or the reason why they are not known.
 func describePending(p *httpapi.Pending, err error) string {
 	switch {
 	case p == nil:
 		return ""
 	case p.Pending == nil:
-		return fmt.Sprintf("\nWhat it waits for cannot be read: %s\n", excerpt(err.Error(), 4*longestDetail))
+		return fmt.Sprintf("\nPending tasks cannot be read: %s\n", excerpt(err.Error(), 4*longestDetail))
 	case p.Total == 0:
-		return "\nIt waits for nothing that its history tells.\n"
+		return "\nNo pending tasks in its history.\n"
 	}
-	t := table{header: []string{">#", "WAITS FOR", columnName, ">ATTEMPT", ">SINCE", ">NEXT", ">HEARTBEAT", "KNOWN OF IT"}}
+	t := table{header: []string{">#", "TYPE", columnName, ">ATTEMPT", ">AGE", ">NEXT", ">HEARTBEAT", "WORKER"}}
 	for i := range p.Items {
 		x := &p.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.What), "_", "-"), excerpt(pendingName(x), longestName), attemptText(x),
-			ago(p.ReadAt, x.Since), nextText(x, p.ReadAt), ago(p.ReadAt, x.LastHeartbeatAt), knownText(x, p.ReadAt))
+			ago(p.ReadAt, x.Since), nextText(x, p.ReadAt), ago(p.ReadAt, x.LastHeartbeatAt), workerText(x, p.ReadAt))
 	}
 	head := fmt.Sprintf("\nPending: %d\n", p.Total)
 	if n := len(p.Items); n < p.Total {
-		head = fmt.Sprintf("\nPending: %d, of which %d are shown\n", p.Total, n)
+		head = fmt.Sprintf("\nPending: %d (showing %d)\n", p.Total, n)
 	}
 	return head + t.String()
 }
@@ -65,8 +65,8 @@ func nextText(x *client.PendingItem, now time.Time) string {
 	}
 }
 
-// knownText returns what is known of something beside its times.
-func knownText(x *client.PendingItem, now time.Time) string {
+// workerText returns what is known about the execution of a pending task, except its times.
+func workerText(x *client.PendingItem, now time.Time) string {
 	var known []string
 	if !x.CancelledAt.IsZero() {
 		known = append(known, fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)), x.CancelReason))
@@ -75,10 +75,11 @@ func knownText(x *client.PendingItem, now time.Time) string {
 		known = append(known, handedOverText(x, now))
 	}
 	if !x.UnknownAt.IsZero() {
-		known = append(known, fmt.Sprintf("no worker knows it (build %s, %s ago)", excerpt(x.UnknownBuild, longestName), span(now.Sub(x.UnknownAt))))
+		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnknownBuild,
+			longestName), span(now.Sub(x.UnknownAt))))
 	}
 	if x.LastError != nil {
-		known = append(known, excerpt(failureText(x.LastError), longestDetail))
+		known = append(known, "last error: "+excerpt(failureText(x.LastError), longestDetail))
 	}
 	if x.NoWorker {
 		known = append(known, missedText(x, now))
@@ -89,28 +90,28 @@ func knownText(x *client.PendingItem, now time.Time) string {
 	return strings.Join(known, "; ")
 }
 
-// handedOverText returns that an activity is completed from outside, and how long it may take.
+// handedOverText describes an activity that waits for asynchronous completion.
 func handedOverText(x *client.PendingItem, now time.Time) string {
-	text := fmt.Sprintf("handed over %s ago, waits for whoever has its token", span(now.Sub(x.HandedOverAt)))
+	text := fmt.Sprintf("waiting for asynchronous completion for %s", span(now.Sub(x.HandedOverAt)))
 	if x.LimitAt.After(now) {
 		text += fmt.Sprintf(" (limit in %s)", span(x.LimitAt.Sub(now)))
 	}
 	return text
 }
 
-// missedText returns that no worker is there for an activity.
+// missedText describes an activity whose queue has no active worker.
 func missedText(x *client.PendingItem, now time.Time) string {
 	queue := excerpt(x.Queue, longestName)
 	if x.WorkerSeenAt.IsZero() {
-		return fmt.Sprintf("waits in queue %s: no worker of it has ever been heard of", queue)
+		return fmt.Sprintf("in queue %s: no worker has ever reported", queue)
 	}
-	return fmt.Sprintf("waits in queue %s: no worker of it has been heard of for %s", queue, span(now.Sub(x.WorkerSeenAt)))
+	return fmt.Sprintf("in queue %s: no worker has reported for %s", queue, span(now.Sub(x.WorkerSeenAt)))
 }
 
-// sentText returns no more of an activity than is certain.
+// sentText describes an activity of which only heartbeats are known.
 func sentText(x *client.PendingItem) string {
 	if !x.LastHeartbeatAt.IsZero() {
-		return "has begun"
+		return "started"
 	}
-	return "sent, not known to have begun"
+	return "sent, start not confirmed"
 }

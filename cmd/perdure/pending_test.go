@@ -38,7 +38,7 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 	h.mustRun("status", "order-7")
 	h.wantGolden("status-pending.golden")
 
-	if out := h.mustRun("status", "order-7", "--limit", "2"); !strings.Contains(out, "Pending: 8, of which 2 are shown\n") || strings.Contains(out, "timer") {
+	if out := h.mustRun("status", "order-7", "--limit", "2"); !strings.Contains(out, "Pending: 8 (showing 2)\n") || strings.Contains(out, "timer") {
 		t.Errorf("with a limit: %s", out)
 	}
 	if out := h.mustRun("status", "order-7", "--pending=false"); strings.Contains(out, "charge") {
@@ -64,7 +64,7 @@ func TestStatusOfADamagedHistoryTellsHowItStands(t *testing.T) {
 	h := setup(t)
 	h.mustRun("start", "fulfil", "--id", "order-7")
 	h.Damage("x1", fmt.Errorf("item x#x1 h#0000000003: %w", provider.ErrCorrupt))
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "Status         Pending\n") || !strings.Contains(out, "What it waits for cannot be read: ") || !strings.Contains(out, "h#0000000003") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "Status         Pending\n") || !strings.Contains(out, "Pending tasks cannot be read: ") || !strings.Contains(out, "h#0000000003") {
 		t.Errorf("printed %s", out)
 	}
 	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out, `"pending":{"unread":{"code":"corrupt_history",`) {
@@ -79,11 +79,11 @@ func TestStatusTellsThatNobodyServesAQueue(t *testing.T) {
 	h.Append("order-7", at(-5*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0"}),
 		at(-5*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Queue: "payments"}))
 	h.Work(map[string]time.Time{})
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "waits in queue payments: no worker of it has ever been heard of\n") || strings.Contains(out, "sent") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "in queue payments: no worker has ever reported\n") || strings.Contains(out, "sent") {
 		t.Errorf("printed %s", out)
 	}
 	h.Work(map[string]time.Time{"payments": began.Add(-3 * time.Hour)})
-	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "waits in queue payments: no worker of it has been heard of for 3h") {
+	if out := h.mustRun("status", "order-7"); !strings.Contains(out, "in queue payments: no worker has reported for 3h") {
 		t.Errorf("printed %s", out)
 	}
 	if out := h.mustRun("status", "order-7", "--json"); !strings.Contains(out, `"noWorker":true,"workerSeenAt":"`) {

@@ -11,11 +11,11 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// progressEvery is how often a person who waits is shown how an instance stands.
+// progressEvery is the interval between progress lines on a terminal.
 const progressEvery = 10 * time.Second
 
-// progress writes how an instance stands to stderr while it is waited for, if a person is there to read it. The
-// returned function ends that.
+// progress prints the status of an instance on stderr while a command waits for it, if stderr is a terminal. The
+// returned function stops it.
 func progress(ctx context.Context, c *command, cl *client.Client, id string) (stop func()) {
 	if !c.attended {
 		return func() {}

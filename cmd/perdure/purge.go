@@ -10,7 +10,7 @@ import (
 
 func purgeVerb(c *command) *cobra.Command {
 	var force, children bool
-	cmd := c.verb("purge ID", "Delete an instance that is over, with its history", argID,
+	cmd := c.verb("purge ID", "Delete a finished instance", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var opts []client.PurgeOption
 			if force {
@@ -23,26 +23,19 @@ func purgeVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Its id is free then for another start. Should the deletion be interrupted, the instance is Deleting:
-purge it again, or leave the rest to the task hub, which finishes it after some minutes.
-
-Children are instances of their own, and stay. With --with-children those that are over are deleted
-before it, and theirs. Should that be interrupted, the instance is there: purge it so again.
-
-With --force it need not be over: it ends at once, without running its code. Its activities, timers
-and children are cancelled, and its parent is told that it was terminated.`
+The command deletes an instance that has ended, and its history. The ID is then free for another start. With
+--with-children, it first deletes all descendants that have ended. With --force, it first terminates a running
+instance. The hub finishes an interrupted purge within minutes, but repeat it with --with-children if that was
+set.`
 	cmd.Example = `  perdure purge order-7
   perdure purge order-7 --with-children
   perdure purge order-7 --force`
-	cmd.Long += `
-
-With a filter instead of an ID the task hub purges many, in the background: perdure jobs shows how
-far it is. Only what is over, unless --force is given; only what was started before now.`
+	cmd.Long += bulkText("purges")
 	cmd.Example += `
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
-	cmd.Flags().BoolVar(&force, "force", false, "end it first if it is not over")
-	cmd.Flags().BoolVar(&children, "with-children", false, "delete its children that are over before it, and theirs")
+	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
+	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
 	c.bulk(cmd, client.OperationPurge, func(b *client.Bulk) { b.Force = force })
-	onlyOfOne(cmd, "with-children", "; --parent ID selects the children of one")
+	onlyOfOne(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd
 }

@@ -20,15 +20,15 @@ func TestPurge(t *testing.T) {
 		h.mustRun("start", "hello", "--id", id)
 	}
 	h.Append("over", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "a purge takes --force", "purge", "one")
+	h.wantError(exitError, "purge it with --force", "purge", "one")
 	for _, args := range [][]string{{"purge", "over"}, {"purge", "one", "--force"}, {"purge", "two", "--force", "--json"}} {
 		if got := h.mustRun(args...); got != "" {
 			t.Errorf("%v printed %q", args, got)
 		}
-		h.wantError(exitError, "no such instance", args...)
+		h.wantError(exitError, "instance not found", args...)
 	}
-	h.wantError(exitError, "ID is missing", "purge")
-	h.wantError(exitError, `"x" is one argument too many`, "purge", "one", "x")
+	h.wantError(exitError, "missing argument ID", "purge")
+	h.wantError(exitError, `unexpected argument "x"`, "purge", "one", "x")
 }
 
 func TestPurgeWithChildren(t *testing.T) {
@@ -40,13 +40,13 @@ func TestPurgeWithChildren(t *testing.T) {
 	h.SetParent("child", history.Parent{InstanceID: "parent", ExecutionID: "x1", EventID: 2})
 	h.Append("parent", at(0, history.Event{Kind: history.SubOrchestrationScheduled, InstanceID: "child"}))
 	h.Append("child", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "not over", "purge", "parent", "--with-children")
+	h.wantError(exitError, "instance has not ended", "purge", "parent", "--with-children")
 	h.Append("parent", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(exitError, "not with force", "purge", "parent", "--with-children", "--force")
-	h.wantError(exitError, "by its ID", "purge", "--name", "hello", "--with-children", "--yes")
+	h.wantError(exitError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children", "--yes")
 	h.mustRun("purge", "parent", "--with-children")
 	for _, id := range []string{"parent", "child"} {
-		h.wantError(exitError, "no such instance", "status", id)
+		h.wantError(exitError, "instance not found", "status", id)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestAnInstanceThatIsBeingPurged(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one")
 	h.client = client.New(damaged{h.Provider, provider.StatusDeleting, provider.ErrNotFound})
 	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
-		h.wantError(exitError, "perdure purge one finishes it", args...)
+		h.wantError(exitError, "or run perdure purge one", args...)
 	}
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "Deleting\n") {
 		t.Errorf("its status:\n%s", got)
@@ -90,6 +90,6 @@ func TestAHistoryThatCannotBeReadIsAnErrorThatSaysWhatHelps(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one")
 	h.client = client.New(damaged{h.Provider, provider.StatusBlocked, fmt.Errorf("%w: item h#0000000001", provider.ErrCorrupt)})
 	for _, args := range [][]string{{"history", "one"}, {"history", "one", "--json"}, {"why", "one"}} {
-		h.wantError(exitError, "h#0000000001: a later build may read it, or the item is restored from a backup; perdure purge --force", args...)
+		h.wantError(exitError, "h#0000000001; deploy a newer build, restore the item from a backup, or delete the instance with perdure purge --force", args...)
 	}
 }

@@ -32,6 +32,6 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 		}
 	}
 	h.wantError(exitError, `its code has "progress"`, "query", "order-7", "lost")
-	h.wantError(exitError, "the query's name are wanted", "query", "order-7")
-	h.wantError(exitError, "the query's name are wanted", "query", "order-7", "a", "1", "2")
+	h.wantError(exitError, "expected 2 or 3 arguments", "query", "order-7")
+	h.wantError(exitError, "expected 2 or 3 arguments", "query", "order-7", "a", "1", "2")
 }

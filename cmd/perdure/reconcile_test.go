@@ -25,13 +25,13 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 			}
 		}
 		h.in = "no\n"
-		if code := h.run(ctx, "reconcile"); code != exitError || !strings.Contains(h.err.String(), "nothing was done") {
+		if code := h.run(ctx, "reconcile"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
-		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 live and were sent for and woken") {
+		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 not ended, 0 ended within --back, 0 ended earlier") {
 			t.Errorf("printed %s", got)
 		}
-		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8", "--yes"); !strings.Contains(h.err.String(), "1 of the instances that --instance names are not there") {
+		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8", "--yes"); !strings.Contains(h.err.String(), "1 of the specified instances not found") {
 			t.Errorf("an id that there is not: %s", h.err.String())
 		}
 		hub.ServeFor(ctx, 6*time.Minute)
@@ -48,7 +48,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		buried(h.t, hub, "timers", "corrupt: it", "{}")
 		h.wantErrorAfter("perdure dead drop", "reconcile", "--restored", "--yes")
 		h.wantError(exitError, "must be up to 28 days", "reconcile", "--back", "40d", "--yes")
-		h.wantError(exitError, "not both", "reconcile", "--restored", "--cursor", "x", "--yes")
+		h.wantError(exitError, "do not use it with --cursor", "reconcile", "--restored", "--cursor", "x", "--yes")
 	})
 }
 
@@ -104,7 +104,7 @@ func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		h.mustRun("pause", "--yes")
 		h.adminHub.Lambda = &throttledMappings{m, time.Now().Add(time.Hour)}
-		if got := h.mustRun("reconcile", "--restored", "--yes"); !strings.Contains(got, "1 instances: 1 live") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
+		if got := h.mustRun("reconcile", "--restored", "--yes"); !strings.Contains(got, "1 instances: 1 not ended") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
 	})

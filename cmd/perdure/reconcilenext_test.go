@@ -75,7 +75,7 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 		if code := h.run(dying, "reconcile", "--yes", "--back", "17d", "--hub", "staging", "--at-once", "3"); code != exitError {
 			t.Fatal(code)
 		}
-		if got := h.err.String(); !strings.Contains(got, "go on with perdure reconcile --hub staging --back 17d --at-once 3 --yes --cursor ") {
+		if got := h.err.String(); !strings.Contains(got, "continue with perdure reconcile --hub staging --back 17d --at-once 3 --yes --cursor ") {
 			t.Errorf("interrupted, it says %s", got)
 		}
 
@@ -84,7 +84,7 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 		if code := h.run(ctx, "reconcile", "--yes", "--back", "17d"); code != exitError {
 			t.Fatal(code)
 		}
-		if got := h.out.String(); !strings.Contains(got, "not done: perdure reconcile --hub staging --back 17d --yes --instance "+ids[3]+"\n") {
+		if got := h.out.String(); !strings.Contains(got, "remaining: perdure reconcile --hub staging --back 17d --yes --instance "+ids[3]+"\n") {
 			t.Errorf("with one left, it says %s", got)
 		}
 	})
@@ -110,7 +110,7 @@ func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 		*throttle = func(id string) bool { return id == ids[1599] }
 		h.run(ctx, "reconcile", "--yes")
 		got := h.err.String()
-		if !strings.Contains(got, "499 instances, 1 set aside, 0 failed; from here on: --cursor ") || !strings.Contains(got, "1599 instances, 1 set aside, 0 failed; from here on: --cursor ") {
+		if !strings.Contains(got, "499 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") || !strings.Contains(got, "1599 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") {
 			t.Errorf("it says %s", got)
 		}
 		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") || !strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
@@ -126,9 +126,9 @@ func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 			return id == ids[1599]
 		}
 		h.run(dying, "reconcile", "--yes", "--back", "17d", "--at-once", "1")
-		_, cursor, found := strings.Cut(h.err.String(), "interrupted: go on with perdure reconcile --back 17d --at-once 1 --yes --cursor ")
+		_, cursor, found := strings.Cut(h.err.String(), "interrupted; continue with perdure reconcile --back 17d --at-once 1 --yes --cursor ")
 		*throttle = nil
-		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found || !strings.Contains(got, "101 instances: 101 live") {
+		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found || !strings.Contains(got, "101 instances: 101 not ended") {
 			t.Errorf("interrupted, it says %s, and goes on with %s", h.err.String(), got)
 		}
 	})

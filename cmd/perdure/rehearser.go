@@ -53,7 +53,8 @@ func (p *rehearser) replay(ctx context.Context, h *rehearsal.History, from sourc
 	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
 		return &rehearsal.Verdict{Unread: asksOn.Error()}, nil
 	}
-	return &rehearsal.Verdict{Problem: fmt.Sprintf("the binary did not replay it: %v; it printed: %s", errors.Join(err, ended.err), ended.printed)}, nil
+	return &rehearsal.Verdict{Problem: fmt.Sprintf("replay in the binary failed: %v; its output: %s", errors.Join(err,
+		ended.err), ended.printed)}, nil
 }
 
 func (p *rehearser) stop() {
@@ -98,7 +99,7 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 	}
 	if err := p.cmd.Start(); err != nil {
 		kill()
-		return nil, fmt.Errorf("--binary %s: %w: it must be built for this machine", binary, err)
+		return nil, fmt.Errorf("--binary %s: %w; build it for this machine", binary, err)
 	}
 
 	p.in, p.lines = in, rehearsal.AskingSide(out, in, p.printed)
@@ -106,11 +107,14 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 	var ready rehearsal.Reply
 	if err := p.lines.Receive(&ready); err != nil {
 		e := p.stop()
-		return nil, fmt.Errorf("--binary %s does not say that it replays histories (%w); is it an orchestrator, with this release of perdure? It printed: %s", binary, errors.Join(err, e.err), e.printed)
+		return nil, fmt.Errorf("--binary %s cannot replay histories: %w; "+
+			"use an orchestrator built with this release of perdure; its output: %s", binary, errors.Join(err, e.err),
+			e.printed)
 	}
 	if len(ready.Ready) == 0 {
 		p.stop()
-		return nil, fmt.Errorf("--binary %s has no orchestrations: they are added to the registry that lambdahandler.StartOrchestrator is given", binary)
+		return nil, fmt.Errorf("--binary %s has no orchestrations; "+
+			"add them to the registry that it passes to lambdahandler.StartOrchestrator", binary)
 	}
 	return p, nil
 }
@@ -147,7 +151,7 @@ func (p *rehearsing) answer(ctx context.Context, reply *rehearsal.Reply, from so
 	case reply.Object != "" && from.object != nil:
 		object, err = from.object(reply.Object)
 	default:
-		return errors.New("it answered something else")
+		return errors.New("unexpected reply from the binary")
 	}
 	if asksOn, ok := errors.AsType[*asksOnError](err); ok {
 		return asksOn

@@ -12,7 +12,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
-	h.wantError(exitError, "the instance is not over", "restart", "one")
+	h.wantError(exitError, "instance has not ended", "restart", "one")
 	h.Append("one", completed(`1`))
 
 	id := strings.TrimSpace(h.mustRun("restart", "one"))
@@ -22,10 +22,10 @@ func TestRestart(t *testing.T) {
 	if got := h.mustRun("restart", "one", "--id", "two", "--version", "1.0.0", "--delay", "1h", "--json"); !strings.HasPrefix(got, `{"instanceId":"two","links":`) {
 		t.Errorf("printed %s", got)
 	}
-	if got := h.mustRun("status", "two"); !strings.Contains(got, "To begin       2026-07-01T04:00:00Z\n") {
+	if got := h.mustRun("status", "two"); !strings.Contains(got, "Start at       2026-07-01T04:00:00Z\n") {
 		t.Errorf("status: %s", got)
 	}
-	h.wantError(exitError, "no such instance", "restart", "nobody")
+	h.wantError(exitError, "instance not found", "restart", "nobody")
 }
 
 // What it is restarted from is said where it cannot be, and in the history of the new instance.

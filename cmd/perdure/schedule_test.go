@@ -47,7 +47,7 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 		t.Errorf("printed %s", got)
 	}
 	h.wantError(exitError, "to is before from", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "2000-01-01T00:00:00Z")
-	h.wantError(exitError, "--to must be a time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
+	h.wantError(exitError, "--to must be an RFC 3339 time", "schedule", "backfill", "hourly", "--from", "2000-01-01T01:00:00Z", "--to", "soon")
 
 	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
 	env.RunUntilIdle()
@@ -66,7 +66,7 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	}
 	h.mustRun("schedule", "delete", "hourly")
 	env.RunUntilIdle()
-	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "it was deleted, and ends when its run is over\n") {
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "(deleted, ends after its current run)\n") {
 		t.Errorf("printed %s", got)
 	}
 }
@@ -74,10 +74,10 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 func TestAScheduleThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "SCHEDULE is missing", "schedule", "put")
-	h.wantError(exitError, "--orchestration is missing", "schedule", "put", "s", "--when", "@daily")
+	h.wantError(exitError, "missing argument SCHEDULE", "schedule", "put")
+	h.wantError(exitError, "--orchestration is required", "schedule", "put", "s", "--when", "@daily")
 	h.wantError(exitError, `when "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--when", "often")
-	h.wantError(exitError, "--from must be a time as in RFC 3339", "schedule", "put", "s", "--orchestration", "hello", "--when", "@daily", "--from", "soon")
-	h.wantError(exitError, `no such schedule in hub "default"`, "schedule", "show", "nobody")
-	h.wantError(exitError, `no such schedule in hub "default"`, "schedule", "resume", "nobody")
+	h.wantError(exitError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--when", "@daily", "--from", "soon")
+	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
+	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
 }

@@ -13,7 +13,7 @@ import (
 func raiseVerb(c *command) *cobra.Command {
 	var data, eventID, event string
 	var cmd *cobra.Command
-	cmd = c.verb("raise ID EVENT", "Send an external event to an instance", argID,
+	cmd = c.verb("raise ID EVENT", "Send an external event", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			payload, err := readInput(c, data)
 			if err != nil {
@@ -30,15 +30,18 @@ func raiseVerb(c *command) *cobra.Command {
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {
-			return fmt.Errorf("an instance id and the event's name are wanted: %s", cmd.UseLine())
+			return fmt.Errorf("expected 2 arguments; usage: %s", cmd.UseLine())
 		}
 		event = args[1]
 		return nil
 	}
+	cmd.Long = cmd.Short + ` to an instance.
+
+Events with the same --event-id are delivered once.`
 	cmd.Example = `  perdure raise order-7 approved --data '{"by": "ann"}'
   perdure raise order-7 paid --data @payment.json --event-id payment-99`
-	cmd.Flags().StringVar(&data, "data", "null", "the event's data: JSON, @FILE, or - for stdin")
-	cmd.Flags().StringVar(&eventID, "event-id", "", "the event's id: raised again with it, it is the same event")
+	cmd.Flags().StringVar(&data, "data", "null", "data of the event: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&eventID, "event-id", "", "ID of the event, for deduplication (default: generated)")
 	return cmd
 }
 
@@ -46,7 +49,7 @@ func cancelVerb(c *command) *cobra.Command {
 	var message string
 	var activity int64
 	var cmd *cobra.Command
-	cmd = c.verb("cancel ID", "Ask an instance, or one of its activities, to end", argID,
+	cmd = c.verb("cancel ID", "Cancel an instance or one activity", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var err error
 			if cmd.Flags().Changed("activity") {
@@ -61,23 +64,18 @@ func cancelVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-The instance's code sees the cancellation wherever it waits, and unwinds: what it compensates is
-compensated. Meanwhile the instance is Cancelling, and then Cancelled. To end it at once, without
-running its code, there is perdure terminate.
+The instance's code observes the cancellation where it waits, and can clean up. Until it ends, the instance is
+Cancelling. perdure terminate ends an instance without running its code.
 
-With --activity it is one activity of the current execution that ends: the code that waits for it
-sees the cancellation, and goes on. perdure history shows the activities, each by the number of
-the event that scheduled it.`
+With --activity, the command cancels one activity of the current execution, and the instance continues.
+perdure history shows the event ID of each activity.`
 	cmd.Example = `  perdure cancel order-7 --message "customer withdrew"
   perdure cancel order-7 && perdure wait order-7
   perdure cancel order-7 --activity 12 --message "carrier is down"`
-	cmd.Flags().Int64Var(&activity, "activity", 0, "cancel only this activity: the number of the event that scheduled it")
-	cmd.Flags().StringVar(&message, "message", "", "why, for the code and for those who find it cancelled")
+	cmd.Flags().Int64Var(&activity, "activity", 0, "event ID of the only activity to cancel")
+	cmd.Flags().StringVar(&message, "message", "", "reason, available to the code and in the history")
 	completeWith[string](cmd, "activity")
-	cmd.Long += `
-
-With a filter instead of an ID the task hub cancels many, in the background: perdure jobs shows how
-far it is.`
+	cmd.Long += bulkText("cancels")
 	c.bulk(cmd, client.OperationCancel, func(b *client.Bulk) { b.Message = message })
 	onlyOfOne(cmd, "activity", "")
 	return cmd
@@ -85,7 +83,7 @@ far it is.`
 
 func terminateVerb(c *command) *cobra.Command {
 	var message string
-	cmd := c.verb("terminate ID", "End an instance at once, without running its code", argID,
+	cmd := c.verb("terminate ID", "End an instance without cleanup", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if err := cl.Terminate(ctx, id, message); err != nil {
 				return err
@@ -94,19 +92,16 @@ func terminateVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Nothing is compensated. Its activities, timers and children are cancelled. To let its code unwind
-instead, there is perdure cancel.`
+The instance ends immediately. Its code does not run, so nothing is compensated. Its activities, timers and
+children are cancelled. Use perdure cancel to let its code clean up.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
-	cmd.Flags().StringVar(&message, "message", "", "why, for those who find it terminated")
-	cmd.Long += `
-
-With a filter instead of an ID the task hub terminates many, in the background: perdure jobs shows
-how far it is.`
+	cmd.Flags().StringVar(&message, "message", "", "reason, stored in the history")
+	cmd.Long += bulkText("terminates")
 	c.bulk(cmd, client.OperationTerminate, func(b *client.Bulk) { b.Message = message })
 	return cmd
 }
 
-// accepted prints nothing without --json: a message that was accepted needs no words.
+// accepted prints the response of an accepted message with --json, and nothing without.
 func (c *command) accepted(id string) error {
 	if c.json {
 		return c.printJSON(httpapi.Accepted{InstanceID: id})

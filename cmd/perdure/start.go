@@ -36,10 +36,16 @@ type startFlags struct {
 func startVerb(c *command) *cobra.Command {
 	var f startFlags
 	var cmd *cobra.Command
-	cmd = c.verb("start NAME", "Start an instance of an orchestration and print its id", argName,
+	cmd = c.verb("start NAME", "Start an instance", argName,
 		func(ctx context.Context, cl *client.Client, name string) error {
 			return c.start(ctx, cl, name, f, cmd.Flags().Changed)
 		})
+	cmd.Long = cmd.Short + ` of an orchestration.
+
+The command prints the ID of the instance. With --wait, it also waits for the end and exits like perdure wait.
+With --raise or --update, it starts the instance with --id only if it does not exist, and sends it the event
+or the update. With --update, it prints the result of the update. If --timeout expires first, the command exits
+with code 4 and the update continues.`
 	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
@@ -47,18 +53,21 @@ func startVerb(c *command) *cobra.Command {
   perdure start cart --id cart-ann --raise added --data '"tea"' --idempotency-key add-99
   perdure start cart --id cart-ann --update add --data '"tea"' --idempotency-key add-99 --timeout 30s
   perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
-	cmd.Flags().StringVar(&f.input, "input", "null", "the input: JSON, @FILE, or - for stdin")
-	cmd.Flags().StringVar(&f.id, "id", "", "the instance id (default: a new ULID)")
-	cmd.Flags().StringVar(&f.version, "version", "", "the orchestration's version (default: the highest)")
-	cmd.Flags().StringVar(&f.ifExists, "if-exists", "", "where --id is in use: ignore leaves alone what has it, replace ends and deletes it before (default: an error)")
-	cmd.Flags().StringVar(&f.event, flagRaise, "", "raise this event in the instance with --id, which is started only if there is none; --idempotency-key is the event's id, too")
-	cmd.Flags().StringVar(&f.update, flagUpdate, "", "send this update to the instance with --id, which is started only if there is none, and print its answer; --idempotency-key is the update's id, too")
-	cmd.Flags().StringVar(&f.data, "data", "null", "the data of the event or the update: JSON, @FILE, or - for stdin")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --update, give up after this long, such as 30s (default: never)")
-	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "starts of this orchestration with the same key are one start")
-	cmd.Flags().DurationVar(&f.delay, "delay", 0, "wait this long before the first turn, such as 90s or 24h")
-	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "a tag as KEY=VALUE; may be repeated")
-	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and exit as perdure wait does")
+	cmd.Flags().StringVar(&f.input, "input", "null", "input: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&f.id, "id", "", "instance ID (default: a new ULID)")
+	cmd.Flags().StringVar(&f.version, "version", "", "orchestration version (default: the highest)")
+	cmd.Flags().StringVar(&f.ifExists, "if-exists", "",
+		"policy if --id is in use: ignore (keep it), replace (terminate and delete it) (default: error)")
+	cmd.Flags().StringVar(&f.event, flagRaise, "",
+		"event for the instance with --id; --idempotency-key is also the event ID")
+	cmd.Flags().StringVar(&f.update, flagUpdate, "",
+		"update for the instance with --id; --idempotency-key is also the update ID")
+	cmd.Flags().StringVar(&f.data, "data", "null", "data of the event or update: JSON, @FILE, or - for stdin")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "maximum wait for the update, such as 30s (default: none)")
+	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "key for deduplication of starts of this orchestration")
+	cmd.Flags().DurationVar(&f.delay, "delay", 0, delayUsage)
+	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "tag as KEY=VALUE; repeatable")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, waitUsage)
 	return cmd
 }
 
@@ -104,26 +113,34 @@ const (
 	flagUpdate = "update"
 )
 
-// checkTold returns what is wrong with the flags of what the instance is told once it is there.
+// The usage texts of flags that several commands have.
+const (
+	delayUsage   = "delay before the first turn, such as 90s or 24h"
+	timeoutUsage = "maximum wait, such as 30s (default: none)"
+	waitUsage    = "wait for the end, with the exit codes of perdure wait"
+)
+
+// checkTold checks the flags for the event or update that follows the start.
 func checkTold(f startFlags, given func(flag string) bool) error {
 	told := given(flagRaise) || given(flagUpdate)
 	switch {
 	case given(flagRaise) && given(flagUpdate):
-		return &provider.FieldError{Field: "--update", Problem: "is given beside --raise: a start has one of them"}
+		return &provider.FieldError{Field: "--update", Problem: "and --raise are mutually exclusive"}
 	case given("data") && !told:
-		return &provider.FieldError{Field: "--data", Problem: "is that of an event or an update: name it with --raise or --update"}
+		return &provider.FieldError{Field: "--data", Problem: "requires --raise or --update"}
 	case f.data == "-" && f.input == "-":
-		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin: --input is"}
+		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin together with --input"}
 	case f.wait && given(flagUpdate):
-		return &provider.FieldError{Field: "--wait", Problem: "is for the end of the instance, and --update waits for its answer: perdure wait follows it"}
+		return &provider.FieldError{Field: "--wait",
+			Problem: "and --update are mutually exclusive; run perdure wait after the update"}
 	case given("timeout") && !given(flagUpdate):
-		return &provider.FieldError{Field: "--timeout", Problem: "is that of an update: name it with --update"}
+		return &provider.FieldError{Field: "--timeout", Problem: "requires --update"}
 	default:
 		return nil
 	}
 }
 
-// startOrUpdate prints the answer of the update, as perdure update does.
+// startOrUpdate prints the result of the update, like perdure update.
 func startOrUpdate(ctx context.Context, c *command, cl *client.Client, name string, input json.RawMessage, f startFlags, opts []client.StartOption) error {
 	data, err := readInput(c, f.data)
 	if err != nil {
@@ -135,7 +152,7 @@ func startOrUpdate(ctx context.Context, c *command, cl *client.Client, name stri
 	u := httpapi.NewPutUpdate(f.id, f.update, f.key, began)
 	u.Result = result
 	if err == nil && !began && !c.json {
-		fmt.Fprintln(c.err, "it was there: the update is sent to it, and the input is not used")
+		fmt.Fprintln(c.err, "instance already exists; sent the update and ignored the input")
 	}
 	return printUpdated(c, u, err)
 }
@@ -150,14 +167,14 @@ func startOrRaise(ctx context.Context, c *command, cl *client.Client, name strin
 		return err
 	}
 	if !began && !c.json {
-		fmt.Fprintln(c.err, "it was there: the event is raised in it, and the input is not used")
+		fmt.Fprintln(c.err, "instance already exists; sent the event and ignored the input")
 	}
 	answer := httpapi.NewStarted(f.id)
 	answer.Started = &began
 	return started(ctx, c, cl, answer, f.wait)
 }
 
-// started prints what was started, and waits for its end where that is asked for.
+// started prints the ID of a started instance, and waits for its end if wait is set.
 func started(ctx context.Context, c *command, cl *client.Client, answer httpapi.Started, wait bool) error {
 	if wait {
 		return c.startedAndWait(ctx, cl, answer.InstanceID)
@@ -168,8 +185,8 @@ func started(ctx context.Context, c *command, cl *client.Client, answer httpapi.
 	return c.print(clean(answer.InstanceID) + "\n")
 }
 
-// startedAndWait prints the id at once, since a user who stops waiting needs it. With --json, stdout is for the result
-// alone.
+// startedAndWait prints the ID before it waits, because a user who interrupts the command needs it. With --json, the ID
+// goes to stderr, because stdout has only the result.
 func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id string) error {
 	if c.json {
 		fmt.Fprintln(c.err, clean(id))
@@ -179,7 +196,7 @@ func (c *command) startedAndWait(ctx context.Context, cl *client.Client, id stri
 	return c.wait(ctx, cl, id, 0)
 }
 
-// readInput reads one byte more than any hub allows, so that an input that is too large is recognised: which limit holds, the client knows.
+// readInput reads one byte more than any hub allows, so that the client can reject an input that is too large.
 func readInput(c *command, from string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(from, "@")
 	source := c.in
@@ -209,7 +226,7 @@ func parseTags(tags []string) (map[string]string, error) {
 			return nil, &provider.FieldError{Field: "--tag", Problem: fmt.Sprintf("%q is not KEY=VALUE", tag)}
 		}
 		if _, twice := parsed[key]; twice {
-			return nil, &provider.FieldError{Field: "--tag", Problem: fmt.Sprintf("%q is given more than once", key)}
+			return nil, &provider.FieldError{Field: "--tag", Problem: fmt.Sprintf("%q is set more than once", key)}
 		}
 		parsed[key] = value
 	}

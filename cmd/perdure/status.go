@@ -19,26 +19,27 @@ import (
 func statusVerb(c *command) *cobra.Command {
 	var limit int
 	var pending bool
-	cmd := c.verb("status ID", "Show how an instance stands, and what it waits for", argID, func(ctx context.Context, cl *client.Client, id string) error {
-		return c.status(ctx, cl, id, pending, limit)
-	})
+	cmd := c.verb("status ID", "Show an instance's status", argID,
+		func(ctx context.Context, cl *client.Client, id string) error {
+			return c.status(ctx, cl, id, pending, limit)
+		})
 	cmd.Long = cmd.Short + `.
 
-For an instance that is Blocked, Failure says what its code or history lacks. perdure list --help explains
-each status.
+The status includes the tasks that the instance waits for, which are read from its history. Failure shows why
+an instance is Failed or Blocked. perdure list --help explains each status. A wait for an event that the code
+no longer needs is listed until the event arrives.
 
-What it waits for is read from its history. SINCE is how long ago it was scheduled, NEXT how long it is
-until it is tried again or due, and HEARTBEAT the age of the last heartbeat with details. Whether an
-activity that has just been sent has begun is not known. An activity that no worker knows is not in the
-build that received it: deploy a worker that has it, or cancel it. An activity that waits in a queue of
-which no worker has been heard of is not being worked on: check that there is a function for the queue,
-that it starts, and that it may read the queue. History does not record when a wait for an event is given
-up: such a wait is listed until the event comes.`
+  AGE        time since the task was scheduled
+  NEXT       time until the next attempt, or until the task is due
+  HEARTBEAT  age of the last heartbeat with details
+  WORKER     what is known about the execution of the task. If an activity is not registered in the worker,
+             deploy a worker that has it, or cancel it. If no worker reports for a queue, check that the
+             queue has a function, that it starts, and that it may read the queue.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'
   perdure status order-7 --pending=false --json | jq .customStatus`
-	cmd.Flags().BoolVar(&pending, "pending", true, "show what it waits for, which reads its history")
-	cmd.Flags().IntVar(&limit, "limit", 100, "of what it waits for show at most this many, up to 1000")
+	cmd.Flags().BoolVar(&pending, "pending", true, "list of pending tasks, which are read from the history")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of pending tasks, 1 to 1000")
 	return cmd
 }
 
@@ -60,7 +61,7 @@ func (c *command) status(ctx context.Context, cl *client.Client, id string, pend
 	return c.print(describe(s) + describePending(answer.Pending, err))
 }
 
-// describe returns a status as a block of lines, each with its label.
+// describe returns a status as lines with labels.
 func describe(s client.Status) string {
 	var b labelled
 	b.line("Instance", s.InstanceID)
@@ -73,7 +74,7 @@ func describe(s client.Status) string {
 	b.line("Started", moment(s.CreatedAt))
 	b.line("Started by", s.StartedBy)
 	if !s.StartAt.IsZero() {
-		b.line("To begin", moment(s.StartAt))
+		b.line("Start at", moment(s.StartAt))
 	}
 	b.line("Updated", moment(s.UpdatedAt))
 	b.line("Terminated by", s.TerminatedBy)
@@ -97,7 +98,7 @@ func describe(s client.Status) string {
 	return b.String()
 }
 
-// payloadText is a document, or what is known of one that cannot be shown.
+// payloadText returns a payload, or a description of one that cannot be decoded.
 func payloadText(doc json.RawMessage, sealed *client.SealedPayload) string {
 	if sealed != nil {
 		return sealedText(sealed)
@@ -142,7 +143,7 @@ func detailsText(f *history.Failure) string {
 	case d == nil:
 		return ""
 	case d.Omitted != "":
-		return "left out: " + d.Omitted
+		return "omitted: " + d.Omitted
 	default:
 		return string(d.Doc)
 	}

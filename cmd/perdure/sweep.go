@@ -10,28 +10,28 @@ import (
 )
 
 func sweepVerb(c *command) *cobra.Command {
-	cmd := c.verb("sweep", "Delete large payloads that nobody refers to", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		pages, deleted := 0, 0
-		for n, err := range cl.SweepPayloads(ctx) {
-			if deleted += n; err != nil {
-				return fmt.Errorf("%w (%d were deleted; begin again)", err, deleted)
+	cmd := c.verb("sweep", "Delete unreferenced payloads", "",
+		func(ctx context.Context, cl *client.Client, _ string) error {
+			pages, deleted := 0, 0
+			for n, err := range cl.SweepPayloads(ctx) {
+				if deleted += n; err != nil {
+					return fmt.Errorf("%w (%d payloads deleted); run the command again", err, deleted)
+				}
+				if pages++; c.attended && pages%10 == 0 {
+					fmt.Fprintf(c.err, "%d pages read, %d payloads deleted\n", pages, deleted)
+				}
 			}
-			if pages++; c.attended && pages%10 == 0 {
-				fmt.Fprintf(c.err, "%d pages, %d deleted\n", pages, deleted)
+			if c.json {
+				return c.printJSON(map[string]int{"deleted": deleted})
 			}
-		}
-		if c.json {
-			return c.printJSON(map[string]int{"deleted": deleted})
-		}
-		return c.print(fmt.Sprintf("%d payloads deleted\n", deleted))
-	})
+			return c.print(fmt.Sprintf("%d payloads deleted\n", deleted))
+		})
 	cmd.Example = `  perdure sweep
   perdure sweep --json`
 	cmd.Long = cmd.Short + `.
 
-What an instance refers to goes with it, by a purge or a retention. This is for the little that is
-left in the hub's bucket otherwise: of starts whose process died before the instance was there, and
-of what was stored late, after a purge. It looks at every key of the bucket that is two days old, a
-thousand a call, and reads one item for each execution. Once a month is plenty.`
+A purge deletes the large payloads of an instance. This command deletes the remaining ones in the payload
+store: payloads of starts that failed, and payloads that were stored after a purge. It lists all objects that
+are at least two days old, a thousand per call, and reads one item per execution. Run it about once a month.`
 	return cmd
 }

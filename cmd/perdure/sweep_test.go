@@ -12,5 +12,5 @@ func TestSweep(t *testing.T) {
 	if got := h.mustRun("sweep", "--json"); got != `{"deleted":0}`+"\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "one argument too many", "sweep", "order-7")
+	h.wantError(exitError, "unexpected argument", "sweep", "order-7")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The verbs of whoever holds the token of an activity's attempt.
+// The commands of a token holder.
 
 const (
 	argToken   = "TOKEN"
@@ -23,9 +23,10 @@ const (
 
 const aboutHolders = `
 
-TOKEN is what the activity has handed over, or - for stdin: other users of the machine can see what a
-command is called with. One that does nothing is said to be none of the hub, of another hub, of an
-earlier attempt, or of what is over. It is a secret: whoever has it may do this.`
+TOKEN is the completion token of the attempt, or - to read it from stdin. Keep it secret: its holder can
+complete, fail and extend the attempt, and other users of the machine can see command-line arguments. The
+command fails if the token is invalid, belongs to another hub or an earlier attempt, or the activity has
+ended.`
 
 func tokenVerbs(c *command) []*cobra.Command {
 	return []*cobra.Command{completeVerb(c), failVerb(c), heartbeatVerb(c)}
@@ -33,7 +34,7 @@ func tokenVerbs(c *command) []*cobra.Command {
 
 func completeVerb(c *command) *cobra.Command {
 	result := noInput
-	cmd := c.verb("complete TOKEN", "Complete an activity that waits for it, by the token that it has handed over", argToken,
+	cmd := c.verb("complete TOKEN", "Complete a pending attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			token, err := readToken(c, from, "--result", result)
 			if err != nil {
@@ -48,7 +49,7 @@ func completeVerb(c *command) *cobra.Command {
 			}
 			return printEnded(c, "completed")
 		})
-	cmd.Flags().StringVar(&result, "result", "null", "what the activity comes to: JSON, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&result, "result", "null", "result of the activity: JSON, @FILE, or - for stdin")
 	cmd.Long = cmd.Short + "." + aboutHolders
 	cmd.Example = `  perdure complete - --result '{"approved": true}' < token`
 	return cmd
@@ -57,10 +58,10 @@ func completeVerb(c *command) *cobra.Command {
 func failVerb(c *command) *cobra.Command {
 	var why httpapi.ReportedError
 	details := ""
-	cmd := c.verb("fail TOKEN", "Fail an attempt of an activity, by the token that it has handed over", argToken,
+	cmd := c.verb("fail TOKEN", "Fail a pending attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			if why.Message == "" {
-				return errors.New("--message is missing: it says why the attempt has failed")
+				return errors.New("--message is required")
 			}
 			token, err := readToken(c, from, "--details", details)
 			if err != nil {
@@ -77,22 +78,22 @@ func failVerb(c *command) *cobra.Command {
 			return printEnded(c, "failed")
 		})
 	flags := cmd.Flags()
-	flags.StringVar(&why.Message, "message", "", "why it has failed")
-	flags.StringVar(&why.Type, "type", "", "what orchestrations and retry policies know the error by")
-	flags.BoolVar(&why.Final, "non-retryable", false, "no policy tries it again")
-	flags.StringVar(&details, "details", "", "what travels with the error: JSON of 4 KiB at most, @FILE, or - for stdin")
+	flags.StringVar(&why.Message, "message", "", "error message (required)")
+	flags.StringVar(&why.Type, "type", "", "error type, for orchestrations and retry policies")
+	flags.BoolVar(&why.Final, "non-retryable", false, "error without further attempts")
+	flags.StringVar(&details, "details", "", "error details, up to 4 KiB: JSON, @FILE, or - for stdin")
 	completeWith[string](cmd, "message")
 	completeWith[string](cmd, "type")
 	cmd.Long = cmd.Short + `.
 
-The activity's retry policy decides whether another attempt follows, which hands over another token.` + aboutHolders
+The retry policy of the activity decides whether another attempt follows. That attempt has a new token.` + aboutHolders
 	cmd.Example = `  perdure fail - --type Declined --message 'no funds' --details '{"code": 51}' --non-retryable < token`
 	return cmd
 }
 
 func heartbeatVerb(c *command) *cobra.Command {
 	details := ""
-	cmd := c.verb("heartbeat TOKEN", "Say that an attempt of an activity is alive, by the token that it has handed over", argToken,
+	cmd := c.verb("heartbeat TOKEN", "Send a heartbeat for an attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
 			token, err := readToken(c, from, "--details", details)
 			if err != nil {
@@ -113,14 +114,15 @@ func heartbeatVerb(c *command) *cobra.Command {
 			case cancel.Requested:
 				return c.print(fmt.Sprintf("cancelled: %s\n", clean(strings.TrimSpace(cancel.Reason+" "+cancel.Message))))
 			default:
-				return c.print("go on\n")
+				return c.print("continue\n")
 			}
 		})
-	cmd.Flags().StringVar(&details, "details", "", "what the next attempt is to go on from: JSON, @FILE, or - for stdin (default: what was given before)")
+	cmd.Flags().StringVar(&details, "details", "",
+		"progress for the next attempt: JSON, @FILE, or - for stdin (default: last details)")
 	cmd.Long = cmd.Short + `.
 
-It prints whether to go on, or that the activity is cancelled, and why: then come to an end, and complete
-or fail it.` + aboutHolders
+The command prints "continue", or "cancelled" and the reason. After a cancellation, stop the work and complete
+or fail the attempt.` + aboutHolders
 	cmd.Example = `  perdure heartbeat - --details '{"page": 7}' < token`
 	return cmd
 }
@@ -133,13 +135,13 @@ func printEnded(c *command, how string) error {
 	return c.print(how + "\n")
 }
 
-// readToken reads a token from an argument, or from stdin, of which a flag cannot be as well.
+// readToken reads a token from an argument or from stdin, which a flag cannot use at the same time.
 func readToken(c *command, from, flag, value string) (string, error) {
 	switch {
 	case from != "-":
 		return from, nil
 	case value == "-":
-		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be of stdin"}
+		return "", &provider.FieldError{Field: flag, Problem: "and TOKEN cannot both be read from stdin"}
 	}
 	doc, err := io.ReadAll(io.LimitReader(c.in, mostTokens))
 	if err != nil {

@@ -57,13 +57,13 @@ func TestAHolderFailsByTheCommand(t *testing.T) {
 	if f := sent[len(sent)-1].Outcomes[0].Error; f == nil || f.Type != "Declined" || f.Message != "no funds" || !f.NonRetryable || string(f.Details) != `{"code":51}` {
 		t.Errorf("%+v", f)
 	}
-	h.wantError(exitError, "--message is missing", "fail", "c1.t")
+	h.wantError(exitError, "--message is required", "fail", "c1.t")
 }
 
 func TestAHeartbeatByTheCommandSaysWhetherToGoOn(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
-	if got := h.mustRun("heartbeat", "c1.t", "--details", `{"page":7}`); got != "go on\n" {
+	if got := h.mustRun("heartbeat", "c1.t", "--details", `{"page":7}`); got != "continue\n" {
 		t.Errorf("prints %q", got)
 	}
 	h.Append("order-7", history.Event{Kind: history.ActivityCancelRequested, Time: time.Unix(2, 0), SourceEventID: 2, Reason: "requested", Message: "enough"})
@@ -81,10 +81,10 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {
 		h.wantError(exitError, "none that this hub has given", append(verb, "c1.wrong")...)
 		h.wantError(exitError, `of the hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
-		h.wantError(exitError, argToken+" is missing", verb...)
+		h.wantError(exitError, "missing argument "+argToken, verb...)
 	}
 	h.in = strings.Repeat("x", 100)
-	h.wantError(exitError, "cannot both be of stdin", "complete", "-", "--result", "-")
-	h.wantError(exitError, "cannot both be of stdin", "fail", "-", "--message", "m", "--details", "-")
-	h.wantError(exitError, "cannot both be of stdin", "heartbeat", "-", "--details", "-")
+	h.wantError(exitError, "cannot both be read from stdin", "complete", "-", "--result", "-")
+	h.wantError(exitError, "cannot both be read from stdin", "fail", "-", "--message", "m", "--details", "-")
+	h.wantError(exitError, "cannot both be read from stdin", "heartbeat", "-", "--details", "-")
 }

@@ -24,20 +24,20 @@ func uiVerb(c *command) *cobra.Command {
 	var port int
 	var api string
 	cmd := &cobra.Command{
-		Use: "ui", Short: "Serve the page that shows the hub's instances in a browser",
-		Long: `Serve the page that shows the hub's instances in a browser, until this tool is interrupted.
+		Use: "ui", Short: "Serve the web UI",
+		Long: `Serve the web UI until the command is interrupted.
 
-It listens on 127.0.0.1 alone. The browser is given no credentials: what it asks is done by this tool,
-with your AWS credentials on the hub's resources or, with --api, through an API endpoint, for which
-requests are signed where it is one of AWS. Whoever may connect to your machine's loopback may do there
-what you may; other web pages, and other names of this machine, are refused.`,
+The server listens on 127.0.0.1 only, and the browser gets no credentials. The command calls AWS with your
+credentials or, with --api, calls an API endpoint and signs requests to endpoints of AWS. Every user of this
+machine who can connect to the port has your permissions in the web UI. Requests from other web pages, and
+with other host names, are rejected.`,
 		Example: `  perdure ui
   perdure ui --hub staging --port 8090
   perdure ui --api https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com`,
 		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {
-				return fmt.Errorf("--port must be 0 to 65535, is %d: see %s --help", port, cmd.CommandPath())
+				return fmt.Errorf("--port must be 0 to 65535, is %d; see %s --help", port, cmd.CommandPath())
 			}
 			h, err := apiFor(cmd.Context(), c, api)
 			if err != nil {
@@ -46,8 +46,8 @@ what you may; other web pages, and other names of this machine, are refused.`,
 			return serveUI(cmd.Context(), c, port, h)
 		},
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "the port to listen on (default: a free one)")
-	cmd.Flags().StringVar(&api, "api", "", "the URL of an API endpoint to go through, without /v1")
+	cmd.Flags().IntVar(&port, "port", 0, "port to listen on (default: a free port)")
+	cmd.Flags().StringVar(&api, "api", "", "URL of an API endpoint, without /v1 (default: direct access to the hub)")
 	completeWith[string](cmd, "api")
 	return cmd
 }
@@ -64,7 +64,8 @@ func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, err
 
 	to, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(endpoint, "/"), "/v1"))
 	if err != nil || to.Host == "" || to.Scheme != "https" && to.Scheme != "http" {
-		return nil, fmt.Errorf("--api must be the URL of an endpoint, such as https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com, is %q", endpoint)
+		return nil, fmt.Errorf("--api must be the URL of an endpoint, "+
+			"such as https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com, is %q", endpoint)
 	}
 	transport, err := signed(ctx, to)
 	if err != nil {
@@ -83,7 +84,7 @@ func apiFor(ctx context.Context, c *command, endpoint string) (http.Handler, err
 			if r.Context().Err() != nil {
 				return // the page has left the view that asked
 			}
-			fmt.Fprintln(c.err, "perdure: the API was not reached: "+oneLine(err.Error()))
+			fmt.Fprintln(c.err, "perdure: API request failed: "+oneLine(err.Error()))
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable","retryable":true,"detail":%s}`, strconv.Quote("the API at "+to.Host+" was not reached"))
@@ -99,7 +100,7 @@ func uiHandler(api http.Handler, port int) http.Handler {
 	mux.Handle(ui.Path, ui.Handler())
 	mux.Handle("/v1/", ownPage(originguard.AllMethods(protection, api)))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Path, http.StatusFound))
-	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the address that perdure ui printed")
+	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the URL that perdure ui printed")
 }
 
 // ownHeaders are of every answer of the API: a browser that is led to one shows it, and runs nothing of it in the origin of the page.
@@ -114,7 +115,7 @@ func ownPage(api http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if r.Header.Get("Upgrade") != "" {
-			http.Error(w, "the API speaks plain HTTP and upgrades to no other protocol", http.StatusForbidden)
+			http.Error(w, "the API does not support protocol upgrades", http.StatusForbidden)
 			return
 		}
 		api.ServeHTTP(w, r)
@@ -152,7 +153,7 @@ func newUIServer(api http.Handler, port int) *http.Server {
 func serveUI(ctx context.Context, c *command, port int, api http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("ui: %w: --port names another one", err)
+		return fmt.Errorf("ui: %w; set --port to another port", err)
 	}
 	at := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
 	address := fmt.Sprintf("http://127.0.0.1:%d%s", at, ui.Path)
@@ -164,7 +165,7 @@ func serveUI(ctx context.Context, c *command, port int, api http.Handler) error 
 		err = c.printJSON(map[string]string{"url": address})
 	} else {
 		err = c.print(address + "\n")
-		fmt.Fprintln(c.err, "serving until it is interrupted (Ctrl-C)")
+		fmt.Fprintln(c.err, "press Ctrl-C to stop")
 	}
 
 	if err == nil {

@@ -99,7 +99,7 @@ func TestUIAnswersDoNothingInTheOriginOfThePage(t *testing.T) {
 func TestUISignsNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	for _, api := range []string{"http://a1b2.execute-api.eu-west-1.amazonaws.com", "http://A1B2.Execute-Api.eu-west-1.AMAZONAWS.com.", "http://abc.lambda-url.eu-west-1.on.aws"} {
-		setup(t).wantError(exitError, "--api must begin with https://", "ui", "--api", api)
+		setup(t).wantError(exitError, "--api must start with https://", "ui", "--api", api)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestUIRefuses(t *testing.T) {
 	h := setup(t)
 	h.wantError(exitError, "--api must be the URL", "ui", "--api", "a1b2c3d4")
 	h.wantError(exitError, "--port must be 0 to 65535", "ui", "--port", "-1")
-	h.wantError(exitError, "one argument too many", "ui", "x")
+	h.wantError(exitError, "unexpected argument", "ui", "x")
 }
 
 func TestWhatRequestsAreSignedFor(t *testing.T) {

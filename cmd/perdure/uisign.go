@@ -24,11 +24,12 @@ func signed(ctx context.Context, to *url.URL) (http.RoundTripper, error) {
 		return http.DefaultTransport, nil
 	}
 	if to.Scheme != "https" {
-		return nil, fmt.Errorf("--api must begin with https:// for %s: a signed request carries the token of your credentials", to.Host)
+		return nil, fmt.Errorf("--api must start with https:// for %s, because signed requests contain a session token",
+			to.Host)
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("AWS credentials for %s: %w", to.Host, err)
+		return nil, fmt.Errorf("load AWS credentials for %s: %w", to.Host, err)
 	}
 	return &signer{credentials: cfg.Credentials, service: service, region: region, next: http.DefaultTransport, now: time.Now}, nil
 }
@@ -72,7 +73,7 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	who, err := s.credentials.Retrieve(r.Context())
 	if err != nil {
-		return nil, fmt.Errorf("AWS credentials: %w", err)
+		return nil, fmt.Errorf("retrieve AWS credentials: %w", err)
 	}
 
 	out := r.Clone(r.Context())

@@ -16,7 +16,7 @@ func updateVerb(c *command) *cobra.Command {
 	update, input, updateID := "", noInput, ""
 	var timeout time.Duration
 	var cmd *cobra.Command
-	cmd = c.verb("update ID NAME [INPUT]", "Ask an instance's code to change something, and wait for its answer", argID,
+	cmd = c.verb("update ID NAME [INPUT]", "Run an update handler", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			payload, err := readInput(c, input)
 			if err != nil {
@@ -33,7 +33,7 @@ func updateVerb(c *command) *cobra.Command {
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
-			return fmt.Errorf("an instance id and the update's name are wanted, and perhaps its input: %s", cmd.UseLine())
+			return fmt.Errorf("expected 2 or 3 arguments; usage: %s", cmd.UseLine())
 		}
 		update = args[1]
 		if len(args) == 3 {
@@ -43,20 +43,20 @@ func updateVerb(c *command) *cobra.Command {
 	}
 	cmd.Long = cmd.Short + `.
 
-Its code has set a handler for updates of that NAME. Its validator accepts or rejects the update; then
-the handler runs, and what it returns is printed as JSON. INPUT is what it takes: JSON, @FILE, or - for
-stdin; without it, null. An instance that is paused or blocked takes the update when it goes on.
+NAME is an update handler of the instance's code. Its validator accepts or rejects the update, then the handler
+runs. The command waits for the result and prints it as JSON. INPUT is JSON, @FILE, or - for stdin (default:
+null). A paused or blocked instance processes the update when it continues. A repeated update with the same
+--update-id runs once and returns the same result, for 30 days.
 
-Sent again with the same --update-id it is the same update: it is taken once, and the answer is the
-same, for 30 days. Exits 4 when --timeout was over first: the update goes on.`
+If --timeout expires first, the command exits with code 4 and the update continues.`
 	cmd.Example = `  perdure update order-7 address '{"street": "Main St 5"}'
   perdure update order-7 approve --update-id approve-99 --timeout 30s`
-	cmd.Flags().StringVar(&updateID, "update-id", "", "the update's id: sent again with it, it is the same update")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
+	cmd.Flags().StringVar(&updateID, "update-id", "", "ID of the update, for deduplication (default: generated)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, timeoutUsage)
 	return cmd
 }
 
-// printUpdated prints what an update came to: its result, or as far as there is one. One that has none yet goes on: the id leads back to it.
+// printUpdated prints the result of an update, or how to wait for an update that has no result yet.
 func printUpdated(c *command, u httpapi.Updated, err error) error {
 	text := string(u.Result)
 	e, told := errors.AsType[*client.UpdateError](err)
@@ -80,9 +80,10 @@ func stillUpdating(c *command, u httpapi.Updated, e *client.UpdateError, err err
 			return err
 		}
 	}
-	again := fmt.Sprintf("the instance is %s, and the update goes on: wait on with perdure update %s %s --update-id %s", e.Status, e.InstanceID, e.Update, e.UpdateID)
+	again := fmt.Sprintf("the instance is %s and the update continues; to wait for it, run "+
+		"perdure update %s %s --update-id %s", e.Status, e.InstanceID, e.Update, e.UpdateID)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &exit{exitTimeout, "no answer in time; " + again}
+		return &exit{exitTimeout, "timed out; " + again}
 	}
 	return &exit{exitError, "interrupted; " + again}
 }

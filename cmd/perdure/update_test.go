@@ -45,10 +45,10 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 			}
 		}
 		h.wantError(exitError, `it has ["address"]`, "update", "order-7", "lost")
-		h.wantError(exitTimeout, "wait on with perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
+		h.wantError(exitTimeout, "to wait for it, run perdure update order-7 slow --update-id u-2", "update", "order-7", "slow", "--update-id", "u-2", "--timeout", "3s")
 		h.wantError(exitError, "--timeout must not be negative, is -3s", "update", "order-7", "slow", "--timeout", "-3s")
-		h.wantError(exitError, "the update's name are wanted", "update", "order-7")
-		h.wantError(exitError, "the update's name are wanted", "update", "order-7", "a", "1", "2")
+		h.wantError(exitError, "expected 2 or 3 arguments", "update", "order-7")
+		h.wantError(exitError, "expected 2 or 3 arguments", "update", "order-7", "a", "1", "2")
 	})
 }
 

@@ -29,7 +29,7 @@ func TestStartPrintsTheID(t *testing.T) {
 	if got := h.mustRun("start", "hello", "--id", "one"); got != "one\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "is in use", "start", "hello", "--id", "one")
+	h.wantError(exitError, "already in use", "start", "hello", "--id", "one")
 	h.wantError(exitError, `by orchestration "hello", Pending, started at 20`, "start", "hello", "--id", "one")
 	want := `{"instanceId":"a/b","links":{"status":"/v1/instances/~YS9i","result":"/v1/instances/~YS9i/result","history":"/v1/instances/~YS9i/history","executions":"/v1/instances/~YS9i/executions"}}` + "\n"
 	if got := h.mustRun("start", "hello", "--id", "a/b", "--json"); got != want {
@@ -61,7 +61,7 @@ func TestStartWithDelay(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one", "--delay", "1h30m")
 	h.SetParent("one", history.Parent{InstanceID: "its parent", ExecutionID: "x9", EventID: 4})
 	got := h.mustRun("status", "one")
-	for _, want := range []string{"To begin       2026-07-01T04:30:00Z\n", "Parent         its parent, event #4 of execution x9\n", "Execution      x1\n"} {
+	for _, want := range []string{"Start at       2026-07-01T04:30:00Z\n", "Parent         its parent, event #4 of execution x9\n", "Execution      x1\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
@@ -79,7 +79,7 @@ func TestStartWithIdempotencyKey(t *testing.T) {
 		t.Errorf("started %s, %s and %s", first, again, other)
 	}
 	h.mustRun("start", "hello", "--id", "one", "--idempotency-key", "k")
-	h.wantError(exitError, "is in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
+	h.wantError(exitError, "already in use", "start", "hello", "--id", "one", "--idempotency-key", "l")
 }
 
 func TestStartIfExists(t *testing.T) {
@@ -100,7 +100,7 @@ func TestStartIfExists(t *testing.T) {
 		t.Errorf("not replaced: %s", got)
 	}
 	h.mustRun("purge", "one", "--force")
-	h.wantError(exitError, "was purged since", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
+	h.wantError(exitError, "was purged", "start", "hello", "--id", "one", "--if-exists", "replace", "--idempotency-key", "k")
 }
 
 func TestStartOrRaise(t *testing.T) {
@@ -111,7 +111,7 @@ func TestStartOrRaise(t *testing.T) {
 	if got := h.mustRun(args...); got != "one\n" || h.err.Len() > 0 {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
-	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "it was there") {
+	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "instance already exists") {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
 	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge", "--json"); !strings.HasSuffix(got, `,"started":false}`+"\n") {
@@ -122,10 +122,10 @@ func TestStartOrRaise(t *testing.T) {
 		t.Errorf("sent %+v", sent)
 	}
 	h.wantError(exitError, "instanceId is missing", "start", "hello", "--raise", "paid")
-	h.wantError(exitError, "name it with --raise", "start", "hello", "--id", "two", "--data", "1")
+	h.wantError(exitError, "requires --raise or --update", "start", "hello", "--id", "two", "--data", "1")
 	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--raise", "paid", "--data", "-", "--input", "-")
 	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "is over", "start", "hello", "--id", "one", "--raise", "paid")
+	h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--raise", "paid")
 }
 
 func TestStartOrUpdate(t *testing.T) {
@@ -147,7 +147,7 @@ func TestStartOrUpdate(t *testing.T) {
 		if got := h.mustRun(args...); got != `{"with":{"from":"stdin"}}`+"\n" || h.err.Len() > 0 {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
-		if got := h.mustRun("start", "hello", "--id", "one", "--update", "address"); got != `{"with":null}`+"\n" || !strings.Contains(h.err.String(), "it was there: the update") {
+		if got := h.mustRun("start", "hello", "--id", "one", "--update", "address"); got != `{"with":null}`+"\n" || !strings.Contains(h.err.String(), "instance already exists; sent the update") {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
 		h.err.Reset()
@@ -155,16 +155,16 @@ func TestStartOrUpdate(t *testing.T) {
 		if got := h.mustRun(append(args, "--json")...); got != `{"instanceId":"one","update":"address","updateId":"k","result":{"with":{"from":"stdin"}},"started":true,`+links || h.err.Len() > 0 {
 			t.Errorf("printed %q, %q", got, h.err.String())
 		}
-		h.wantError(exitTimeout, "wait on with perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
+		h.wantError(exitTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
 		h.wantError(exitError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
 		sent := len(h.Sent())
 		h.wantError(exitError, "instanceId is missing", "start", "hello", "--update", "address")
-		h.wantError(exitError, "beside --raise", "start", "hello", "--id", "two", "--raise", "paid", "--update", "address")
-		h.wantError(exitError, "--wait is for the end", "start", "hello", "--id", "two", "--update", "address", "--wait")
-		h.wantError(exitError, "--timeout is that of an update", "start", "hello", "--id", "two", "--timeout", "1s")
+		h.wantError(exitError, "--update and --raise are mutually exclusive", "start", "hello", "--id", "two", "--raise", "paid", "--update", "address")
+		h.wantError(exitError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
+		h.wantError(exitError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")
 		h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")
 		h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-		h.wantError(exitError, "is over", "start", "hello", "--id", "one", "--update", "address")
+		h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--update", "address")
 		if len(h.Sent()) > sent {
 			t.Errorf("sent %+v", h.Sent()[sent:])
 		}
@@ -222,7 +222,7 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	h.mustRun("resume", "one")
-	if got := h.err.String(); !strings.Contains(got, "one does not show that it is paused") {
+	if got := h.err.String(); !strings.Contains(got, "one is not recorded as paused") {
 		t.Errorf("not paused: %q", got)
 	}
 	if got := h.mustRun("resume", "one", "--json"); got != `{"instanceId":"one","notPaused":true}`+"\n" {
@@ -254,9 +254,9 @@ func TestAnInstanceIsPausedAndResumed(t *testing.T) {
 	if !slices.Equal(kinds, want) || len(ids) != 4 || slices.Contains(slices.Collect(maps.Values(ids)), false) {
 		t.Errorf("sent %+v", h.Sent())
 	}
-	h.wantError(exitError, "no such instance", "pause", "nobody")
+	h.wantError(exitError, "instance not found", "pause", "nobody")
 	h.Append("one", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "is over", "resume", "one")
+	h.wantError(exitError, "has ended", "resume", "one")
 }
 
 // How a cancelled instance is shown: the reason, wherever it is shown, and the exit code.
@@ -308,8 +308,8 @@ func TestWhatCannotBeTold(t *testing.T) {
 		tells string
 		args  []string
 	}{
-		{"an instance id and the event's name are wanted: perdure raise ID EVENT", []string{"raise", "one"}},
-		{"an instance id and the event's name are wanted", []string{"raise", "one", "e", "x"}},
+		{"expected 2 arguments; usage: perdure raise ID EVENT", []string{"raise", "one"}},
+		{"expected 2 arguments", []string{"raise", "one", "e", "x"}},
 		{"event must be 1 to 256 bytes, is 0", []string{"raise", "one", ""}},
 		{"event must be 1 to 256 bytes, is 257", []string{"raise", "one", long(257)}},
 		{"event has a control character", []string{"raise", "one", "a\nb"}},
@@ -321,21 +321,21 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"eventId must be 1 to 256 bytes, is 0", []string{"raise", "one", "e", "--event-id", ""}},
 		{"eventId must be 1 to 256 bytes, is 257", []string{"raise", "one", "e", "--event-id", long(257)}},
 		{"eventId is not valid UTF-8", []string{"raise", "one", "e", "--event-id", "\xff"}},
-		{"perdure list shows", []string{"raise", "nobody", "e"}},
-		{"the instance is over: see how it ended", []string{"raise", "over", "e"}},
-		{"ID is missing", []string{"terminate"}},
-		{`"x" is one argument too many`, []string{"terminate", "one", "x"}},
+		{"run perdure list", []string{"raise", "nobody", "e"}},
+		{"instance has ended; see perdure status", []string{"raise", "over", "e"}},
+		{"missing argument ID", []string{"terminate"}},
+		{`unexpected argument "x"`, []string{"terminate", "one", "x"}},
 		{"message must be 0 to 1024 bytes, is 1025", []string{"terminate", "one", "--message", long(1025)}},
-		{"perdure list shows", []string{"terminate", "nobody"}},
-		{"the instance is over", []string{"terminate", "over"}},
-		{"ID is missing: perdure cancel ID", []string{"cancel"}},
-		{`"x" is one argument too many`, []string{"cancel", "one", "x"}},
+		{"run perdure list", []string{"terminate", "nobody"}},
+		{"instance has ended", []string{"terminate", "over"}},
+		{"missing argument ID; usage: perdure cancel ID", []string{"cancel"}},
+		{`unexpected argument "x"`, []string{"cancel", "one", "x"}},
 		{"message must be 0 to 1024 bytes, is 1025", []string{"cancel", "one", "--message", long(1025)}},
-		{"perdure list shows", []string{"cancel", "nobody"}},
-		{"the instance is over: see how it ended", []string{"cancel", "over"}},
-		{"perdure list shows", []string{"cancel", "nobody", "--activity", "2"}},
-		{"the current execution has no such activity: perdure history shows those it has", []string{"cancel", "one", "--activity", "2"}},
-		{"the activity is neither pending nor running: see how it ended with perdure history", []string{"cancel", "over", "--activity", "2"}},
+		{"run perdure list", []string{"cancel", "nobody"}},
+		{"instance has ended; see perdure status", []string{"cancel", "over"}},
+		{"run perdure list", []string{"cancel", "nobody", "--activity", "2"}},
+		{"activity not found in the current execution; perdure history lists", []string{"cancel", "one", "--activity", "2"}},
+		{"activity is not pending or running; see perdure history", []string{"cancel", "over", "--activity", "2"}},
 		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
 		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
 	} {
@@ -392,7 +392,7 @@ func TestWaitTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
-		h.wantError(exitTimeout, "not over after 3s; the instance goes on: see perdure history one", "wait", "one", "--timeout", "3s")
+		h.wantError(exitTimeout, "instance has not ended after 3s and continues; see perdure history one", "wait", "one", "--timeout", "3s")
 		if code := h.run(t.Context(), "wait", "one", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
@@ -405,7 +405,7 @@ func TestWaitForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		h.mustRun("start", "hello", "--id", "one")
-		h.wantError(exitTimeout, "not begun after 3s", "wait", "one", "--started", "--timeout", "3s")
+		h.wantError(exitTimeout, "instance has not started after 3s", "wait", "one", "--started", "--timeout", "3s")
 		if code := h.run(t.Context(), "wait", "one", "--started", "--timeout", "3s", "--json"); code != exitTimeout || h.out.String() != `{"instanceId":"one","executionId":"x1","status":"Pending"}`+"\n" {
 			t.Errorf("exit %d: %s", code, h.out.String())
 		}
@@ -429,7 +429,7 @@ func TestWaitInterrupted(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "one")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "wait", "one"); code != exitError || !strings.Contains(h.err.String(), "wait on with perdure wait one") {
+		if code := h.run(ctx, "wait", "one"); code != exitError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure wait one") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 	})
@@ -497,7 +497,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	h.wantError(exitError, "KEY=VALUE", "list", "--tag", "a")
-	h.wantError(exitError, "--started-after must be a time", "list", "--started-after", "yesterday")
+	h.wantError(exitError, "--started-after must be an RFC 3339 time", "list", "--started-after", "yesterday")
 	h.mustRun("list", "--limit", "2")
 	_, cursor, more := strings.Cut(strings.TrimSpace(h.err.String()), "--cursor ")
 	if !more {

@@ -206,7 +206,8 @@ func (v *verification) reached() string {
 		blocks += n.WouldBlock
 		unread += n.Unread
 	}
-	return fmt.Sprintf("%d of %d instances replayed, of which %d would be blocked and %d cannot be read", v.replayed, v.chosen, blocks, unread)
+	return fmt.Sprintf("%d of %d instances replayed, %d would be blocked, %d unreadable",
+		v.replayed, v.chosen, blocks, unread)
 }
 
 // keep keeps a finding, unless there are enough of its outcome: what is worst must not be hidden by what is told first.

@@ -11,43 +11,42 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// verifyFlags say what is replayed, and by what.
+// verifyFlags are the flags of verify.
 type verifyFlags struct {
 	binary, name string
 	most         int
 	timeout      time.Duration
 	allowUnread  string
-	allowed      allowance // what allowUnread says
+	allowed      allowance // parsed allowUnread
 }
 
 func verifyVerb(c *command) *cobra.Command {
 	var f verifyFlags
-	cmd := c.verb("verify", "Replay what is under way against code that is not deployed yet", "",
+	cmd := c.verb("verify", "Replay instances against a new build", "",
 		func(ctx context.Context, cl *client.Client, _ string) error { return verify(ctx, c, cl, &f) })
 	cmd.Long = cmd.Short + `.
 
-It starts an orchestrator's binary, which is built for this machine, and has it replay the histories of
-instances that are not over. Where its code would not take the decisions that are recorded, deploying it
-would block the instance: such are named, with the event and what the code asked for. Nothing is written,
-no turn is run, and no activity: the binary gets neither the hub's settings nor your AWS credentials. What
-its code takes from the bucket for large payloads is read for it.
+An orchestrator binary, built for this machine, replays the histories of instances that have not ended. The
+command lists the instances that the new build would block, with the event and the difference. Nothing is
+written and no activity runs. The binary gets no hub settings and no AWS credentials, and the command reads
+large payloads for it. If there are more than --most instances, each orchestration and version gets an equal
+share, and repeated runs replay the same instances.
 
-Of many instances it replays --most, chosen by their ids, so that a repetition takes the same: as many of
-each orchestration and version as there are, up to an equal share. The table says how many are open.
-
-Exit codes: 0 when all that was replayed goes on, 2 when an instance would block, 4 when --timeout was
-over first, 1 on any other error, also when an instance could not be replayed, since its history, or what
-that refers to, cannot be read: more of them than --allow-unread says, or all. What is blocked today and
-would stay so is shown, and is no failure; neither are inputs that differ from those recorded, which stand.`
+Exit codes:
+  0  all replayed instances would continue; different inputs and instances that stay blocked are only shown
+  1  error, or more instances than --allow-unread (or all) cannot be read
+  2  an instance would be blocked
+  4  --timeout expired`
 	cmd.Example = `  go build -o dist/orchestrator ./functions/orchestrator
   perdure verify --binary dist/orchestrator --hub production
   perdure verify --binary dist/orchestrator --name fulfil --most 10000 --json
   perdure verify --binary dist/orchestrator --allow-unread 1%`
-	cmd.Flags().StringVar(&f.binary, "binary", "", "the orchestrator's binary, for this machine (required)")
-	cmd.Flags().StringVar(&f.name, "name", "", "only instances of this orchestration")
-	cmd.Flags().IntVar(&f.most, "most", 1000, "replay at most this many instances")
-	cmd.Flags().StringVar(&f.allowUnread, "allow-unread", "0", "go on as if this many instances, or this share of them (such as 1%), that cannot be replayed were not there")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
+	cmd.Flags().StringVar(&f.binary, "binary", "", "path of the orchestrator binary for this machine (required)")
+	cmd.Flags().StringVar(&f.name, "name", "", "orchestration of the instances")
+	cmd.Flags().IntVar(&f.most, "most", 1000, "maximum number of instances to replay")
+	cmd.Flags().StringVar(&f.allowUnread, "allow-unread", "0",
+		"number or share (such as 1%) of instances that may be unreadable")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit of the command")
 	cobra.CheckErr(cmd.MarkFlagFilename("binary"))
 	return cmd
 }
@@ -55,7 +54,7 @@ would stay so is shown, and is no failure; neither are inputs that differ from t
 func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) error {
 	switch {
 	case f.binary == "":
-		return errors.New("--binary is missing: the orchestrator's binary, built for this machine")
+		return errors.New("--binary is required: the path of an orchestrator binary for this machine")
 	case f.most < 1:
 		return fmt.Errorf("--most must be 1 or more, is %d", f.most)
 	case f.timeout <= 0:
@@ -82,23 +81,24 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 	return found.exit(f, overdue)
 }
 
-// verified is what verify prints with --json.
+// verified is the --json output of verify.
 type verified struct {
 	Orchestrations []verifiedCount `json:"orchestrations"`
-	// Findings are the instances that do not go on as they are, the 1,000 worst at the most.
+	// Findings are the instances that would not continue unchanged: at most 1,000, the worst first.
 	Findings []finding `json:"findings"`
-	// Open are the instances that are not over, Chosen those of them that were to be replayed. Replayed are fewer where some were over by then.
+	// Open is the number of instances that have not ended. Chosen is the size of the sample. Replayed is smaller if
+	// instances ended during the run.
 	Open     int `json:"open"`
 	Chosen   int `json:"chosen"`
 	Replayed int `json:"replayed"`
 
-	waits string // for what it was waiting at the end
+	waits string // the retry that was in progress at the end
 }
 
 // verifiedCount counts instances of one version.
 type verifiedCount struct {
 	Orchestration string `json:"orchestration"`
-	Version       string `json:"version"` // empty for instances that have none yet
+	Version       string `json:"version"` // empty for instances that have no version yet
 	Open          int    `json:"open"`
 	Replayed      int    `json:"replayed"`
 	WouldBlock    int    `json:"wouldBlock"`
@@ -107,7 +107,7 @@ type verifiedCount struct {
 	Unread        int    `json:"unread"`
 }
 
-// outcome is what an instance comes to with the code.
+// outcome is the result of replaying an instance.
 type outcome string
 
 const (
@@ -118,18 +118,18 @@ const (
 	outcomeUnread      outcome = "unread"
 )
 
-// finding is an instance that does not go on as it is.
+// finding is an instance that would not continue unchanged.
 type finding struct {
 	InstanceID    string  `json:"instanceId"`
 	ExecutionID   string  `json:"executionId"`
 	Orchestration string  `json:"orchestration"`
 	Version       string  `json:"version"`
 	Outcome       outcome `json:"outcome"`
-	EventID       int64   `json:"eventId,omitempty"` // where history and code differ
+	EventID       int64   `json:"eventId,omitempty"` // the first event at which history and code differ
 	Problem       string  `json:"problem"`
 }
 
-// exit is how the tool ends: a gate of CI must not open by itself.
+// exit returns the error for the exit code.
 func (v *verified) exit(f *verifyFlags, overdue bool) error {
 	blocked := 0
 	for i := range v.Orchestrations {
@@ -137,9 +137,12 @@ func (v *verified) exit(f *verifyFlags, overdue bool) error {
 	}
 	switch {
 	case blocked > 0:
-		return &exit{exitFailed, fmt.Sprintf("%d of %d replayed instances would be blocked by this code: do not deploy it, or keep the old code beside it under another version", blocked, v.Replayed)}
+		return &exit{exitFailed, fmt.Sprintf("%d of %d replayed instances would be blocked by this build; "+
+			"do not deploy it, or keep the old code under another version", blocked, v.Replayed)}
 	case overdue:
-		return &exit{exitTimeout, fmt.Sprintf("%d of %d instances were replayed after %s%s: --timeout gives more time, a lower --most asks for less", v.Replayed, v.Chosen, f.timeout, v.waits)}
+		return &exit{exitTimeout,
+			fmt.Sprintf("%d of %d instances replayed after %s%s; increase --timeout or reduce --most",
+				v.Replayed, v.Chosen, f.timeout, v.waits)}
 	case !f.allowed.allows(v.unread(), v.Replayed):
 		return &exit{exitError, v.unreadText()}
 	}

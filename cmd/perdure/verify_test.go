@@ -243,8 +243,8 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tells, binary := range map[string]string{
-		"--binary is missing": "", "it must be built for this machine": text, "no such file": "/no/such/binary", "does not say that it replays histories": "true",
-		"has no orchestrations: they are added to the registry that lambdahandler.StartOrchestrator is given": orchestratorOf(t, "has none"),
+		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary", "cannot replay histories": "true",
+		"has no orchestrations; add them to the registry that it passes to lambdahandler.StartOrchestrator": orchestratorOf(t, "has none"),
 	} {
 		h.wantError(exitError, tells, "verify", "--binary", binary)
 	}

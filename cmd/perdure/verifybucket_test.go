@@ -236,7 +236,7 @@ func TestVerifyTellsWhatItWaitedForAtTheEnd(t *testing.T) {
 	v.pace.waitsFor(errors.New("503 SlowDown"))
 	found := v.result()
 	err := found.exit(&verifyFlags{timeout: time.Minute}, true)
-	if e, ok := errors.AsType[*exit](err); !ok || e.code != exitTimeout || !strings.Contains(e.text, "after 1m0s; asked again after 503 SlowDown: --timeout gives more time") {
+	if e, ok := errors.AsType[*exit](err); !ok || e.code != exitTimeout || !strings.Contains(e.text, "after 1m0s; retrying after 503 SlowDown; increase --timeout") {
 		t.Errorf("%v", err)
 	}
 }
@@ -272,7 +272,7 @@ func asksOn() {
 func TestVerifyEndsABinaryThatAsksOn(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 9<<20, 300<<10)
-	h.unread("the binary asks on for what lies in the bucket: 8 times by now, for the 2 payloads that instance \"a\" has there", "asks on")
+	h.unread("binary requested payloads from the payload store 8 times, but instance \"a\" has only 2 there", "asks on")
 	if len(b.reads) != 4 || slices.Contains(b.reads, "x/00/another/object") {
 		t.Errorf("read %v", b.reads)
 	}

@@ -15,7 +15,8 @@ const longestFinding = 1000
 
 // outcomeTexts are the outcomes in words.
 var outcomeTexts = map[outcome]string{
-	outcomeWouldBlock: "would be blocked", outcomeStaysBlock: "stays blocked", outcomeUnread: "cannot be read", outcomeOtherInputs: "goes on, with the inputs that are recorded",
+	outcomeWouldBlock: "would be blocked", outcomeStaysBlock: "stays blocked", outcomeUnread: "cannot be read",
+	outcomeOtherInputs: "continues with the recorded inputs",
 }
 
 func printVerified(c *command, v *verified) error {
@@ -36,7 +37,7 @@ func printVerified(c *command, v *verified) error {
 		fmt.Fprintf(&text, "\n%s %s\n  %s\n", clean(f.InstanceID), outcomeTexts[f.Outcome], excerpt(f.Problem, longestFinding))
 	}
 	if more := len(v.Findings) - shownFindings; more > 0 {
-		fmt.Fprintf(&text, "\nand %d more: --json has them\n", more)
+		fmt.Fprintf(&text, "\n%d more, use --json to see them\n", more)
 	}
 	return c.print(text.String())
 }

@@ -61,7 +61,7 @@ func (v *verification) document(ctx context.Context, id string, ref history.Refe
 		}
 		return doc, ref.Check(doc)
 	}
-	return nil, fmt.Errorf("the history of instance %q lacks it", id)
+	return nil, fmt.Errorf("history of instance %q does not contain it", id)
 }
 
 // objects are what a history has in the bucket, and how often the replay may still ask for any.
@@ -100,7 +100,8 @@ type asksOnError struct {
 
 // Error implements error.
 func (e *asksOnError) Error() string {
-	return fmt.Sprintf("the binary asks on for what lies in the bucket: %d times by now, for the %d payloads that instance %q has there", e.asked, e.payloads, e.instance)
+	return fmt.Sprintf("binary requested payloads from the payload store %d times, but instance %q has only %d there",
+		e.asked, e.instance, e.payloads)
 }
 
 // take notes that an object is asked for, and returns what it is.
@@ -111,7 +112,7 @@ func (o *objects) take(key string) (history.EventPayload, error) {
 	o.left--
 	of, ok := o.by[key]
 	if !ok {
-		return of, fmt.Errorf("the history of instance %q refers to no object %s", o.instance, key)
+		return of, fmt.Errorf("history of instance %q does not refer to object %s", o.instance, key)
 	}
 	return of, nil
 }

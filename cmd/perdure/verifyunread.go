@@ -21,7 +21,7 @@ func parseAllowance(text string) (a allowance, err error) {
 		a.number, err = strconv.Atoi(text)
 	}
 	if err != nil || a.number < 0 || !(a.share >= 0 && a.share <= 100) { // it may be NaN
-		return a, fmt.Errorf("must be a number of instances, or a share of those that are replayed, such as 1%%, is %q", text)
+		return a, fmt.Errorf("must be a number or a percentage of instances, such as 1%%, is %q", text)
 	}
 	return a, nil
 }
@@ -46,7 +46,7 @@ func (v *verified) unread() (n int) {
 	return n
 }
 
-// unreadText says how many instances could not be replayed, which, and why the first of them.
+// unreadText returns the number of instances that could not be replayed, some IDs, and the reason for the first one.
 func (v *verified) unreadText() string {
 	var ids []string
 	why := ""
@@ -56,5 +56,6 @@ func (v *verified) unreadText() string {
 			why = cmp.Or(why, excerpt(f.Problem, 4*longestDetail))
 		}
 	}
-	return fmt.Sprintf("%d of %d instances could not be replayed: %s (%s): of these nothing is known; --allow-unread lets some pass", v.unread(), v.Replayed, named(ids, v.unread()), why)
+	return fmt.Sprintf("%d of %d instances could not be replayed: %s (%s); use --allow-unread to tolerate some",
+		v.unread(), v.Replayed, named(ids, v.unread()), why)
 }

@@ -65,7 +65,7 @@ func TestVerifyMayAllowSomeToBeUnread(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "-1", "x", "101%", "-1%", "%", "NaN%", "1.5"} {
-		unreadable(t, 0).wantError(exitError, "--allow-unread must be a number of instances, or a share of those that are replayed, such as 1%", "verify", "--binary", "x", "--allow-unread", wrong)
+		unreadable(t, 0).wantError(exitError, "--allow-unread must be a number or a percentage of instances, such as 1%", "verify", "--binary", "x", "--allow-unread", wrong)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionInfo is what perdure version --json prints.
+// versionInfo is the --json output of version.
 type versionInfo struct {
-	// Version is the module's, such as v0.3.0; "(devel)" of a build that is no release's.
+	// Version is the module version, such as v0.3.0, or "(devel)" if the build is not a release.
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // of the source, where the build knows it
-	Modified bool   `json:"modified,omitempty"` // whether the source differed from that
+	Revision string `json:"revision,omitempty"` // of the source code, if known
+	Modified bool   `json:"modified,omitempty"` // whether the source code differed from the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -22,7 +22,7 @@ const develVersion = "(devel)"
 
 func versionVerb(c *command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "version", Short: "Show the version of this tool",
+		Use: "version", Short: "Print the version of this tool",
 		Example: `  perdure version --json`,
 		Args:    func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },
 		RunE: func(*cobra.Command, []string) error {
@@ -66,7 +66,7 @@ func thisVersion() versionInfo {
 
 const modulePath = "github.com/perdure/perdure"
 
-// moduleOf returns this module in a build: the main one, or, of a tool that another module runs, one of its dependencies.
+// moduleOf returns this module in a build: the main module, or a dependency if another module runs the tool.
 func moduleOf(build *debug.BuildInfo) debug.Module {
 	if build.Main.Path == modulePath {
 		return build.Main

@@ -20,7 +20,7 @@ func versionsVerb(c *command) *cobra.Command {
 	var ofChanges bool
 	most := 0
 	var cmd *cobra.Command
-	cmd = c.verb("versions", "Count the instances that are not over, by orchestration and version", "",
+	cmd = c.verb("versions", "Count running instances by version", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
 			switch {
 			case most < 1:
@@ -28,39 +28,36 @@ func versionsVerb(c *command) *cobra.Command {
 			case ofChanges:
 				return changes(ctx, c, cl, name, most)
 			case cmd.Flags().Changed("most"):
-				return errors.New("--most is for --changes: without it all instances are counted")
+				return errors.New("--most requires --changes")
 			default:
 				return versions(ctx, c, cl, name)
 			}
 		})
 	cmd.Long = cmd.Short + `.
 
-Code of a version may go once nothing is counted under it. An instance that was started without a
-version has none before its first turn, which takes the highest that is deployed.
+The command counts the instances that have not ended, by orchestration and version. You can remove the code of
+a version when no instance is counted under it. An instance that was started without a version gets one in
+its first turn. The command reads all instances of the hub from an index that may be a second behind. With
+--changes, it reads the histories of at most --most instances and counts the versions of changes
+(perdure.Version) instead. In that table, "none" means that the instance has not reached the change, or passed
+it before the change existed. A version without changes has one row.
 
-It reads each instance of the hub, those that are over too, from an index that may be a second
-behind: 1000 with a query.
-
-With --changes it counts the versions of changes (perdure.Version) that instances go by instead, of each version
-of an orchestration. These are in their histories, each of which is read: of --most instances. One that has none
-of a change that others of its version go by has not come to it, or had passed it before it was there. Of
-a version of which no instance goes by any change there is one row.
-
-Exit codes: 0 when all that was to be counted is, 1 on any error, also when --changes has left out instances:
-there are more than --most, or their histories cannot be read. What is counted is printed before.`
+Exit codes:
+  0  all instances were counted
+  1  error, or --changes skipped instances because of --most or unreadable histories`
 	cmd.Example = `  perdure versions
   perdure versions --changes --name fulfil --most 10000
   perdure versions --name fulfil`
-	cmd.Flags().StringVar(&name, "name", "", "only instances of this orchestration")
-	cmd.Flags().BoolVar(&ofChanges, "changes", false, "count versions of changes: it reads the history of each instance")
-	cmd.Flags().IntVar(&most, "most", 1000, "with --changes: read the histories of at most this many instances")
+	cmd.Flags().StringVar(&name, "name", "", "orchestration of the instances")
+	cmd.Flags().BoolVar(&ofChanges, "changes", false, "count by versions of changes, which reads the histories")
+	cmd.Flags().IntVar(&most, "most", 1000, "maximum number of histories to read with --changes")
 	return cmd
 }
 
-// versionCount is how many instances of one version there are, by their status.
+// versionCount is the number of instances of one version, by status.
 type versionCount struct {
 	Orchestration string `json:"orchestration"`
-	// Version is empty for instances that have none yet.
+	// Version is empty for instances that have no version yet.
 	Version    string    `json:"version"`
 	Pending    int       `json:"pending"`
 	Running    int       `json:"running"`
@@ -70,7 +67,7 @@ type versionCount struct {
 	Oldest     time.Time `json:"oldestCreatedAt"`
 }
 
-// versionCounts is what versions prints with --json.
+// versionCounts is the --json output of versions.
 type versionCounts struct {
 	Versions []versionCount `json:"versions"`
 }
@@ -103,7 +100,7 @@ func countVersions(ctx context.Context, c *command, cl *client.Client, name stri
 	return sorted(counts), err
 }
 
-// eachInstance reads all instances that are listed, in one pass, so that one which goes from status to status is not missed.
+// eachInstance reads all instances in one pass, so that a status change does not hide an instance.
 func eachInstance(list func(client.Paging) (client.Page[client.Status], error), p *pace, do func(s *client.Status)) error {
 	read := 0
 	for at := (client.Paging{Limit: client.MaxPage}); ; {
@@ -122,7 +119,7 @@ func eachInstance(list func(client.Paging) (client.Page[client.Status], error), 
 	}
 }
 
-// count counts an instance, unless it is over.
+// count counts an instance that has not ended.
 func count(counts map[[2]string]*versionCount, s *client.Status) {
 	key := [2]string{s.Orchestration, s.Version}
 	v := counts[key]

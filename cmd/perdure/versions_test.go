@@ -34,7 +34,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	if got := h.mustRun("versions", "--name", "hello", "--json"); got != want {
 		t.Errorf("as JSON: %s", got)
 	}
-	h.wantError(exitError, "--most is for --changes", "versions", "--most", "10")
+	h.wantError(exitError, "--most requires --changes", "versions", "--most", "10")
 	if got := h.mustRun("versions", "--name", "nothing", "--json"); got != `{"versions":[]}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
@@ -103,10 +103,10 @@ func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
 				t.Errorf("%s %v: printed %s", form, more, h.out.String())
 			}
 		}
-		exits("2 histories were read, and there are more instances that are not over: --most reads more", `"read":2,"complete":false`, "--most", "2")
+		exits("2 histories read, but more instances are running; increase --most", `"read":2,"complete":false`, "--most", "2")
 		h.Damage("x1", fmt.Errorf("h#2: %w", provider.ErrCorrupt))
-		exits("1 of 10 histories cannot be read, and are not counted: i0", `"read":9,"unread":["i0"],"complete":true`)
-		exits("--most reads more; 1 of 4 histories cannot be read", `"complete":false`, "--most", "4")
+		exits("1 of 10 histories cannot be read and are not counted: i0", `"read":9,"unread":["i0"],"complete":true`)
+		exits("increase --most; 1 of 4 histories cannot be read", `"complete":false`, "--most", "4")
 		if code := h.run(t.Context(), "versions", form); code != 0 {
 			t.Errorf("%s: exit %d without --changes", form, code)
 		}

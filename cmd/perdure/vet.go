@@ -16,12 +16,17 @@ func vetVerb(c *command) *cobra.Command {
 	var disable string
 	var warnings bool
 	cmd := &cobra.Command{
-		Use: "vet [PACKAGE...]", Short: "Find mistakes in orchestrations before they run",
-		Long: `Find mistakes in orchestrations before they run: what differs at each replay, waits for what is not in history, or loses what was asked for.
+		Use: "vet [PACKAGE...]", Short: "Find mistakes in orchestrations",
+		Long: `Find mistakes in orchestrations before they run.
 
-It looks at the packages of the module in this directory, ./... by default, and needs the go command. Each finding is a line on stderr, or with --json a
-document of "go vet -json" on stdout. docs/linter.md has the rules. The exit code is 0 when nothing is found, and with --json; 1 when something is found, or
-the packages do not build.`,
+The command finds code that differs between replays, waits for something that is not in the history, or
+discards a result. It checks packages of the module in the current directory (default: ./...) and requires
+the go command. Findings are lines on stderr, or with --json a "go vet -json" document on stdout. The rules
+are in docs/reference/linter.md.
+
+Exit codes:
+  0  no findings, or --json is set
+  1  findings, or the packages do not build`,
 		Example: `  perdure vet
   perdure vet --disable globalread,log ./orders
   go vet -vettool=$(which perdure) ./...`,
@@ -38,8 +43,8 @@ the packages do not build.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&disable, "disable", "", "rules that are not reported, separated by commas")
-	flags.BoolVar(&warnings, "warnings", true, "report what may be right as well")
+	flags.StringVar(&disable, "disable", "", "rules to disable, comma-separated")
+	flags.BoolVar(&warnings, "warnings", true, "report of code that may be correct")
 	return cmd
 }
 
@@ -70,7 +75,7 @@ func runVet(ctx context.Context, c *command, args []string) error {
 		return &exit{code: exitError} // it has said why
 	}
 	if err != nil {
-		return fmt.Errorf("perdure vet needs the go command: %w", err)
+		return fmt.Errorf("run the go command: %w", err)
 	}
 	return nil
 }

@@ -72,5 +72,5 @@ func TestVetArguments(t *testing.T) {
 // Without a go command the error says that one is needed.
 func TestVetNeedsTheGoCommand(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	setup(t).wantError(exitError, "needs the go command", "vet")
+	setup(t).wantError(exitError, "run the go command", "vet")
 }

@@ -15,7 +15,7 @@ import (
 func waitVerb(c *command) *cobra.Command {
 	var timeout time.Duration
 	started := false
-	cmd := c.verb("wait ID", "Wait until an instance is over and show how it ended", argID,
+	cmd := c.verb("wait ID", "Wait for an instance to end", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if started {
 				return waitForStart(ctx, c, cl, id, timeout)
@@ -24,13 +24,20 @@ func waitVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Exits 0 when it completed, 2 when it failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise.
-With --started it waits until the first turn has run, or cannot for now since the instance is paused or blocked, shows how it stands, and exits 0.`
+The command prints the status of the ended instance. With --started, it waits until the first turn has run, or
+cannot run because the instance is paused or blocked, prints the status and exits with code 0.
+
+Exit codes:
+  0  completed
+  1  error
+  2  failed
+  3  cancelled or terminated
+  4  --timeout expired`
 	cmd.Example = `  perdure wait order-7
   perdure wait order-7 --started --timeout 10s
   perdure wait order-7 --timeout 30s --json | jq .output`
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
-	cmd.Flags().BoolVar(&started, "started", false, "wait until it has begun, and no longer")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, timeoutUsage)
+	cmd.Flags().BoolVar(&started, "started", false, "wait for the first turn instead of the end")
 	return cmd
 }
 
@@ -71,7 +78,9 @@ func waitForStart(ctx context.Context, c *command, cl *client.Client, id string,
 		if err := c.printStanding(s); err != nil {
 			return err
 		}
-		return &exit{exitTimeout, fmt.Sprintf("not begun after %s; it begins when it is due and its orchestrator is there: see perdure status %s", timeout, id)}
+		return &exit{exitTimeout,
+			fmt.Sprintf("instance has not started after %s; check its start time and that an orchestrator "+
+				"is deployed, see perdure status %s", timeout, id)}
 	case err != nil:
 		return err
 	default:
@@ -88,14 +97,15 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 }
 
 func interrupted(verb, id string) error {
-	return &exit{exitError, fmt.Sprintf("interrupted; the instance goes on: %s on with perdure %s %s", verb, verb, id)}
+	return &exit{exitError, fmt.Sprintf("interrupted; the instance continues, repeat perdure %s %s", verb, id)}
 }
 
 func timedOut(id string, timeout time.Duration) error {
-	return &exit{exitTimeout, fmt.Sprintf("not over after %s; the instance goes on: see perdure history %s", timeout, id)}
+	text := fmt.Sprintf("instance has not ended after %s and continues; see perdure history %s", timeout, id)
+	return &exit{exitTimeout, text}
 }
 
-// printStanding prints the instance's state at the timeout, for programs.
+// printStanding prints the status of the instance at the timeout with --json.
 func (c *command) printStanding(s client.Status) error {
 	if !c.json || s.InstanceID == "" { // not even the first read was made in time
 		return nil

@@ -27,7 +27,7 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	h.Append("order-7", at(-time.Minute, history.Event{
 		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3, Cancel: &history.CancelNote{Ended: history.EndGivenUp}, Error: &history.Failure{Type: history.TypeCancelled},
 	}))
-	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "It waits for nothing") {
+	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "No pending tasks") {
 		t.Errorf("after: %s", got)
 	}
 }
@@ -45,11 +45,11 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 	}{
 		"its worker was gone": {
 			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndWorkerGone, SeenAt: &seen}},
-			"+700ms  its worker was gone, told after 30.1s\n", "cancel seen 2026-07-01T03:00:01Z ended worker_gone",
+			"+700ms  worker lost, reported after 30.1s\n", "cancel observed 2026-07-01T03:00:01Z ended worker_gone",
 		},
 		"nobody told": {
 			history.Event{Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout}, Cancel: &history.CancelNote{Ended: history.EndTimedOut}},
-			"—  nobody told, its time was over after 30.8s\n", "ended timed_out",
+			"—  timed out without a report after 30.8s\n", "ended timed_out",
 		},
 		"never began": {
 			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndNeverBegan, SeenAt: &seen}},
@@ -57,7 +57,7 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 		},
 		"given up": {
 			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &seen}},
-			"+700ms  LEAKED: not waited for after 30.1s\n", "ended given_up",
+			"+700ms  ABANDONED after 30.1s\n", "ended given_up",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,15 +69,15 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 				at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelNote{Wait: true}}), // #3
 				at(1200*ms, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
 			)
-			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "—  not yet, or not known\n") {
+			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "—  not ended, or unknown\n") {
 				t.Errorf("why, before: %s", got)
 			}
 			tt.end.SourceEventID = 3
 			h.Append("order-7", at(32*time.Second, tt.end))
-			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "  +1.20s  engine  requested  ") || !strings.Contains(got, tt.why) {
+			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "  +1.20s  engine        requested  ") || !strings.Contains(got, tt.why) {
 				t.Errorf("why, after: %s", got)
 			}
-			if got := h.mustRun("history", "order-7"); !strings.Contains(got, "waits for the end of a cancel") || !strings.Contains(got, tt.history) {
+			if got := h.mustRun("history", "order-7"); !strings.Contains(got, "waits for cancellation") || !strings.Contains(got, tt.history) {
 				t.Errorf("history: %s", got)
 			}
 		})

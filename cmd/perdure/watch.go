@@ -17,18 +17,18 @@ type watchFlags struct{ timeout, interval time.Duration }
 
 func watchVerb(c *command) *cobra.Command {
 	var f watchFlags
-	cmd := c.verb("watch ID", "Show the events of an instance as they come, until it is over", argID,
+	cmd := c.verb("watch ID", "Follow an instance's events", argID,
 		func(ctx context.Context, cl *client.Client, id string) error { return c.watch(ctx, cl, id, f) })
 	cmd.Long = cmd.Short + `.
 
-It begins with the current execution, and goes on with those that it continues as. With --json
-each event is a line. It exits as perdure wait does: 0 when the instance completed, 2 when it
-failed, 3 when it was cancelled or terminated, 4 on timeout, and 1 otherwise.`
+The command prints events until the instance ends. It starts with the current execution and follows
+continue-as-new. With --json, each event is one line. The exit codes are those of perdure wait.`
 	cmd.Example = `  perdure watch order-7
   perdure watch order-7 --timeout 10m --interval 5s
   perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this long, such as 30s (default: never)")
-	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "look this often; each look reads the execution's history")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, timeoutUsage)
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second,
+		"time between two polls, each of which reads the history")
 	return cmd
 }
 

@@ -117,7 +117,7 @@ func TestWatchGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := poller(t, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 		from := time.Now()
-		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != exitTimeout || !strings.Contains(h.err.String(), "not over after 1m35s") {
+		if code := h.run(t.Context(), "watch", "poller", "--timeout", "95s", "--interval", "10s"); code != exitTimeout || !strings.Contains(h.err.String(), "not ended after 1m35s") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		if took := time.Since(from); took != 95*time.Second {
@@ -125,7 +125,7 @@ func TestWatchGivesUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if code := h.run(ctx, "watch", "poller"); code != exitError || !strings.Contains(h.err.String(), "watch on with perdure watch poller") {
+		if code := h.run(ctx, "watch", "poller"); code != exitError || !strings.Contains(h.err.String(), "the instance continues, repeat perdure watch poller") {
 			t.Errorf("exit %d: %s", code, h.err.String())
 		}
 		time.Sleep(time.Minute) // for the remaining events
@@ -135,9 +135,9 @@ func TestWatchGivesUp(t *testing.T) {
 func TestWatchRefuses(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "perdure list shows", "watch", "nobody")
+	h.wantError(exitError, "run perdure list", "watch", "nobody")
 	h.wantError(exitError, "instanceId must be 1 to", "watch", "")
 	h.wantError(exitError, "--interval must be more than 0s, is -1s", "watch", "one", "--interval", "-1s")
 	h.wantError(exitError, "--interval must be more than 0s", "watch", "one", "--interval", "0s")
-	h.wantError(exitError, "ID is missing: perdure watch ID", "watch")
+	h.wantError(exitError, "missing argument ID; usage: perdure watch ID", "watch")
 }

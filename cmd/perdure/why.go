@@ -17,27 +17,27 @@ import (
 func whyVerb(c *command) *cobra.Command {
 	var limit int
 	var execution, cursor string
-	cmd := c.verb("why ID", "Show what was cancelled in an instance: who asked, why, and how it ended", argID,
+	cmd := c.verb("why ID", "Show what was cancelled and why", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			return c.why(ctx, cl, id, execution, limit, cursor)
 		})
 	cmd.Long = cmd.Short + `.
 
-DECIDED is the time since the execution began at which the cancellation became history. BY is who
-asked for it: the orchestration's code (body), the engine when a scope or the execution ended, a
-parent, whose own why shows who asked it, or a caller: the IAM identity, of a role with the session.
-client is a caller of which nothing is known. SEEN is how long it took until the worker saw it, and
-ENDED how it ended then: never started, stopped, finished all the same, or leaked, which means that
-its code ignored its context and its worker stopped waiting for it. An activity that still waits in a
-queue has neither, nor has one whose worker died, unless its call asked for the end
-(WaitForCancellation): then its end, once the worker's lease is over, is that the worker was gone, and
-SEEN is when that worker saw the cancel, if it did. Where such a call is seen and has no end, the end
-is still to come.`
+  CANCELLED     time of the cancellation since the start of the execution
+  REQUESTED BY  the orchestration's code (body), the engine (for the end of a scope or an execution), a
+                parent, an IAM identity, or client for an unknown caller
+  REASON        cancel reason and message
+  OBSERVED      time until the worker observed the cancellation, — if unknown
+  OUTCOME       how the work ended. An abandoned activity ignored its context beyond its grace period, and
+                its worker stopped waiting for it.
+
+The outcome of an activity is unknown while it waits in a queue, or if its worker died. With
+WaitForCancellation, the loss of a worker is reported when its lease expires.`
 	cmd.Example = `  perdure why order-7
   perdure why poller --execution 01K0XR9B6W0T6J3V5Q8N2M4P7S`
-	cmd.Flags().StringVar(&execution, "execution", "", "the execution (default: the current one)")
-	cmd.Flags().IntVar(&limit, "limit", 50, "show at most this many, up to 1000")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where a list of the same execution ended")
+	cmd.Flags().StringVar(&execution, "execution", "", "execution ID (default: the current one)")
+	cmd.Flags().IntVar(&limit, "limit", 50, limitUsage)
+	cmd.Flags().StringVar(&cursor, "cursor", "", cursorUsage)
 	return cmd
 }
 
@@ -77,9 +77,10 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 		head += "paused " + clean(pausedText(p)) + "\n"
 	}
 	if len(page.Items) == 0 {
-		return head + "\nnothing was cancelled" + instead(s) + "\n"
+		return head + "\nno cancellations" + instead(s) + "\n"
 	}
-	t := table{header: []string{">#", "WHAT", columnName, ">DECIDED", "BY", "WHY", ">SEEN", "ENDED"}}
+	t := table{header: []string{">#", "TYPE", columnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED",
+		"OUTCOME"}}
 	for i := range page.Items {
 		x := &page.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), sinceText(page.StartedAt, x.DecidedAt),
@@ -88,7 +89,7 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	return head + "\n" + t.String()
 }
 
-// startedText says when an execution started, where that is known.
+// startedText returns when an execution started, or "" if that is not known.
 func startedText(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -96,7 +97,7 @@ func startedText(at time.Time) string {
 	return ", started " + moment(at)
 }
 
-// byWhom returns a line on who did something; empty where that is not known.
+// byWhom returns a line with the caller of an operation, or "" if it is not known.
 func byWhom(what, name string) string {
 	if name == "" {
 		return ""
@@ -104,21 +105,21 @@ func byWhom(what, name string) string {
 	return fmt.Sprintf("%s by %s\n", what, clean(name))
 }
 
-// instead returns what is wrong with an instance in which nothing was cancelled, and where that is shown.
+// instead describes the failure of an instance without cancellations.
 func instead(s client.Status) string {
 	var what string
 	switch {
 	case s.Failure == nil:
 		return ""
 	case s.Status == client.StatusBlocked:
-		what = "it is blocked"
+		what = "the instance is blocked"
 	case s.Status == client.StatusFailed:
-		what = "it has failed"
+		what = "the instance failed"
 	default:
 		return ""
 	}
 	text, _, _ := strings.Cut(failureText(s.Failure), "\n")
-	return fmt.Sprintf(", %s: %s\nperdure status %s shows all of it, and perdure history %[3]s how it came to that",
+	return fmt.Sprintf("; %s: %s\nsee perdure status %s and perdure history %[3]s",
 		what, excerpt(text, longestDetail), clean(s.InstanceID))
 }
 
@@ -146,8 +147,8 @@ func sinceText(from, at time.Time) string {
 	return "+" + span(at.Sub(from))
 }
 
-// endText returns how something ended, and after how long where that is known. An activity's time counts from when its worker saw
-// the cancel, any other from the decision.
+// endText returns how cancelled work ended, and after how long if that is known. The time of an activity counts from
+// when its worker observed the cancellation, any other from the decision.
 func endText(x *client.Cancellation) string {
 	from := x.SeenAt
 	if from.IsZero() {
@@ -162,21 +163,21 @@ func endText(x *client.Cancellation) string {
 
 	switch x.End {
 	case "":
-		return "not yet, or not known"
+		return "not ended, or unknown"
 	case client.EndNeverStarted:
 		return "never started"
 	case client.EndNeverFires:
-		return "never fires"
+		return "timer removed"
 	case client.EndStopped:
 		return "stopped" + after(" in ")
 	case client.EndFinished:
-		return "finished all the same" + after(", after ")
+		return "completed anyway" + after(" after ")
 	case client.EndLeaked:
-		return "LEAKED: not waited for" + after(" after ")
+		return "ABANDONED" + after(" after ")
 	case client.EndWorkerGone:
-		return "its worker was gone" + after(", told after ")
+		return "worker lost" + after(", reported after ")
 	case client.EndTimedOut:
-		return "nobody told, its time was over" + after(" after ")
+		return "timed out without a report" + after(" after ")
 	case client.EndRefused:
 		return "not cancelled: " + excerpt(x.Error.Message, longestDetail)
 	default:

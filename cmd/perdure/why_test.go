@@ -63,7 +63,7 @@ func TestWhyOfWhatWasNotCancelled(t *testing.T) {
 		h.mustRun("start", "fulfil", "--id", id, "--input", "7")
 		h.Append(id, at(time.Second, end))
 		got := h.mustRun("why", id)
-		for _, want := range []string{"nothing was cancelled, it ", id + ": CardDeclined: the card has expired\n", "perdure status " + id + " shows"} {
+		for _, want := range []string{"no cancellations; the instance ", id + ": CardDeclined: the card has expired\n", "see perdure status " + id + " and perdure history " + id} {
 			if !strings.Contains(got, want) {
 				t.Errorf("it lacks %q:\n%s", want, got)
 			}
@@ -78,10 +78,10 @@ func TestWhyOfAnExecution(t *testing.T) {
 	if got := h.mustRun("why", "poller", "--execution", "x2", "--json"); got != want {
 		t.Errorf("printed %s", got)
 	}
-	h.wantError(exitError, "instance poller has no execution x9: perdure executions poller shows", "why", "poller", "--execution", "x9")
+	h.wantError(exitError, "instance poller has no execution x9; see perdure executions poller", "why", "poller", "--execution", "x9")
 	h.wantError(exitError, "cursor belongs to another list", "why", "poller", "--cursor", "x")
 	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
-	h.wantError(exitError, "perdure list shows", "why", "nobody")
+	h.wantError(exitError, "run perdure list", "why", "nobody")
 }
 
 // A time that is not known is never reckoned with: what is known is shown.
@@ -89,11 +89,11 @@ func TestWhyWithoutTimes(t *testing.T) {
 	t.Parallel()
 	at := began
 	for want, x := range map[string]client.Cancellation{
-		"LEAKED: not waited for, seen —":             {DecidedAt: at, End: client.EndLeaked},
-		"stopped, seen +0ms":                         {DecidedAt: at, SeenAt: at, End: client.EndStopped},
-		"nobody told, its time was over, seen —":     {EndedAt: at, End: client.EndTimedOut},
-		"finished all the same, after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.EndFinished},
-		"its worker was gone, seen —":                {End: client.EndWorkerGone},
+		"ABANDONED, seen —":                    {DecidedAt: at, End: client.EndLeaked},
+		"stopped, seen +0ms":                   {DecidedAt: at, SeenAt: at, End: client.EndStopped},
+		"timed out without a report, seen —":   {EndedAt: at, End: client.EndTimedOut},
+		"completed anyway after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.EndFinished},
+		"worker lost, seen —":                  {End: client.EndWorkerGone},
 	} {
 		if got := endText(&x) + ", seen " + seenText(&x); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -22,21 +22,20 @@ import (
 // defaultWorker is the usual place of a project's worker function.
 const defaultWorker = "./functions/worker"
 
-// workerPatience is longer than a worker takes to finish what it has begun; after it the worker is killed.
+// workerPatience is the time after which a worker that was asked to stop is killed.
 const workerPatience = 45 * time.Second
 
 func workerVerb(c *command) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
-		Use: "worker [PACKAGE-OR-BINARY...]", Short: "Serve a hub's activities from this machine",
-		Long: `Serve a hub's activities from this machine, beside the functions or instead of them.
+		Use: "worker [PACKAGE-OR-BINARY...]", Short: "Run workers on this machine",
+		Long: `Run workers on this machine, in addition to the hub's functions or instead of them.
 
-Each package is built with go build, and each binary taken as it is: a main that calls
-lambdahandler.StartWorker, by default ` + defaultWorker + `. It polls the work queue until
-this tool is interrupted, finishes what it has begun, and ends. It is given PERDURE_HUB and
-this environment, AWS credentials included. Mains of StartOrchestrator, StartRenewer and
-StartAPI are served as well; before an inbox is polled, its function's mapping is to be
-disabled.`,
+Each package is built with go build, and each binary is run as it is. It must be a main that calls
+lambdahandler.StartWorker (default: ` + defaultWorker + `). It polls the work queue until the command is
+interrupted, and then finishes its current activities. It gets PERDURE_HUB and this environment, including
+your AWS credentials. Mains of StartOrchestrator, StartRenewer and StartAPI are supported too. Disable the
+event source mapping of the orchestrator function before you poll the inbox.`,
 		Example: `  perdure worker --hub staging
   perdure worker --queue payments ./functions/worker
   perdure worker ./functions/orchestrator ./functions/worker ./functions/renewer
@@ -48,7 +47,7 @@ disabled.`,
 			return c.workers(cmd.Context(), args, queue)
 		},
 	}
-	cmd.Flags().StringVar(&queue, "queue", "", "the work queue to serve (PERDURE_QUEUE; default: default)")
+	cmd.Flags().StringVar(&queue, "queue", "", "work queue (PERDURE_QUEUE) (default: default)")
 	return cmd
 }
 
@@ -125,7 +124,7 @@ func workerBinary(ctx context.Context, c *command, arg, to string) (string, erro
 		return path, nil
 	}
 	if strings.HasPrefix(arg, "-") {
-		return "", fmt.Errorf("%q is no package and no binary: see perdure worker --help", arg)
+		return "", fmt.Errorf("%q is not a package or binary; see perdure worker --help", arg)
 	}
 
 	build := exec.CommandContext(ctx, "go", "build", "-o", to, arg) //nolint:gosec // the user names the package
@@ -135,7 +134,7 @@ func workerBinary(ctx context.Context, c *command, arg, to string) (string, erro
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("go build %s: %w: name a package or a binary", arg, err)
+		return "", fmt.Errorf("go build %s: %w; specify a package or a binary", arg, err)
 	}
 	return to, nil
 }

@@ -117,7 +117,7 @@ func TestSeveralWorkersAreToldApart(t *testing.T) {
 
 func TestAWorkerThatCannotBeBuilt(t *testing.T) {
 	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
-	if code != exitError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1: name a package or a binary") {
+	if code != exitError || out != "" || !strings.Contains(complaints, "perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
 		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
 	}
 }

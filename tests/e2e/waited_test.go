@@ -169,7 +169,7 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 func (h *holding) why() client.Cancellation {
 	h.t.Helper()
 	out, exit := perdure(h.t, "why", h.instance)
-	if exit != 0 || !strings.Contains(out, `requested "that will do"`) || !strings.Contains(out, "its worker was gone, told after ") {
+	if exit != 0 || !strings.Contains(out, `requested "that will do"`) || !strings.Contains(out, "worker lost, reported after ") {
 		h.t.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 	x := h.cancelled()

@@ -106,7 +106,7 @@ func TestALostRegion(t *testing.T) {
 	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
 	page := read(t, other, "Lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
-	page.run("2 live and were sent for and woken")
+	page.run("2 not ended, ")
 	wantAll(t, other, over, working, napping)
 	wantAll(t, hub, working, napping) // what the other one has done is none of its business
 }
@@ -130,7 +130,7 @@ func TestARestore(t *testing.T) {
 	hub.deployOn(t, restored)
 	page.run()
 	hub.atRest(t)
-	page.run("deleted: about ", "2 live and were sent for and woken")
+	page.run("deleted: about ", "2 not ended, ")
 	page.run("Enabled")
 	wantAll(t, hub, over, working, napping)
 	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {

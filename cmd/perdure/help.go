@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Run and operate durable orchestrations on AWS.`
+
+const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
+
+// rootNotes are printed below the commands in the root help.
+const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
+Exceptions: verify, import, doctor. With --json, stdout has only JSON, except for dev and worker.
+Errors are one line on stderr. Run "perdure <command> --help" for details and examples.
+`
+
+// addCommands adds all commands to the root, in groups.
+func (c *command) addCommands(root *cobra.Command) {
+	addGroup(root, "instances", startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c),
+		whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c),
+		cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), pauseVerb(c), resumeVerb(c), exportVerb(c),
+		costVerb(c))
+	addGroup(root, "activities", append(tokenVerbs(c), workerVerb(c))...)
+	addGroup(root, "schedules", scheduleVerb(c))
+	addGroup(root, "operations", versionsVerb(c), jobsVerb(c), uiVerb(c), deadVerb(c), reconcileVerb(c),
+		doctorVerb(c), sweepVerb(c))
+	const development = "development"
+	addGroup(root, development, devVerb(c), initVerb(c), vetVerb(c), verifyVerb(c), importVerb(c), versionVerb(c))
+
+	root.SetHelpCommandGroupID(development)
+	root.SetCompletionCommandGroupID(development)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Short = "Generate a shell completion script"
+		case "help":
+			cmd.Short = "Show the help of a command"
+		}
+	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd != root {
+			help(cmd, args)
+			return
+		}
+		fmt.Fprint(cmd.OutOrStdout(), rootHelp(root))
+	})
+}
+
+// addGroup adds commands in a group of the root help.
+func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: strings.ToUpper(id[:1]) + id[1:] + ":"})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+		root.AddCommand(cmd)
+	}
+}
+
+// rootHelp returns the help of the root command. It has two commands per line, so that all commands fit on one screen.
+func rootHelp(root *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage:   perdure <command> [flags]\nExample: %s\n", root.Long,
+		strings.TrimSpace(root.Example))
+	for _, group := range root.Groups() {
+		commands := slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
+			return cmd.GroupID != group.ID
+		})
+		fmt.Fprintf(&b, "\n%s\n", group.Title)
+		rows := (len(commands) + 1) / 2
+		for i := range rows {
+			line := helpEntry(commands[i])
+			if other := i + rows; other < len(commands) {
+				line += helpEntry(commands[other])
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "\nFlags:\n%s\n%s", root.LocalFlags().FlagUsages(), rootNotes)
+	return b.String()
+}
+
+// helpEntry returns a command and its short description, padded to half a line of 100 columns.
+func helpEntry(cmd *cobra.Command) string {
+	return fmt.Sprintf("  %-10s  %-36s", cmd.Name(), cmd.Short)
+}
