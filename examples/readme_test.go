@@ -19,15 +19,15 @@ import (
 
 func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (s Shipment, err error) {
 	_, err = perdure.CallActivity(ctx, ChargeCard, o.Payment(), retries, perdure.WaitForCancellation()).Await(ctx)
-	defer perdure.Compensate(ctx, &err, refund(o)) // runs if a later step fails or the order is cancelled
+	defer perdure.Compensate(ctx, &err, refund(o)) // runs if the charge or a later step fails
 	if err != nil {
 		return s, err
 	}
 
 	packed := perdure.WaitForExternalEvent[struct{}](ctx, "packed")
 	deadline := perdure.CreateTimer(ctx, 24*time.Hour)
-	if winner, err := perdure.Select(ctx, packed, deadline); err != nil || winner == 1 {
-		return s, cmp.Or(err, ErrNotPacked)
+	if winner, selectErr := perdure.Select(ctx, packed, deadline); selectErr != nil || winner == 1 {
+		return s, cmp.Or(selectErr, ErrNotPacked)
 	}
 
 	return perdure.CallSubOrchestration(ctx, ShipOrder, o).Await(ctx)
