@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,8 @@ func wait(ctx context.Context, d time.Duration) error {
 func Upload(ctx context.Context, file File) (rows int, err error) {
 	defer func() {
 		if err != nil {
-			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // less than the grace period
+			// less than the grace period
+			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			err = errors.Join(err, abortUpload(cleanup, file))
 		}
@@ -97,7 +99,8 @@ func (i *Importer) Registry() *perdure.Registry {
 // StartImports can run twice: the idempotency key starts each import once.
 func (i *Importer) StartImports(ctx context.Context, files []File) (none struct{}, err error) {
 	for _, file := range files {
-		_, err := i.Hub.Start(ctx, "import-files", []string{"import-rows", file.Name}, client.WithIdempotencyKey(file.Name))
+		call := []string{"import-rows", file.Name}
+		_, err := i.Hub.Start(ctx, "import-files", call, client.WithIdempotencyKey(file.Name))
 		if err != nil {
 			return none, err
 		}
@@ -128,7 +131,7 @@ func TestHeartbeat_secondAttempt_continuesAfterLastBatch(t *testing.T) {
 	if got := run[int](t, env, "import-files", []string{"import-rows", "prices.csv"}); got != 4 {
 		t.Errorf("imported %d batches", got)
 	}
-	if want := []int{0, 1, 2, 2, 3}; len(table.imports) != len(want) || table.imports[3] != 2 {
+	if want := []int{0, 1, 2, 2, 3}; !slices.Equal(table.imports, want) {
 		t.Errorf("imported batches %v, want %v", table.imports, want)
 	}
 }
@@ -145,7 +148,8 @@ func TestActivity_cancelled_cleansUpInGracePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
-	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusCancelled || len(aborted) != 1 {
+	s, err := env.Client().Status(t.Context(), id)
+	if err != nil || s.Status != client.StatusCancelled || len(aborted) != 1 {
 		t.Errorf("%s, aborted %q, %v", s.Status, aborted, err)
 	}
 }

@@ -118,7 +118,8 @@ func TestComplete_calledTwice_completesOnce(t *testing.T) {
 	env.Advance(5 * time.Hour)
 	friday := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	for range 2 { // the carrier may call twice
-		if err := handleCallback(t.Context(), env.Client(), Callback{Token: c.lastToken(), PickupTime: friday}); err != nil {
+		callback := Callback{Token: c.lastToken(), PickupTime: friday}
+		if err := handleCallback(t.Context(), env.Client(), callback); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +133,8 @@ func TestFail_nonRetryable_failsInstance(t *testing.T) {
 	env, c := newCarrierEnv(t)
 	id := startPickup(t, env)
 	env.Advance(time.Hour)
-	if err := handleCallback(t.Context(), env.Client(), Callback{Token: c.lastToken(), Rejection: "too large"}); err != nil {
+	callback := Callback{Token: c.lastToken(), Rejection: "too large"}
+	if err := handleCallback(t.Context(), env.Client(), callback); err != nil {
 		t.Fatal(err)
 	}
 	if s := waitStatus(t, env, id); s.Failure == nil || !strings.Contains(s.Failure.Message, "too large") {
@@ -155,7 +157,8 @@ func TestComplete_afterHeartbeatTimeout_completesNextAttempt(t *testing.T) {
 	if _, err := heartbeat(t.Context(), env.Client(), first); !isTokenProblem(err, client.TokenSuperseded) {
 		t.Errorf("%v", err)
 	}
-	if err := handleCallback(t.Context(), env.Client(), Callback{Token: second, PickupTime: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)}); err != nil {
+	callback := Callback{Token: second, PickupTime: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)}
+	if err := handleCallback(t.Context(), env.Client(), callback); err != nil {
 		t.Fatal(err)
 	}
 	if s := waitStatus(t, env, id); string(s.Output) != `"order-7 is picked up on Monday"` {

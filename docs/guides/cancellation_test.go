@@ -46,7 +46,10 @@ func newCancellationEnv(t *testing.T) *perduretest.Env {
 	perdure.AddOrchestration(r, "quote", Quote)
 	perdure.AddOrchestration(r, "import", Import)
 	perdure.AddActivity(r, "quote-a", blockUntilCancelled)
-	perdure.AddActivity(r, "quote-b", func(context.Context, string) (int, error) { time.Sleep(time.Second); return 7, nil })
+	perdure.AddActivity(r, "quote-b", func(context.Context, string) (int, error) {
+		time.Sleep(time.Second)
+		return 7, nil
+	})
 	perdure.AddActivity(r, "import", blockUntilCancelled)
 	perdure.AddActivity(r, "delete-rows", func(context.Context, string) (none struct{}, err error) { return none, nil })
 	return perduretest.New(t, r)
@@ -73,7 +76,8 @@ func TestWithTimeout_noQuoteInTime_fails(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := env.Client().Wait(t.Context(), id)
-	if calls := env.Calls("quote-a"); err != nil || s.Status != client.StatusFailed || calls[0].Took.Round(time.Minute) != time.Minute {
+	calls := env.Calls("quote-a")
+	if err != nil || s.Status != client.StatusFailed || calls[0].Took.Round(time.Minute) != time.Minute {
 		t.Errorf("%s after %+v, %v", s.Status, calls, err)
 	}
 }

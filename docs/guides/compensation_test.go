@@ -93,7 +93,8 @@ func BookAll(ctx *perdure.OrchestrationContext, bookings []Booking) (none struct
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		var undos []perdure.Awaitable
 		for _, b := range bookings {
-			undos = append(undos, perdure.CallActivity(ctx, agency.Cancel, b.Key, perdure.WithRetry(perdure.RetryPolicy{})))
+			retry := perdure.WithRetry(perdure.RetryPolicy{})
+			undos = append(undos, perdure.CallActivity(ctx, agency.Cancel, b.Key, retry))
 		}
 		return perdure.WhenAll(ctx, undos...)
 	})
@@ -115,10 +116,22 @@ func TestCompensate_failureOrCancellation_undoesBookings(t *testing.T) {
 		status        client.RuntimeStatus
 		calls         []string
 	}{
-		"success":               {"book-trip", Trip{"1", "Oslo"}, 0, client.StatusCompleted, []string{"booked 1/flight", "booked 1/hotel"}},
-		"hotel fails":           {"book-trip", Trip{"1", "Bergen"}, 0, client.StatusFailed, []string{"booked 1/flight", "cancelled 1/hotel", "cancelled 1/flight"}},
-		"cancelled in a call":   {"book-trip", Trip{"1", "Oslo"}, time.Second, client.StatusCancelled, []string{"booked 1/flight", "cancelled 1/flight"}},
-		"parallel, hotel fails": {"book-all", parallel, 0, client.StatusFailed, []string{"booked 1", "booked 3", "cancelled 1", "cancelled 2", "cancelled 3"}},
+		"success": {
+			"book-trip", Trip{"1", "Oslo"}, 0, client.StatusCompleted,
+			[]string{"booked 1/flight", "booked 1/hotel"},
+		},
+		"hotel fails": {
+			"book-trip", Trip{"1", "Bergen"}, 0, client.StatusFailed,
+			[]string{"booked 1/flight", "cancelled 1/hotel", "cancelled 1/flight"},
+		},
+		"cancelled in a call": {
+			"book-trip", Trip{"1", "Oslo"}, time.Second, client.StatusCancelled,
+			[]string{"booked 1/flight", "cancelled 1/flight"},
+		},
+		"parallel, hotel fails": {
+			"book-all", parallel, 0, client.StatusFailed,
+			[]string{"booked 1", "booked 3", "cancelled 1", "cancelled 2", "cancelled 3"},
+		},
 	} {
 		env := perduretest.New(t, r)
 		id, err := env.Client().Start(t.Context(), c.orchestration, c.input)

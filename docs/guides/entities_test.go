@@ -33,7 +33,8 @@ func reserve(_ *perdure.OrchestrationContext, s *Stock, order string) (int, erro
 }
 
 func refill(ctx *perdure.OrchestrationContext, s *Stock, pieces int) (int, error) {
-	delivered, err := perdure.CallActivity(ctx, deliverPieces, pieces).Await(ctx) // no other operation of the article runs
+	// no other operation of this article runs during the wait
+	delivered, err := perdure.CallActivity(ctx, deliverPieces, pieces).Await(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +70,10 @@ func restock(ctx context.Context, hub *client.Client, article, deliveryID string
 
 // dayReport returns the report of a day. All callers share one computation.
 func dayReport(ctx *perdure.OrchestrationContext, day string) (string, error) {
-	return perdure.CallUpdate[string](ctx, "reports", "make", day, perdure.WithUpdateID(day), perdure.StartingWith("reports", 0)).Await(ctx)
+	return perdure.CallUpdate[string](ctx, "reports", "make", day,
+		perdure.WithUpdateID(day),
+		perdure.StartingWith("reports", 0),
+	).Await(ctx)
 }
 
 func reports(ctx *perdure.OrchestrationContext, made int) (int, error) {

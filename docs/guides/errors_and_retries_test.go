@@ -16,7 +16,10 @@ import (
 // chargeWithin retries a charge for at most an hour.
 func chargeWithin(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	return perdure.CallActivityByName[string](ctx, "charge", cents,
-		perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 5 * time.Second, NonRetryable: []string{"DeclinedError"}}),
+		perdure.WithRetry(perdure.RetryPolicy{
+			InitialInterval: 5 * time.Second,
+			NonRetryable:    []string{"DeclinedError"},
+		}),
 		perdure.WithStartToClose(30*time.Second),
 		perdure.WithScheduleToClose(time.Hour),
 	).Await(ctx)
@@ -107,7 +110,8 @@ func TestChargeWithin_failures_retriesUnlessDeclined(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := env.Client().Wait(t.Context(), id)
-	if calls := env.Calls("charge"); err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].At != 5*time.Second {
+	calls := env.Calls("charge")
+	if err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].At != 5*time.Second {
 		t.Errorf("%s after %+v, %v", s.Status, calls, err)
 	}
 }
@@ -118,7 +122,8 @@ func TestStub_failureWithDetails_reachesCaller(t *testing.T) {
 	perdure.AddOrchestration(r, "pay-available", payAvailable)
 	perdure.AddActivity(r, "charge", Charge)
 	env := perduretest.New(t, r)
-	env.Stub("charge").Fails(1, perdure.WithDetails(errors.New("declined"), Decline{Code: 51, AvailableCents: 40})).Returns("charged 40")
+	declined := perdure.WithDetails(errors.New("declined"), Decline{Code: 51, AvailableCents: 40})
+	env.Stub("charge").Fails(1, declined).Returns("charged 40")
 	id, err := env.Client().Start(t.Context(), "pay-available", 70)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ var books = &ledger{running: map[string]bool{}}
 func settleAll(ctx *perdure.OrchestrationContext, accounts []string) ([]string, error) {
 	var settled []*perdure.Future[string]
 	for _, account := range accounts {
-		settled = append(settled, perdure.CallActivity(ctx, books.Settle, account, perdure.Exclusive("account "+account)))
+		key := perdure.Exclusive("account " + account)
+		settled = append(settled, perdure.CallActivity(ctx, books.Settle, account, key))
 	}
 	return perdure.Values(ctx, settled)
 }
@@ -50,7 +51,8 @@ func TestExclusive_sameKey_runsOneAtATime(t *testing.T) {
 	perdure.AddOrchestration(r, "settle-all", settleAll)
 	env := perduretest.New(t, r)
 	got := run[[]string](t, env, "settle-all", []string{"1", "2", "1", "1"})
-	if !slices.Equal(got, []string{"settled 1", "settled 2", "settled 1", "settled 1"}) || books.conflict || len(books.settled) != 4 {
+	want := []string{"settled 1", "settled 2", "settled 1", "settled 1"}
+	if !slices.Equal(got, want) || books.conflict || len(books.settled) != 4 {
 		t.Errorf("%q, conflict: %t, settled %q", got, books.conflict, books.settled)
 	}
 }

@@ -19,7 +19,7 @@ func fulfilOrder(ctx *perdure.OrchestrationContext, lines []string) (int, error)
 	return packing.Await(ctx)
 }
 
-// packLines receives a number of lines and returns the sum of their lengths, weighted by position, which depends on their order.
+// packLines receives a number of lines and returns the sum of their lengths, weighted by position.
 func packLines(ctx *perdure.OrchestrationContext, lines int) (int, error) {
 	sum := 0
 	for n := range lines {
@@ -34,7 +34,8 @@ func packLines(ctx *perdure.OrchestrationContext, lines int) (int, error) {
 
 // scanLine adds a line to a parcel. The first line starts the parcel's orchestration.
 func scanLine(ctx context.Context, hub *client.Client, parcel, line, scanID string) (started bool, err error) {
-	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line, client.WithInstanceID(parcel), client.WithIdempotencyKey(scanID))
+	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line,
+		client.WithInstanceID(parcel), client.WithIdempotencyKey(scanID))
 }
 
 type Notice struct {
@@ -99,7 +100,8 @@ func TestStartOrRaise_repeatedCall_startsOnceAndDeliversOnce(t *testing.T) {
 	if n, err := client.Result[int](s); err != nil || n != 1+2*2+3*3 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d"); !errors.Is(err, client.ErrTerminal) {
+	_, err = scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d")
+	if !errors.Is(err, client.ErrTerminal) {
 		t.Errorf("packed parcel: %v", err)
 	}
 }

@@ -49,7 +49,8 @@ func sendParcel(ctx *perdure.OrchestrationContext, p Parcel) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return perdure.CallActivity(ctx, book, price, perdure.WaitForCancellation()).Await(ctx) // on a queue: it may have to be undone
+	// on a queue, because it may have to be undone
+	return perdure.CallActivity(ctx, book, price, perdure.WaitForCancellation()).Await(ctx)
 }
 
 func TestInline_shortActivities_runOnce(t *testing.T) {

@@ -73,7 +73,8 @@ func TestLargePayloads_withAndWithoutStore_passOrFail(t *testing.T) {
 	if err != nil || strings.Join(got, "; ") != "page 0, 2097152 bytes; page 1, 2097152 bytes" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := runDigitize(t, perduretest.New(t, documentRegistry())); err == nil || !strings.Contains(err.Error(), "payload too large") {
+	_, err = runDigitize(t, perduretest.New(t, documentRegistry()))
+	if err == nil || !strings.Contains(err.Error(), "payload too large") {
 		t.Errorf("without a payload store: %v", err)
 	}
 }
@@ -98,7 +99,8 @@ func newCodec(keys codec.Keys) perdure.Codec {
 
 func TestCodec_compressAndEncrypt_roundTrips(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, documentRegistry(), perduretest.WithCodec(newCodec(fakeKeys{})), perduretest.WithLargePayloads())
+	codec := perduretest.WithCodec(newCodec(fakeKeys{}))
+	env := perduretest.New(t, documentRegistry(), codec, perduretest.WithLargePayloads())
 	if got, err := runDigitize(t, env); err != nil || len(got) != 2 {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -131,7 +133,8 @@ func flipBits(b []byte) []byte {
 
 func TestCodec_customCodec_roundTrips(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, documentRegistry(), perduretest.WithCodec(maskingCodec{}), perduretest.WithLargePayloads())
+	codec := perduretest.WithCodec(maskingCodec{})
+	env := perduretest.New(t, documentRegistry(), codec, perduretest.WithLargePayloads())
 	if got, err := runDigitize(t, env); err != nil || len(got) != 2 {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -119,7 +119,8 @@ func changeAddress(ctx context.Context, hub *client.Client, parcel, to string) (
 
 // deliverTo starts the delivery if there is none, and changes its address.
 func deliverTo(ctx context.Context, hub *client.Client, parcel, to string) (label string, started bool, err error) {
-	result, started, err := hub.StartOrUpdate(ctx, "deliver", to, "address", to, client.WithInstanceID(parcel), client.WithIdempotencyKey("to "+to))
+	result, started, err := hub.StartOrUpdate(ctx, "deliver", to, "address", to,
+		client.WithInstanceID(parcel), client.WithIdempotencyKey("to "+to))
 	if err != nil {
 		return "", started, err
 	}
@@ -143,7 +144,8 @@ func TestUpdate_beforeAndAfterPickup_acceptedOrRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if label, err := changeAddress(t.Context(), env.Client(), parcel, "Main St 5"); err != nil || label != "label for Main St 5" {
+		label, err := changeAddress(t.Context(), env.Client(), parcel, "Main St 5")
+		if err != nil || label != "label for Main St 5" {
 			t.Errorf("%q, %v", label, err)
 		}
 	}
@@ -162,7 +164,8 @@ func TestUpdate_beforeAndAfterPickup_acceptedOrRejected(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	for range 2 {
-		if label, started, err := deliverTo(t.Context(), env.Client(), "new-parcel", "Main St 5"); err != nil || !started || label != "label for Main St 5" {
+		label, started, err := deliverTo(t.Context(), env.Client(), "new-parcel", "Main St 5")
+		if err != nil || !started || label != "label for Main St 5" {
 			t.Errorf("%q, %v, %v", label, started, err)
 		}
 	}

@@ -50,7 +50,10 @@ func restartPayment(ctx context.Context, hub *client.Client, failed string) (pay
 
 // replacePayment replaces a payment by one of another amount.
 func replacePayment(ctx context.Context, hub *client.Client, payment string, amount int) error {
-	_, err := hub.Start(ctx, "pay", amount, client.WithInstanceID(payment), client.IfExists(client.Replace), client.WithIdempotencyKey(fmt.Sprint(payment, " of ", amount)))
+	_, err := hub.Start(ctx, "pay", amount,
+		client.WithInstanceID(payment),
+		client.IfExists(client.Replace),
+		client.WithIdempotencyKey(fmt.Sprint(payment, " of ", amount)))
 	return err
 }
 
@@ -95,7 +98,10 @@ func approve(t *testing.T, env *perduretest.Env, payment string) {
 func TestPause_eventsWhilePaused_handledAfterResume(t *testing.T) {
 	t.Parallel()
 	transferred := 0
-	env := newPaymentEnv(t, func(_ context.Context, amount int) (int, error) { transferred += amount; return transferred, nil })
+	env := newPaymentEnv(t, func(_ context.Context, amount int) (int, error) {
+		transferred += amount
+		return transferred, nil
+	})
 	payment, err := env.Client().Start(t.Context(), "pay", 7)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +112,8 @@ func TestPause_eventsWhilePaused_handledAfterResume(t *testing.T) {
 		approve(t, env, payment)
 		approve(t, env, payment)
 		env.Advance(time.Hour)
-		if s, err := env.Client().Status(t.Context(), payment); err != nil || s.Status != client.StatusPaused || transferred != 0 {
+		s, err := env.Client().Status(t.Context(), payment)
+		if err != nil || s.Status != client.StatusPaused || transferred != 0 {
 			t.Errorf("while paused: %s, %d transferred, %v", s.Status, transferred, err)
 		}
 		return nil
@@ -114,7 +121,8 @@ func TestPause_eventsWhilePaused_handledAfterResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := env.Client().Wait(t.Context(), payment); err != nil || s.Status != client.StatusCompleted || transferred != 7 {
+	s, err := env.Client().Wait(t.Context(), payment)
+	if err != nil || s.Status != client.StatusCompleted || transferred != 7 {
 		t.Errorf("%s, %d transferred, %v", s.Status, transferred, err)
 	}
 }
@@ -218,7 +226,10 @@ func TestRestartFromEvent_completedActivity_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	transferred, fixed := 0, false
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "transfer", func(_ context.Context, amount int) (int, error) { transferred += amount; return transferred, nil })
+	perdure.AddActivity(r, "transfer", func(_ context.Context, amount int) (int, error) {
+		transferred += amount
+		return transferred, nil
+	})
 	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 		paid, err := pay(ctx, amount)
 		if err == nil && !fixed {

@@ -31,7 +31,8 @@ func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
 	if !ok {
 		day = ctx.Now() // not started by the schedule
 	}
-	return perdure.CallActivityByName[string](ctx, "sum-up", sumInput{Topic: in.Topic, Day: day.Format(time.DateOnly)}).Await(ctx)
+	sum := sumInput{Topic: in.Topic, Day: day.Format(time.DateOnly)}
+	return perdure.CallActivityByName[string](ctx, "sum-up", sum).Await(ctx)
 }
 
 // backfillYear runs the missing reports of this year.

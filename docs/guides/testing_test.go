@@ -184,7 +184,8 @@ func Tomorrow(ctx *perdure.OrchestrationContext, url string) (string, error) {
 }
 
 func TestTomorrow_realServer_returnsForecast(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "sunny") }))
+	sunny := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "sunny") }
+	server := httptest.NewServer(http.HandlerFunc(sunny))
 	defer server.Close()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "forecast", Forecast)

@@ -18,7 +18,9 @@ import (
 
 // Transactor is implemented by *dynamodb.Client.
 type Transactor interface {
-	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	TransactWriteItems(
+		ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
 // SaveOrder saves an order and starts its orchestration in one transaction. A repeated call changes nothing.
@@ -66,7 +68,8 @@ func TestSaveOrder_repeated_startsOnce(t *testing.T) {
 	env.Advance(time.Minute)
 
 	order, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "o-1"}},
+		TableName: aws.String("orders"),
+		Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "o-1"}},
 	})
 	if err != nil {
 		t.Fatal(err)

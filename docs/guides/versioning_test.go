@@ -135,7 +135,9 @@ func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	}
 	_, err := c.Wait(t.Context(), "old")
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Status != client.StatusBlocked || !strings.Contains(idle.Diagnosis.Got, "the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion as the least version") {
+	if !ok || idle.Status != client.StatusBlocked || !strings.Contains(idle.Diagnosis.Got,
+		"the code of before the change is gone: deploy a build that has it, "+
+			"with perdure.DefaultVersion as the least version") {
 		t.Fatal(err)
 	}
 
@@ -145,7 +147,7 @@ func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	}
 }
 
-// testdata/parcel.json is the history of an instance that waits for the event "paid", as written by perdure history --json.
+// testdata/parcel.json is the history of an instance that waits for the event "paid".
 func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registryOf(parcelV0))
