@@ -15,9 +15,11 @@ var Analyzer = New()
 // New makes an analyzer with flags of its own, for programs that run several configurations.
 func New() *analysis.Analyzer {
 	a := &analysis.Analyzer{
-		Name:      "perdure",
-		Doc:       "find code that makes an orchestration decide otherwise at its replay, or lose what it asked for\n\nIt looks at functions that take a *perdure.OrchestrationContext, and at all that they call. docs/linter.md has each rule.",
-		URL:       "https://github.com/perdure/perdure/blob/main/docs/linter.md",
+		Name: "perdure",
+		Doc: "find mistakes in orchestrations: nondeterminism and lost work\n\n" +
+			"It checks functions that take a *perdure.OrchestrationContext and everything that they call. " +
+			"docs/reference/linter.md describes the rules.",
+		URL:       "https://github.com/perdure/perdure/blob/main/docs/reference/linter.md",
 		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil), (*asking)(nil)},
 	}
 	s := &settings{warnings: true}
@@ -55,7 +57,7 @@ func (l *ruleList) Set(text string) error {
 			continue
 		}
 		if ruleOf(id) == nil {
-			return fmt.Errorf("no rule %q: docs/linter.md lists them", id)
+			return fmt.Errorf("no rule %q: see docs/reference/linter.md", id)
 		}
 		*l = append(*l, id)
 	}

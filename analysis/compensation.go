@@ -9,12 +9,16 @@ import (
 
 var compensation = &rule{
 	id: "compensation",
-	finds: "`Compensate` that is not deferred itself, or is given the address of a variable that the function does not return; and waits, calls of activities and sub-orchestrations, and events and updates that are sent, in deferred functions through a context that may be cancelled, also by a method that has the context in its struct: " +
-		"when the orchestration is cancelled they return at once, and nothing is called or sent.",
-	why:     "then nothing is undone where it must be",
-	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or call, wait and raise events through perdure.WithoutCancel(ctx)",
-	misses: "Waits that are more than one function away from the defer, errors behind pointers, methods of other packages, contexts that other packages make, and fields and parameters that are given, " +
-		"at another place, a context of `WithoutCancel`.",
+	finds: "`Compensate` that is not deferred directly, or that gets the address of a variable that the " +
+		"function does not return. Waits, calls, events and updates in deferred functions with a context " +
+		"that may be cancelled, also through a method whose struct has the context: after a cancel they " +
+		"return immediately, and nothing is called or sent.",
+	why: "completed work may not be undone",
+	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or call, wait and raise " +
+		"events with perdure.WithoutCancel(ctx)",
+	misses: "Waits more than one function away from the defer, errors behind pointers, methods of other " +
+		"packages, contexts that other packages make, and fields and parameters that get a context of " +
+		"`WithoutCancel` elsewhere.",
 }
 
 // deferring is a part of an orchestration's body that is run when it ends.

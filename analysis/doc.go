@@ -4,7 +4,7 @@
 //	perdure vet ./...
 //	go vet -vettool=$(which perdure) ./...
 //
-// Package analysis/plugin has it as a module plugin of golangci-lint. docs/linter.md has every rule, with what it misses.
+// Package analysis/plugin has it as a module plugin of golangci-lint. docs/reference/linter.md describes every rule.
 //
 // What runs as orchestration code is each function and literal that takes a *perdure.OrchestrationContext, and what it calls, in whatever
 // package. The effects of a function travel between packages as facts, with the chain of calls that leads to them. The standard library is

@@ -11,10 +11,10 @@ import (
 // ignoring is the rule about what is written to ignore the others.
 var ignoring = &rule{
 	id:      "ignore",
-	finds:   "`//perdure:ignore` without a reason, with a rule that does not exist, or where nothing is found.",
-	why:     "whoever reads it must know what is ignored, and why",
+	finds:   "`//perdure:ignore` without a reason, with an unknown rule, or where nothing is found.",
+	why:     "readers must know what is ignored, and why",
 	instead: "write //perdure:ignore RULE REASON on the line, above it, or above the function",
-	misses:  "Reasons that are none.",
+	misses:  "Reasons that say nothing.",
 }
 
 const directive = "//perdure:ignore"

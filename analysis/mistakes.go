@@ -11,60 +11,74 @@ import (
 // The rules about how perdure's own functions are called.
 var (
 	scope = &rule{
-		id:      "scope",
-		finds:   "A function that has a context of its own (in `Go`, `Async`, `Compensate`) and uses that of the function around it, and one in `SideEffect` that uses any. Scopes that were made for it (`WithCancel`, `WithTimeout`, `WithoutCancel`) are no mistake.",
-		why:     "what it asks for belongs to another scope, and is cancelled with that",
-		instead: "use the context that the function is given",
-		misses:  "Contexts in struct fields, and those that were kept in other variables.",
+		id: "scope",
+		finds: "A function with a context of its own (in `Go`, `Async`, `Compensate`) that uses the context of " +
+			"the enclosing function, and a function in `SideEffect` that uses any context. Contexts made for " +
+			"it with `WithCancel`, `WithTimeout` or `WithoutCancel` are allowed.",
+		why:     "its calls belong to another scope and are cancelled with it",
+		instead: "use the context that the function receives",
+		misses:  "Contexts in struct fields or stored in other variables.",
 	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds:   "Futures that are dropped: a call whose future is not used, is assigned to `_`, or is kept in a local variable, slice, array or map that nothing reads. What `RaiseEvent`, `CallUpdate` and `CallEntity` send goes out all the same.",
-		why:     "what is outstanding when the orchestration ends is cancelled, and nobody sees its error",
-		instead: "await it, or start what is to outlive its caller with perdure.StartOrchestration",
-		misses:  "Futures that are read otherwise and never awaited, as by `IsDone`, and those in fields.",
+		finds: "Futures that are dropped: the future of a call is not used, is assigned to `_`, or is stored in " +
+			"a local variable, slice, array or map that nothing reads. `RaiseEvent`, `CallUpdate` and " +
+			"`CallEntity` send their messages anyway.",
+		why:     "pending work is cancelled when the orchestration ends, and its error is lost",
+		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
+		misses:  "Futures that are read but never awaited, for example with `IsDone`, and futures in fields.",
 	}
 	unidentified = &rule{
-		id:      "unidentified",
-		finds:   "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method of an interface.",
-		why:     "the engine finds the name by the function that was registered, and stops the turn where it cannot",
+		id: "unidentified",
+		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a " +
+			"literal, or a method of an interface.",
+		why:     "the engine finds the name by the registered function and stops the turn if it cannot",
 		instead: "use DefineActivity, or call by name",
-		misses:  "One function that is registered under several names, and functions that are not registered.",
+		misses:  "A function that is registered under several names, and functions that are not registered.",
 	}
 	continuing = &rule{
 		id:      "continueasnew",
 		finds:   "`ContinueAsNew` whose error is dropped.",
-		why:     "the instance continues only when the orchestration returns that error",
+		why:     "the instance continues only if the orchestration returns that error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "An error that is kept and not returned, and an input of another type than the orchestration takes.",
+		misses: "Errors that are stored and not returned, and an input of another type than the orchestration " +
+			"takes.",
 	}
 	changing = &rule{
-		id:      "change",
-		finds:   "`Version` whose change is put together or read from somewhere, and whose least version is greater than the greatest, both being constants.",
-		why:     "the first answer about a change stays, by its name; with no version to go by the instance is blocked",
-		instead: `perdure.Version(ctx, "what is changed", perdure.DefaultVersion, 1)`,
-		misses:  "A change in a variable, a name that is used for two changes, a call that was moved, and code that was taken away too early: histories of instances show those.",
+		id: "change",
+		finds: "`Version` with a computed change name, or with constants whose minimum version is greater than " +
+			"the maximum.",
+		why: "the version is recorded under the name of the change; without a valid version the instance is " +
+			"blocked",
+		instead: `perdure.Version(ctx, "name of the change", perdure.DefaultVersion, 1)`,
+		misses: "Change names in variables, a name that is used for two changes, a moved call, and code that was " +
+			"removed too early. Replays of histories find them.",
 	}
 	answering = &rule{
-		id:      "query",
-		finds:   "Handlers in `SetQueryHandler`, and validators in `ValidateUpdate`, that schedule, wait, set a status or a handler, or take a side effect.",
-		why:     "they have no place in history: the query fails, and the update is rejected",
-		instead: "read the variables that the orchestration keeps; what is to be done, an event asks for",
-		misses:  "Calls that are further away than the literal itself, cancels of futures, and handlers and validators that are no literal.",
+		id: "query",
+		finds: "Handlers of `SetQueryHandler` and validators of `ValidateUpdate` that schedule, wait, set a " +
+			"status or a handler, or use a side effect.",
+		why: "it cannot be recorded in the history: the query fails, or the update is rejected",
+		instead: "only read the variables of the orchestration; make changes in an update handler or after an " +
+			"event",
+		misses: "Calls outside the function literal itself, cancelled futures, and handlers and validators that " +
+			"are not literals.",
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant one, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
-			"and those that not even an error leads out of, in any function: they go round for ever once the orchestration is cancelled.",
-		why:     "its history grows until it is too large to go on",
-		instead: "begin anew from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "Loops with a condition that holds for ever, or that end after many rounds, or upon an error of one kind.",
+		finds: "Loops without a condition, or with a constant one, that only an error ends and that make " +
+			"decisions in each round, in a function without `ContinueAsNew`. Also loops that not even an " +
+			"error ends, in any function: they run forever after a cancel.",
+		why:     "the history grows until the instance cannot continue",
+		instead: "continue as new regularly: return perdure.ContinueAsNew[Out](ctx, in)",
+		misses: "Loops with a condition that is always true, loops that end after many rounds, and loops that " +
+			"only one kind of error ends.",
 	}
 	replaying = &rule{
 		id:      "replaying",
-		finds:   "`if` on `ctx.IsReplaying()` that asks for something, or returns.",
-		why:     "the replay decides otherwise than the history",
-		instead: "decide by what is the same each time; ctx.Logger() is silent in a replay by itself",
+		finds:   "`if` on `ctx.IsReplaying()` that makes decisions or returns.",
+		why:     "the replay then decides differently from the history",
+		instead: "decide by values that are the same in each replay; ctx.Logger() is silent during a replay",
 		misses:  "Decisions by a variable that was set from it.",
 	}
 )

@@ -12,19 +12,25 @@ import (
 var (
 	unregistered = &rule{
 		id: "unregistered", warning: true,
-		finds: "Where `lambdahandler.StartOrchestrator` is called: activities, orchestrations, entities, operations and updates that the program calls and does not register, by name, by function or by reference (`DefineActivity` alone registers nothing). " +
-			"A name that is registered and much like it is told.",
-		why:     "a function that is not registered stops the turn, and an activity by a name that no worker has waits until one has it",
-		instead: "register it; where a worker of another program has it, ignore this at the call, or at DefineActivity, with the reason",
-		misses: "Programs that register names or functions which are not written in the call itself; references in fields and parameters; activities that are defined with `OnQueue`, which may be those of another program's worker; " +
+		finds: "In a program that calls `lambdahandler.StartOrchestrator`: activities, orchestrations, entities, " +
+			"operations and updates that it calls, by name, by function or by reference, and does not " +
+			"register (`DefineActivity` alone registers nothing). A similar registered name is suggested.",
+		why: "an unregistered function stops the turn, and an activity whose name no worker has waits until " +
+			"one has it",
+		instead: "register it; if a worker of another program has it, ignore this at the call or at " +
+			"DefineActivity, with the reason",
+		misses: "Names or functions that are not written in the registering call itself; references in fields and " +
+			"parameters; activities defined with `OnQueue`, which may belong to another program's worker; " +
 			"orchestrations that a client starts. An update counts for every orchestration.",
 	}
 	misfit = &rule{
-		id:      "misfit",
-		finds:   "Calls by name whose input or result is of another JSON shape than what is registered under the name: a string, a number, a boolean, a list, an object.",
-		why:     "payloads travel as JSON, and this does not decode",
-		instead: "give it what it takes, or share the name and its types by perdure.DefineActivity",
-		misses:  "Other fields of an object, other elements of a list, types that marshal themselves, and values behind `any`.",
+		id: "misfit",
+		finds: "Calls by name whose input or result has another JSON type than the registered one: string, " +
+			"number, boolean, array, object.",
+		why:     "payloads are JSON, and this one does not decode",
+		instead: "use the registered types, or share the name and its types with perdure.DefineActivity",
+		misses: "Other fields of an object, other elements of an array, types that marshal themselves, and values " +
+			"in `any`.",
 	}
 )
 

@@ -10,11 +10,15 @@ import (
 )
 
 var payloads = &rule{
-	id:      "payload",
-	finds:   "Inputs, results, states of entities, data of events, updates and queries, details, and what `SideEffect` returns, in orchestrations and in clients, with what JSON loses or cannot hold: unexported fields, channels, functions, complex numbers, interfaces with methods, maps whose keys are structs, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, which `encoding/json` does not call there. Types that marshal themselves are left alone.",
-	why:     "payloads travel as JSON",
-	instead: `export the field, leave it out with json:"-", or write MarshalJSON and UnmarshalJSON`,
-	misses:  "Values behind `any` and other interfaces, types that marshal themselves and lose something, and statuses.",
+	id: "payload",
+	finds: "Values that JSON cannot represent, in inputs, results, states of entities, data of events, " +
+		"updates and queries, error details, and results of `SideEffect`, in orchestrations and clients: " +
+		"unexported fields, channels, functions, complex numbers, interfaces with methods, maps with " +
+		"struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, " +
+		"which `encoding/json` does not call there. Types that marshal themselves are not checked.",
+	why:     "payloads are JSON",
+	instead: `export the field, omit it with json:"-", or write MarshalJSON and UnmarshalJSON`,
+	misses:  "Values in `any` and other interfaces, types that marshal themselves and lose data, and statuses.",
 }
 
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.

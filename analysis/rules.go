@@ -17,100 +17,113 @@ type rule struct {
 var (
 	clock = &rule{
 		id: "clock", foreign: true,
-		finds:   "The wall clock and its waits: `time.Now`, `time.Since`, `time.Sleep`, `time.After`, timers and tickers.",
-		why:     "the clock shows another time at each replay",
+		finds: "The wall clock and waits for it: `time.Now`, `time.Since`, `time.Sleep`, `time.After`, timers " +
+			"and tickers.",
+		why:     "the time differs in each replay",
 		instead: "use ctx.Now()",
-		misses:  "Clocks behind an interface of several implementations, and clocks in struct fields.",
+		misses:  "Clocks behind an interface with several implementations, and clocks in struct fields.",
 	}
 	random = &rule{
 		id: "random", foreign: true,
-		finds:   "Random numbers and ids: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, new keys, `hash/maphash`, and libraries of ids such as google/uuid. A source with a seed of your own is no mistake.",
-		why:     "it is another at each replay",
+		finds: "Random numbers and IDs: `math/rand`, `math/rand/v2`, `crypto/rand`, new keys, `hash/maphash`, " +
+			"and ID libraries such as google/uuid. A source with your own seed is allowed.",
+		why:     "the value differs in each replay",
 		instead: "use ctx.Rand(), ctx.NewUUID(), or perdure.SideEffect",
-		misses:  "A source that is seeded with something that differs, unless that is a finding itself; `%p` and other addresses.",
+		misses:  "Seeds that differ, unless the seed itself is reported; `%p` and other addresses.",
 	}
 	environment = &rule{
 		id: "environment", foreign: true,
-		finds:   "What differs between processes: environment variables, host name, process id, working directory, time zone, number of processors.",
-		why:     "it differs between the processes that replay the instance",
-		instead: "pass it in as input, or read it through perdure.SideEffect",
-		misses:  "Values of flags, and configuration that was read into struct fields before.",
+		finds: "Values that differ between processes: environment variables, host name, process ID, working " +
+			"directory, time zone, number of CPUs.",
+		why:     "the value differs between the processes that replay the instance",
+		instead: "pass it as input, or read it with perdure.SideEffect",
+		misses:  "Flag values, and configuration that was stored in struct fields earlier.",
 	}
 	goroutine = &rule{
-		id:      "goroutine",
-		finds:   "`go` statements, and functions that start goroutines (`errgroup`, `WaitGroup.Go`, `time.AfterFunc`).",
-		why:     "the engine does not see goroutines, and their order differs at each replay",
+		id: "goroutine",
+		finds: "`go` statements, and functions that start goroutines (`errgroup`, `WaitGroup.Go`, " +
+			"`time.AfterFunc`).",
+		why:     "the engine does not know goroutines, and their order differs in each replay",
 		instead: "use perdure.Go or perdure.Async",
-		misses:  "Goroutines that a library starts on its own.",
+		misses:  "Goroutines that a library starts.",
 	}
 	channel = &rule{
 		id:      "channel",
-		finds:   "Sending to, receiving from, ranging over and closing a channel.",
-		why:     "a wait for a channel holds the worker, and is not in history",
-		instead: "wait for futures; a variable is enough between coroutines, which take turns",
-		misses:  "Channels inside of other modules.",
+		finds:   "Sending to, receiving from, ranging over or closing a channel.",
+		why:     "waiting for a channel blocks the worker and is not recorded in the history",
+		instead: "wait for futures; coroutines take turns and can share variables",
+		misses:  "Channels in other modules.",
 	}
 	selecting = &rule{
 		id:      "select",
 		finds:   "`select` statements.",
-		why:     "of several cases that are ready, select takes a random one",
+		why:     "select chooses randomly if several cases are ready",
 		instead: "use perdure.Select or perdure.WhenAny with futures",
-		misses:  "Select inside of other modules.",
+		misses:  "`select` in other modules.",
 	}
 	syncing = &rule{
-		id:      "sync",
-		finds:   "Locks, conditions, wait groups, `sync.Map` and atomics. `sync.Once` and its kin, and `sync.Pool`, are no mistakes; what they are given is looked at.",
-		why:     "it waits for, or shares memory with, what is not replayed",
+		id: "sync",
+		finds: "Locks, condition variables, wait groups, `sync.Map` and atomics. `sync.Once`, similar functions " +
+			"and `sync.Pool` are allowed; functions passed to them are checked.",
+		why:     "it waits for, or shares memory with, code that is not replayed",
 		instead: "coroutines take turns and need no locks; wait for futures",
-		misses:  "Locks inside of other modules.",
+		misses:  "Locks in other modules.",
 	}
 	inputOutput = &rule{
 		id: "io", foreign: true,
-		finds:   "Files, network, processes, databases, the AWS SDK, standard output, and perdure's own client.",
-		why:     "it is done again at each replay, and its answer differs",
+		finds:   "Files, network, processes, databases, the AWS SDK, standard output, and perdure's client.",
+		why:     "it is repeated in each replay with a different result",
 		instead: "do it in an activity",
-		misses:  "Writers and readers behind an interface, and libraries that are not listed and reach I/O through one.",
+		misses: "Readers and writers behind an interface, and unlisted libraries that use I/O through an " +
+			"interface.",
 	}
 	logging = &rule{
-		id:      "log",
-		finds:   "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, zerolog.",
-		why:     "each line is written again at each replay",
+		id: "log",
+		finds: "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, " +
+			"zerolog.",
+		why:     "each line is logged again in each replay",
 		instead: "use ctx.Logger()",
-		misses:  "Loggers in variables of your own: a *slog.Logger may be the context's.",
+		misses:  "Loggers in your own variables: a *slog.Logger may come from the context.",
 	}
 	mapOrder = &rule{
 		id: "maporder",
-		finds: "A range over a map, or an iterator of package maps, whose order decides something: its body calls into perdure, also by a method that has the context in its struct; appends to, or fills, a slice that is not sorted behind it; writes text; " +
-			"returns or keeps what it is at when it stops; or leaves what came last in a variable that is read later. Slices that are made of a map's keys or values and not sorted. " +
-			"One that sums, counts, fills a map or looks for anything is no mistake, nor is one where `len` of the map is compared with one.",
-		why:     "the order of a map differs at each replay",
+		finds: "A range over a map, or an iterator of package `maps`, whose order affects decisions: its body " +
+			"calls perdure (also through a method whose struct has the context), fills a slice that is not " +
+			"sorted later, writes text, returns or keeps the current element, or leaves the last element in a " +
+			"variable that is read later. Also unsorted slices of a map's keys or values. Sums, counts, " +
+			"filling a map, searching for any element, and maps whose `len` is compared with one are allowed.",
+		why:     "the order of a map differs in each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses:  "Sums of floats; ties when the largest is looked for, or when a sort compares the values of a map, or a part of them; the last of those that meet a condition; iterators of your own, and `reflect`'s; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
+		misses: "Sums of floats; ties when you search for a maximum or sort by part of a value; the last element " +
+			"that meets a condition; your own iterators and those of `reflect`; your own sort functions, " +
+			"unless they sort with package `sort` or `slices`.",
 	}
 	globals = &rule{
 		id:      "globals",
-		finds:   "Writing a package's variable.",
-		why:     "it is shared with other instances, and written again at each replay",
-		instead: "keep it in local variables, or pass it on in inputs and results",
-		misses:  "What is written through pointers and methods, and variables of the function that registers a literal.",
+		finds:   "Writing a package variable.",
+		why:     "it is shared with other instances and written again in each replay",
+		instead: "use local variables, inputs and results",
+		misses: "Writes through pointers and methods, and variables of the function that registers a function " +
+			"literal.",
 	}
 	globalRead = &rule{
 		id: "globalread", warning: true,
-		finds:   "Reading a package's variable that code other than `init`, `main` and tests writes.",
-		why:     "it may hold something else at a replay",
-		instead: "pass it in as input, or read it through perdure.SideEffect",
+		finds:   "Reading a package variable that is written outside `init`, `main` and tests.",
+		why:     "its value may differ in a replay",
+		instead: "pass it as input, or read it with perdure.SideEffect",
 		misses:  "Variables that another package writes, or that are written through pointers and methods.",
 	}
 	contexts = &rule{
-		id:      "context",
-		finds:   "`context.Context` in orchestration code: making one, asking one, and passing one on.",
-		why:     "an orchestration is not ended by a context.Context, and what takes one waits for what is not in history",
-		instead: "call an activity; scopes are perdure.WithCancel and perdure.WithTimeout",
-		misses:  "Contexts inside of structs that are passed on.",
+		id:    "context",
+		finds: "Creating, querying or passing on a `context.Context` in orchestration code.",
+		why: "a context.Context does not end an orchestration, and a function that takes one waits for " +
+			"something that is not in the history",
+		instead: "call an activity; create scopes with perdure.WithCancel and perdure.WithTimeout",
+		misses:  "Contexts in structs that are passed on.",
 	}
 )
 
-// rules lists them all, as docs/linter.md does.
+// rules lists them all, as docs/reference/linter.md does.
 func rules() []*rule {
 	return []*rule{
 		clock, random, environment, goroutine, channel, selecting, syncing, inputOutput, logging, mapOrder, globals, globalRead, contexts,

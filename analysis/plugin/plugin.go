@@ -1,4 +1,4 @@
-// Package plugin makes package analysis a module plugin of golangci-lint. Import it for its effect in a build of golangci-lint: docs/linter.md
+// Package plugin makes package analysis a module plugin of golangci-lint. Import it for its effect in a build of golangci-lint: docs/reference/linter.md
 // says how.
 package plugin
 

@@ -1,2 +1,2 @@
-// Package guides is the code of the guides: a page a capability, each of whose code blocks is a piece of a file of this package.
+// Package guides contains the code of the guides in this directory. A test compares each Go block with the files of this package.
 package guides

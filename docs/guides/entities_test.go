@@ -12,63 +12,68 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-type stock struct {
-	Free int
-	Held map[string]int // by order
+// Stock is the state of an entity: one article in a warehouse.
+type Stock struct {
+	Available int
+	Reserved  map[string]int // by order
 }
 
 var errSoldOut = errors.New("sold out")
 
-func holdOne(_ *perdure.OrchestrationContext, s *stock, order string) (int, error) {
-	if s.Free == 0 {
+func reserve(_ *perdure.OrchestrationContext, s *Stock, order string) (int, error) {
+	if s.Available == 0 {
 		return 0, errSoldOut
 	}
-	if s.Held == nil {
-		s.Held = map[string]int{}
+	if s.Reserved == nil {
+		s.Reserved = map[string]int{}
 	}
-	s.Free--
-	s.Held[order]++
-	return s.Free, nil
+	s.Available--
+	s.Reserved[order]++
+	return s.Available, nil
 }
 
-func refill(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) {
-	got, err := perdure.CallActivity(ctx, bring, pieces).Await(ctx) // no other operation of the article begins meanwhile
+func refill(ctx *perdure.OrchestrationContext, s *Stock, pieces int) (int, error) {
+	// no other operation of this article runs during the wait
+	delivered, err := perdure.CallActivity(ctx, deliverPieces, pieces).Await(ctx)
 	if err != nil {
 		return 0, err
 	}
-	s.Free += got
-	return s.Free, nil
+	s.Available += delivered
+	return s.Available, nil
 }
 
-func clearStock(_ *perdure.OrchestrationContext, s *stock, _ struct{}) (stock, error) { return *s, nil }
+func clearStock(_ *perdure.OrchestrationContext, s *Stock, _ struct{}) (Stock, error) { return *s, nil }
 
-func addStock(r *perdure.Registry) {
-	perdure.AddEntity(r, "stock", perdure.Operation("hold", holdOne), perdure.Operation("refill", refill),
+func addStockEntity(r *perdure.Registry) {
+	perdure.AddEntity(r, "stock", perdure.Operation("reserve", reserve), perdure.Operation("refill", refill),
 		perdure.Operation("clear", clearStock, perdure.DeletesState()))
 }
 
-func bring(_ context.Context, pieces int) (int, error) { return pieces, nil }
+func deliverPieces(_ context.Context, pieces int) (int, error) { return pieces, nil }
 
-func holdArticle(ctx *perdure.OrchestrationContext, article string) (string, error) {
-	_, err := perdure.CallEntity[int](ctx, "stock", article, "hold", ctx.InstanceID()).Await(ctx)
-	failed, told := errors.AsType[*perdure.CallUpdateError](err)
+func reserveArticle(ctx *perdure.OrchestrationContext, article string) (string, error) {
+	_, err := perdure.CallEntity[int](ctx, "stock", article, "reserve", ctx.InstanceID()).Await(ctx)
+	failed, ok := errors.AsType[*perdure.CallUpdateError](err)
 	switch {
 	case err == nil:
-		return "held", nil
-	case told && failed.Cause != nil && failed.Cause.Message == errSoldOut.Error():
+		return "reserved", nil
+	case ok && failed.Cause != nil && failed.Cause.Message == errSoldOut.Error():
 		return "sold out", nil
 	default:
 		return "", err
 	}
 }
 
-func restock(ctx context.Context, hub *client.Client, article, delivery string, pieces int) (json.RawMessage, error) {
-	return hub.CallEntity(ctx, "stock", article, "refill", pieces, client.WithUpdateID(delivery))
+func restock(ctx context.Context, hub *client.Client, article, deliveryID string, pieces int) (json.RawMessage, error) {
+	return hub.CallEntity(ctx, "stock", article, "refill", pieces, client.WithUpdateID(deliveryID))
 }
 
-// dayReport makes a report of a day, which is asked for by many: it is made once.
+// dayReport returns the report of a day. All callers share one computation.
 func dayReport(ctx *perdure.OrchestrationContext, day string) (string, error) {
-	return perdure.CallUpdate[string](ctx, "reports", "make", day, perdure.WithUpdateID(day), perdure.StartingWith("reports", 0)).Await(ctx)
+	return perdure.CallUpdate[string](ctx, "reports", "make", day,
+		perdure.WithUpdateID(day),
+		perdure.StartingWith("reports", 0),
+	).Await(ctx)
 }
 
 func reports(ctx *perdure.OrchestrationContext, made int) (int, error) {
@@ -82,32 +87,32 @@ func reports(ctx *perdure.OrchestrationContext, made int) (int, error) {
 	return made, err
 }
 
-func entityEnv(t *testing.T) *perduretest.Env {
+func newEntityEnv(t *testing.T) *perduretest.Env {
 	t.Helper()
 	r := perdure.NewRegistry()
-	addStock(r)
-	perdure.AddActivity(r, "bring", bring)
-	perdure.AddOrchestration(r, "hold-article", holdArticle)
+	addStockEntity(r)
+	perdure.AddActivity(r, "deliver-pieces", deliverPieces)
+	perdure.AddOrchestration(r, "reserve-article", reserveArticle)
 	perdure.AddOrchestration(r, "day-report", dayReport)
 	perdure.AddOrchestration(r, "reports", reports)
 	return perduretest.New(t, r)
 }
 
-func TestAStockIsHeldUntilItIsSoldOut(t *testing.T) {
+func TestEntity_reserveUntilSoldOut_keepsState(t *testing.T) {
 	t.Parallel()
-	env := entityEnv(t)
-	for range 2 { // the delivery is told twice
+	env := newEntityEnv(t)
+	for range 2 { // the delivery is reported twice
 		if left, err := restock(t.Context(), env.Client(), "tea", "delivery-1", 2); err != nil || string(left) != "2" {
 			t.Fatalf("%s, %v", left, err)
 		}
 	}
-	for _, want := range []string{"held", "held", "sold out"} {
-		if got := run[string](t, env, "hold-article", "tea"); got != want {
+	for _, want := range []string{"reserved", "reserved", "sold out"} {
+		if got := run[string](t, env, "reserve-article", "tea"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	state, err := env.Client().EntityState(t.Context(), "stock", "tea")
-	if err != nil || !strings.HasPrefix(string(state), `{"Free":0,"Held":{"`) {
+	if err != nil || !strings.HasPrefix(string(state), `{"Available":0,"Reserved":{"`) {
 		t.Errorf("%s, %v", state, err)
 	}
 	if _, err := env.Client().CallEntity(t.Context(), "stock", "tea", "clear", struct{}{}); err != nil {
@@ -118,9 +123,9 @@ func TestAStockIsHeldUntilItIsSoldOut(t *testing.T) {
 	}
 }
 
-func TestAReportIsMadeOnce(t *testing.T) {
+func TestCallUpdate_sameUpdateID_runsOnce(t *testing.T) {
 	t.Parallel()
-	env := entityEnv(t)
+	env := newEntityEnv(t)
 	for range 2 {
 		if got := run[string](t, env, "day-report", "monday"); got != "MONDAY" {
 			t.Error(got)

@@ -10,20 +10,20 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// Each block of Go in a guide is a piece of this package's code: it compiles, and a test runs it.
-func TestTheCodeOfTheGuidesIsCompiled(t *testing.T) {
+// Each Go block of a guide is part of a test file of this package, so that it compiles and is tested.
+func TestGuides_goBlocks_areInTestFiles(t *testing.T) {
 	t.Parallel()
-	code := contents(t, "*.go")
-	for name, page := range contents(t, "*.md") {
+	code := readFiles(t, "*.go")
+	for name, page := range readFiles(t, "*.md") {
 		for _, block := range goBlock.FindAllStringSubmatch(page, -1) {
-			if !isIn(code, block[1]) {
-				t.Errorf("%s: no file of this package has\n%s", name, block[1])
+			if !containsBlock(code, block[1]) {
+				t.Errorf("%s: no test file of this package contains\n%s", name, block[1])
 			}
 		}
 	}
 }
 
-func isIn(code map[string]string, block string) bool {
+func containsBlock(code map[string]string, block string) bool {
 	for _, file := range code {
 		if strings.Contains(file, block) {
 			return true
@@ -32,8 +32,8 @@ func isIn(code map[string]string, block string) bool {
 	return false
 }
 
-// contents are files by their names.
-func contents(t *testing.T, pattern string) map[string]string {
+// readFiles returns the contents of the files that match a pattern, by name.
+func readFiles(t *testing.T, pattern string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
 	if err != nil || len(names) == 0 {

@@ -20,23 +20,23 @@ var (
 	noAnchor   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// Each link of a page to a file of this repository leads to one, and to a heading where it says so.
-func TestLinksLeadSomewhere(t *testing.T) {
+// Each link to a file of this repository has a target, and the heading if it names one.
+func TestPages_links_haveTargets(t *testing.T) {
 	t.Parallel()
-	all := everyPage(t)
-	for path, page := range all {
+	pages := everyPage(t)
+	for path, page := range pages {
 		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 			if to, err := url.Parse(m[1]); err != nil {
 				t.Errorf("%s: %v", path, err)
-			} else if problem := leads(all, path, to); problem != "" {
-				t.Errorf("%s: the link to %s: %s", path, m[1], problem)
+			} else if problem := checkLink(pages, path, to); problem != "" {
+				t.Errorf("%s: link %s: %s", path, m[1], problem)
 			}
 		}
 	}
 }
 
-// leads returns what is wrong with a link of a page; empty where nothing is, and of links to elsewhere.
-func leads(all map[string]string, path string, to *url.URL) string {
+// checkLink returns the problem of a link, or an empty string. It ignores links to other sites.
+func checkLink(pages map[string]string, path string, to *url.URL) string {
 	if to.Scheme != "" {
 		return ""
 	}
@@ -47,35 +47,35 @@ func leads(all map[string]string, path string, to *url.URL) string {
 	if _, err := os.Stat(target); err != nil {
 		return err.Error()
 	}
-	if page, is := all[target]; is && to.Fragment != "" && !anchors(page)[to.Fragment] {
-		return fmt.Sprintf("no heading is #%s", to.Fragment)
+	if page, ok := pages[target]; ok && to.Fragment != "" && !anchors(page)[to.Fragment] {
+		return fmt.Sprintf("no heading #%s", to.Fragment)
 	}
 	return ""
 }
 
-// anchors are those of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(page string) map[string]bool {
-	there := map[string]bool{}
+	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 		text := linkedText.ReplaceAllString(strings.ToLower(strings.TrimSpace(m[1])), "$1")
 		anchor := strings.ReplaceAll(noAnchor.ReplaceAllString(text, ""), " ", "-")
 		for name, n := anchor, 1; ; n++ {
-			if !there[name] {
-				there[name] = true
+			if !found[name] {
+				found[name] = true
 				break
 			}
 			name = fmt.Sprintf("%s-%d", anchor, n)
 		}
 	}
-	return there
+	return found
 }
 
-// everyPage is each page of the repository, by its path from here.
+// everyPage returns all pages of the repository, by path relative to this directory.
 func everyPage(t *testing.T) map[string]string {
 	t.Helper()
-	found, err := docpage.All("../..")
+	pages, err := docpage.All("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return pages
 }

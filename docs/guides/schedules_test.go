@@ -13,49 +13,50 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-type reportInput struct{ Of string }
+type reportInput struct{ Topic string }
 
-type sumUp struct{ Of, Day string }
+type sumInput struct{ Topic, Day string }
 
-// everyNight has sales reported at two in the morning.
-func everyNight(ctx context.Context, hub *client.Client) error {
+// scheduleReport runs a report every day at 02:00.
+func scheduleReport(ctx context.Context, hub *client.Client) error {
 	return hub.PutSchedule(ctx, schedule.Schedule{
-		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"of":"sales"}`),
+		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"topic":"sales"}`),
 		When: "0 2 * * *", TimeZone: "Europe/Berlin",
 	})
 }
 
-// report sums up the day for which it was due.
+// report computes the report of the scheduled day.
 func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
 	day, ok := schedule.Due(ctx.InstanceID())
 	if !ok {
-		day = ctx.Now() // started by hand
+		day = ctx.Now() // not started by the schedule
 	}
-	return perdure.CallActivityByName[string](ctx, "sum-up", sumUp{Of: in.Of, Day: day.Format(time.DateOnly)}).Await(ctx)
+	sum := sumInput{Topic: in.Topic, Day: day.Format(time.DateOnly)}
+	return perdure.CallActivityByName[string](ctx, "sum-up", sum).Await(ctx)
 }
 
-// sinceNewYear has the reports of the days before, which nobody has had.
-func sinceNewYear(ctx context.Context, hub *client.Client, now time.Time) error {
+// backfillYear runs the missing reports of this year.
+func backfillYear(ctx context.Context, hub *client.Client, now time.Time) error {
 	return hub.BackfillSchedule(ctx, "nightly", time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC), now)
 }
 
-func TestAGuidedBackfill(t *testing.T) {
+func TestBackfill_repeated_runsMissingDaysOnce(t *testing.T) {
 	t.Parallel()
 	var days []string
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "report", report)
-	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumUp) (string, error) {
+	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumInput) (string, error) {
 		days = append(days, s.Day)
 		return "sums", nil
 	})
 	env := perduretest.New(t, r)
 	env.Advance(3 * 24 * time.Hour)
-	if err := everyNight(t.Context(), env.Client()); err != nil {
+	if err := scheduleReport(t.Context(), env.Client()); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(24 * time.Hour)
 	for range 2 {
-		if err := sinceNewYear(t.Context(), env.Client(), env.Now()); err != nil {
+		if err := backfillYear(t.Context(), env.Client(), env.Now()); err != nil {
 			t.Fatal(err)
 		}
 		env.Advance(10 * time.Minute)
@@ -65,17 +66,17 @@ func TestAGuidedBackfill(t *testing.T) {
 	}
 }
 
-func TestTheGuideToSchedules(t *testing.T) {
+func TestSchedule_threeDays_runsThreeTimes(t *testing.T) {
 	t.Parallel()
 	var days []string
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "report", report)
-	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumUp) (string, error) {
-		days = append(days, s.Of+" of "+s.Day)
+	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumInput) (string, error) {
+		days = append(days, s.Topic+" of "+s.Day)
 		return "sums", nil
 	})
 	env := perduretest.New(t, r)
-	if err := everyNight(t.Context(), env.Client()); err != nil {
+	if err := scheduleReport(t.Context(), env.Client()); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(3 * 24 * time.Hour)

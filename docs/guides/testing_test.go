@@ -22,23 +22,24 @@ type Order struct{ Cents int }
 
 type Receipt struct{ Number string }
 
-// Fulfil charges an order, and ships it once it is packed.
+// Fulfil charges an order and waits up to a day until it is packed.
 func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
-	retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
-	paid, err := perdure.CallActivityByName[Receipt](ctx, "charge", o, retried).Await(ctx)
+	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
+	receipt, err := perdure.CallActivityByName[Receipt](ctx, "charge", o, retry).Await(ctx)
 	if err != nil {
 		return "", err
 	}
 	ctx.SetCustomStatus("paid")
-	packed, late := perdure.WaitForExternalEvent[string](ctx, "packed"), perdure.CreateTimer(ctx, 24*time.Hour)
-	if first, err := perdure.Select(ctx, packed, late); err != nil || first == 1 {
+	packed := perdure.WaitForExternalEvent[string](ctx, "packed")
+	deadline := perdure.CreateTimer(ctx, 24*time.Hour)
+	if winner, err := perdure.Select(ctx, packed, deadline); err != nil || winner == 1 {
 		return "", cmp.Or(err, errors.New("not packed"))
 	}
 	parcel, err := packed.Await(ctx)
-	return parcel + " for " + paid.Number, err
+	return parcel + " for " + receipt.Number, err
 }
 
-// Registry is what the functions and the tests run.
+// Registry has the orchestrations and activities of the application.
 func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, Order) (Receipt, error) { return Receipt{"7"}, nil })
@@ -46,13 +47,13 @@ func Registry() *perdure.Registry {
 	return r
 }
 
-func TestAnOrderIsPackedInTime(t *testing.T) {
+func TestFulfil_packedInTime_completes(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Advance(23 * time.Hour) // takes no time
+	env.Advance(23 * time.Hour) // virtual time
 	if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestAnOrderIsPackedInTime(t *testing.T) {
 	}
 }
 
-func TestACardIsDeclinedTwice(t *testing.T) {
+func TestFulfil_cardDeclinedTwice_retries(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	env.Stub("charge").Takes(3*time.Second).Fails(2, errors.New("declined")).Returns(Receipt{"8"})
 
@@ -91,7 +92,7 @@ func TestACardIsDeclinedTwice(t *testing.T) {
 	}
 }
 
-func TestAnOrderIsChargedOnceWhateverDies(t *testing.T) {
+func TestFulfil_crashAtEveryCall_completes(t *testing.T) {
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
 		t.Helper()
 		env := perduretest.New(t, Registry(), crash)
@@ -111,7 +112,7 @@ func TestAnOrderIsChargedOnceWhateverDies(t *testing.T) {
 	})
 }
 
-func TestAnOrderSurvivesADeploymentAndAnOutage(t *testing.T) {
+func TestFulfil_deploymentAndOutage_completes(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
 	if err != nil {
@@ -129,17 +130,16 @@ func TestAnOrderSurvivesADeploymentAndAnOutage(t *testing.T) {
 	}
 }
 
-func TestTheHistoryOfAnOrder(t *testing.T) {
+func TestFulfil_notPacked_matchesGoldenHistory(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900}, client.WithInstanceID("order-7"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Advance(25 * time.Hour) // nobody packs it
+	env.Advance(25 * time.Hour) // longer than the deadline
 	env.Golden(id, "testdata/not-packed.json")
 }
 
-// Forecast asks a server for the weather.
 func TestBulkJob_cancelsOpenOrders(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
@@ -160,6 +160,7 @@ func TestBulkJob_cancelsOpenOrders(t *testing.T) {
 	}
 }
 
+// Forecast requests a forecast from a weather service.
 func Forecast(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -174,7 +175,7 @@ func Forecast(ctx context.Context, url string) (string, error) {
 	return string(b), err
 }
 
-// Tomorrow asks after a day.
+// Tomorrow returns the forecast after a day.
 func Tomorrow(ctx *perdure.OrchestrationContext, url string) (string, error) {
 	if err := perdure.Sleep(ctx, 24*time.Hour); err != nil {
 		return "", err
@@ -182,8 +183,9 @@ func Tomorrow(ctx *perdure.OrchestrationContext, url string) (string, error) {
 	return perdure.CallActivity(ctx, Forecast, url).Await(ctx)
 }
 
-func TestTheWeatherIsAskedOfARealServer(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "sunny") }))
+func TestTomorrow_realServer_returnsForecast(t *testing.T) {
+	sunny := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "sunny") }
+	server := httptest.NewServer(http.HandlerFunc(sunny))
 	defer server.Close()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "forecast", Forecast)
@@ -203,8 +205,8 @@ func TestTheWeatherIsAskedOfARealServer(t *testing.T) {
 	}
 }
 
-// hub is the deployed hub that TEST_HUB names; without a name, one in virtual time.
-func hub(t *testing.T) *perduretest.Env {
+// newEnv returns the deployed hub named by TEST_HUB, or a hub in virtual time.
+func newEnv(t *testing.T) *perduretest.Env {
 	t.Helper()
 	name := os.Getenv("TEST_HUB")
 	if name == "" {
@@ -217,8 +219,8 @@ func hub(t *testing.T) *perduretest.Env {
 	return perduretest.Deployed(t, deployed)
 }
 
-func TestAnOrderInAnyHub(t *testing.T) {
-	env := hub(t)
+func TestFulfil_anyHub_completes(t *testing.T) {
+	env := newEnv(t)
 	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
 	if err != nil {
 		t.Fatal(err)

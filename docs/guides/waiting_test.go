@@ -12,21 +12,21 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// openShop starts a shop, and says whether it is open within the limit.
-func openShop(ctx context.Context, hub *client.Client, shop string, limit time.Duration) (isOpen bool, err error) {
+// openShop starts a shop and reports whether its code is running within the timeout.
+func openShop(ctx context.Context, hub *client.Client, shop string, timeout time.Duration) (isOpen bool, err error) {
 	if _, err := hub.Start(ctx, "shop", nil, client.WithInstanceID(shop), client.WithIdempotencyKey(shop)); err != nil {
 		return false, err
 	}
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	s, err := hub.WaitForStart(ctx, shop)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return false, nil // nobody runs it yet: s.Status is Pending
+		return false, nil // s.Status is Pending
 	}
 	return s.Status == client.StatusRunning, err
 }
 
-func TestTheGuideToWaitingFromOutside(t *testing.T) {
+func TestWaitForStart_delayedOrUnknownInstance_waitsOrFails(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "shop", func(ctx *perdure.OrchestrationContext, _ any) (string, error) {
@@ -43,7 +43,9 @@ func TestTheGuideToWaitingFromOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := hub.WaitForStart(t.Context(), id); err != nil || s.Status != client.StatusRunning || env.Now().Before(opens) || env.Now().After(opens.Add(time.Minute)) {
+	s, err := hub.WaitForStart(t.Context(), id)
+	late := env.Now().Sub(opens)
+	if err != nil || s.Status != client.StatusRunning || late < 0 || late > time.Minute {
 		t.Errorf("at %v: %s, %v", env.Now(), s.Status, err)
 	}
 	if _, err := hub.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
@@ -51,63 +53,73 @@ func TestTheGuideToWaitingFromOutside(t *testing.T) {
 	}
 }
 
-// job is what another service says of a job of ours.
-type job struct {
-	ID    string
-	State string
-	Asked int
+// Job is the state of a job in another service.
+type Job struct {
+	ID     string
+	State  string
+	Checks int
 }
 
-func (j job) isOver() bool { return j.State == "done" || j.State == "failed" }
+func (j Job) finished() bool { return j.State == "done" || j.State == "failed" }
 
-// export asks every ten seconds at first, then less often, for two hours.
+// export polls every ten seconds at first, then less often, for at most two hours.
 func export(ctx *perdure.OrchestrationContext, id string) (string, error) {
-	j, err := perdure.WaitForCondition(ctx, job{ID: id}, func(ctx *perdure.OrchestrationContext, j job) (job, error) {
-		return perdure.CallActivityByName[job](ctx, "describe", j).Await(ctx)
-	}, job.isOver, perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: 5 * time.Minute, Jitter: 0.2, Timeout: 2 * time.Hour})
+	j, err := perdure.WaitForCondition(ctx, Job{ID: id}, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
+		return perdure.CallActivityByName[Job](ctx, "describe", j).Await(ctx)
+	}, Job.finished, perdure.PollPolicy{
+		Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: 5 * time.Minute, Jitter: 0.2,
+		Timeout: 2 * time.Hour,
+	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "given up, it was " + j.State, nil
+		return "timed out while " + j.State, nil
 	}
 	return j.State, err
 }
 
-// watch asks every minute for as long as it takes, in executions of five hundred checks.
-func watch(ctx *perdure.OrchestrationContext, j job) (string, error) {
-	j, err := perdure.WaitForCondition(ctx, j, func(ctx *perdure.OrchestrationContext, j job) (job, error) {
-		return perdure.CallActivityByName[job](ctx, "describe", j).Await(ctx)
-	}, job.isOver, perdure.PollPolicy{Interval: time.Minute, MaxAttempts: 500})
-	if _, enough := errors.AsType[*perdure.ConditionNotMetError](err); enough {
+// monitor polls every minute without a limit. It continues as new after 500 checks.
+func monitor(ctx *perdure.OrchestrationContext, j Job) (string, error) {
+	j, err := perdure.WaitForCondition(ctx, j, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
+		return perdure.CallActivityByName[Job](ctx, "describe", j).Await(ctx)
+	}, Job.finished, perdure.PollPolicy{Interval: time.Minute, MaxAttempts: 500})
+	if _, notMet := errors.AsType[*perdure.ConditionNotMetError](err); notMet {
 		return perdure.ContinueAsNew[string](ctx, j)
 	}
 	return j.State, err
 }
 
-func TestTheGuideToWaitingForAState(t *testing.T) {
+func TestWaitForCondition_pollPolicies_endAsConfigured(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "export", export)
-	perdure.AddOrchestration(r, "watch", watch)
-	perdure.AddActivity(r, "describe", func(_ context.Context, j job) (job, error) {
-		j.Asked++
+	perdure.AddOrchestration(r, "monitor", monitor)
+	perdure.AddActivity(r, "describe", func(_ context.Context, j Job) (Job, error) {
+		j.Checks++
 		switch j.State = "running"; {
-		case j.ID == "short" && j.Asked == 6, j.Asked == 1100:
+		case j.ID == "short" && j.Checks == 6, j.Checks == 1100:
 			j.State = "done"
 		}
 		return j, nil
 	}, perdure.Inline())
 	env := perduretest.New(t, r, perduretest.WithCache())
-	for id, want := range map[string]string{"short": "done", "long": "given up, it was running"} {
+	for _, c := range []struct {
+		id, want  string
+		took      time.Duration
+		precision time.Duration
+	}{
+		{"short", "done", 132 * time.Second, time.Second},
+		{"long", "timed out while running", 2 * time.Hour, time.Minute},
+	} {
 		began := env.Now()
-		instance, err := env.Client().Start(t.Context(), "export", id)
+		instance, err := env.Client().Start(t.Context(), "export", c.id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := waitFor[string](t, env, instance)
-		if took := env.Now().Sub(began); got != want || id == "long" && took.Round(time.Minute) != 2*time.Hour || id == "short" && took.Round(time.Second) != 132*time.Second {
-			t.Errorf("%s: %s after %v", id, got, took)
+		if took := env.Now().Sub(began); got != c.want || took.Round(c.precision) != c.took {
+			t.Errorf("%s: %s after %v", c.id, got, took)
 		}
 	}
-	instance, err := env.Client().Start(t.Context(), "watch", job{ID: "endless"})
+	instance, err := env.Client().Start(t.Context(), "monitor", Job{ID: "endless"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,21 +132,21 @@ func TestTheGuideToWaitingForAState(t *testing.T) {
 	}
 }
 
-// settle waits for a payment, and says so.
+// settle waits for a payment.
 func settle(ctx *perdure.OrchestrationContext, invoice string) (string, error) {
 	paid := perdure.WaitForExternalEvent[int](ctx, "paid")
 	window := perdure.CreateTimer(ctx, 14*24*time.Hour, perdure.WithName("payment window"))
-	first, err := perdure.Select(ctx, paid, window)
-	if err != nil || first == 0 {
+	winner, err := perdure.Select(ctx, paid, window)
+	if err != nil || winner == 0 {
 		return "paid", err
 	}
-	if err := perdure.Sleep(ctx, 72*time.Hour, perdure.WithName("grace after the reminder")); err != nil {
+	if err := perdure.Sleep(ctx, 72*time.Hour, perdure.WithName("reminder period")); err != nil {
 		return "", err
 	}
-	return "handed on", nil
+	return "sent to collections", nil
 }
 
-func TestTheGuideToNamesOfTimers(t *testing.T) {
+func TestTimerName_pendingTimer_isListed(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "settle", settle)
@@ -143,15 +155,16 @@ func TestTheGuideToNamesOfTimers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"payment window", "grace after the reminder"} {
+	for _, want := range []string{"payment window", "reminder period"} {
 		env.Advance(time.Hour)
 		p, err := env.Client().Pending(t.Context(), id, "", 0)
-		if err != nil || !slices.ContainsFunc(p.Items, func(x client.PendingItem) bool { return x.What == client.PendingTimer && x.Name == want }) {
+		isTimer := func(x client.PendingItem) bool { return x.What == client.PendingTimer && x.Name == want }
+		if err != nil || !slices.ContainsFunc(p.Items, isTimer) {
 			t.Errorf("it waits for %+v, %v", p.Items, err)
 		}
 		env.Advance(14 * 24 * time.Hour)
 	}
-	if got := waitFor[string](t, env, id); got != "handed on" {
+	if got := waitFor[string](t, env, id); got != "sent to collections" {
 		t.Error(got)
 	}
 }

@@ -26,7 +26,7 @@ type chargers interface {
 func charge(context.Context, order) (string, error) { return "", nil }
 
 func register(r *perdure.Registry) {
-	perdure.AddActivity(r, "charge", charge)          // want `^order has the unexported field total: payloads travel as JSON.*\[payload\]`
+	perdure.AddActivity(r, "charge", charge)          // want `^order has the unexported field total: payloads are JSON.*\[payload\]`
 	perdure.AddOrchestration(r, "fulfil", fulfil)     // want `order has the unexported field total.*\[payload\]`
 	_ = perdure.DefineActivity[cart, broken]("lines") // want `cart has a channel in Done in Lines.*\[payload\]` `broken has an interface, error in Err.*\[payload\]`
 }

@@ -14,7 +14,7 @@ type stock struct {
 }
 
 func hold(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) {
-	s.At = time.Now() // want `hold calls time.Now: the clock shows another time at each replay; use ctx.Now\(\) \[clock\]`
+	s.At = time.Now() // want `hold calls time.Now: the time differs in each replay; use ctx.Now\(\) \[clock\]`
 	s.Free -= pieces
 	return s.Free, nil
 }

@@ -18,7 +18,7 @@ func forgottenChild(*perdure.OrchestrationContext, string) (string, error) { ret
 const chargeCard = "charge-card"
 
 func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
-	if _, err := perdure.CallActivityByName[int](ctx, "count", parcel).Await(ctx); err != nil { // want `activity "count", called at names/names.go:21, is given a string, and takes a list: payloads travel as JSON, .* \[misfit\]`
+	if _, err := perdure.CallActivityByName[int](ctx, "count", parcel).Await(ctx); err != nil { // want `activity "count", called at names/names.go:21, is given a string, and takes a list: payloads are JSON, .* \[misfit\]`
 		return "", err
 	}
 	if _, err := perdure.CallActivityByName[string](ctx, "count", []string{parcel}).Await(ctx); err != nil { // want `activity "count", called at .*, returns a number, and is asked for a string`

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-func fulfilLines(ctx *perdure.OrchestrationContext, lines []string) (int, error) {
+func fulfilOrder(ctx *perdure.OrchestrationContext, lines []string) (int, error) {
 	packing := perdure.CallSubOrchestrationByName[int](ctx, "pack-lines", len(lines))
 	for _, line := range lines {
 		perdure.RaiseEvent(ctx, packing.InstanceID(), "line", line)
@@ -19,41 +19,42 @@ func fulfilLines(ctx *perdure.OrchestrationContext, lines []string) (int, error)
 	return packing.Await(ctx)
 }
 
-// packLines packs as many lines as it is told, and counts their letters in the order in which they come: the first once, the second twice.
+// packLines receives a number of lines and returns the sum of their lengths, weighted by position.
 func packLines(ctx *perdure.OrchestrationContext, lines int) (int, error) {
-	letters := 0
+	sum := 0
 	for n := range lines {
 		line, err := perdure.WaitForExternalEvent[string](ctx, "line").Await(ctx)
 		if err != nil {
 			return 0, err
 		}
-		letters += (n + 1) * len(line)
+		sum += (n + 1) * len(line)
 	}
-	return letters, nil
+	return sum, nil
 }
 
-// scanLine adds a line to a parcel, and begins the parcel with its first line.
-func scanLine(ctx context.Context, hub *client.Client, parcel, line, scan string) (first bool, err error) {
-	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line, client.WithInstanceID(parcel), client.WithIdempotencyKey(scan))
+// scanLine adds a line to a parcel. The first line starts the parcel's orchestration.
+func scanLine(ctx context.Context, hub *client.Client, parcel, line, scanID string) (started bool, err error) {
+	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line,
+		client.WithInstanceID(parcel), client.WithIdempotencyKey(scanID))
 }
 
-type notice struct {
+type Notice struct {
 	Customer, Text string
 }
 
-func notify(ctx *perdure.OrchestrationContext, n notice) (string, error) {
+func notify(ctx *perdure.OrchestrationContext, n Notice) (string, error) {
 	_, err := perdure.RaiseEvent(ctx, n.Customer, "notice", n.Text).Await(ctx)
 	if !errors.Is(err, perdure.ErrInstanceNotFound) {
-		return "told", err
+		return "delivered", err
 	}
 	if _, err := perdure.StartOrchestration(ctx, "inbox", 1, perdure.WithInstanceID(n.Customer)); err != nil {
 		return "", err
 	}
 	_, err = perdure.RaiseEvent(ctx, n.Customer, "notice", n.Text).Await(ctx)
-	return "told, who is new", err
+	return "delivered to a new inbox", err
 }
 
-// inbox keeps what it is told, until there are two notices.
+// inbox collects two notices.
 func inbox(ctx *perdure.OrchestrationContext, _ int) ([]string, error) {
 	var notices []string
 	for len(notices) < 2 {
@@ -66,30 +67,30 @@ func inbox(ctx *perdure.OrchestrationContext, _ int) ([]string, error) {
 	return notices, nil
 }
 
-func talkingEnv(t *testing.T) *perduretest.Env {
+func newEventEnv(t *testing.T) *perduretest.Env {
 	t.Helper()
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "fulfil-lines", fulfilLines)
+	perdure.AddOrchestration(r, "fulfil-order", fulfilOrder)
 	perdure.AddOrchestration(r, "pack-lines", packLines)
 	perdure.AddOrchestration(r, "notify", notify)
 	perdure.AddOrchestration(r, "inbox", inbox)
 	return perduretest.New(t, r)
 }
 
-func TestLinesArriveInOrder(t *testing.T) {
+func TestRaiseEvent_severalEvents_arriveInOrder(t *testing.T) {
 	t.Parallel()
-	if n := run[int](t, talkingEnv(t), "fulfil-lines", []string{"a", "bb", "ccc"}); n != 1+2*2+3*3 {
+	if n := run[int](t, newEventEnv(t), "fulfil-order", []string{"a", "bb", "ccc"}); n != 1+2*2+3*3 {
 		t.Errorf("%d", n)
 	}
 }
 
-func TestScansBeginOneParcel(t *testing.T) {
+func TestStartOrRaise_repeatedCall_startsOnceAndDeliversOnce(t *testing.T) {
 	t.Parallel()
-	env := talkingEnv(t)
-	for i, line := range []string{"a", "bb", "bb", "ccc"} { // the second is scanned once, and told twice
-		first, err := scanLine(t.Context(), env.Client(), "parcel-7", line, "scan of "+line)
-		if err != nil || first != (i == 0) {
-			t.Fatalf("%s: %v, %v", line, first, err)
+	env := newEventEnv(t)
+	for i, line := range []string{"a", "bb", "bb", "ccc"} { // the second scan is sent twice
+		started, err := scanLine(t.Context(), env.Client(), "parcel-7", line, "scan of "+line)
+		if err != nil || started != (i == 0) {
+			t.Fatalf("%s: %v, %v", line, started, err)
 		}
 	}
 	s, err := env.Client().Wait(t.Context(), "parcel-7")
@@ -99,16 +100,17 @@ func TestScansBeginOneParcel(t *testing.T) {
 	if n, err := client.Result[int](s); err != nil || n != 1+2*2+3*3 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d"); !errors.Is(err, client.ErrTerminal) {
-		t.Errorf("a parcel that is packed: %v", err)
+	_, err = scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d")
+	if !errors.Is(err, client.ErrTerminal) {
+		t.Errorf("packed parcel: %v", err)
 	}
 }
 
-func TestWhoIsNewIsToldOnce(t *testing.T) {
+func TestRaiseEvent_unknownInstance_startsInboxOnce(t *testing.T) {
 	t.Parallel()
-	env := talkingEnv(t)
-	for i, want := range []string{"told, who is new", "told"} {
-		if got := run[string](t, env, "notify", notice{"ada", []string{"hello", "goodbye"}[i]}); got != want {
+	env := newEventEnv(t)
+	for i, want := range []string{"delivered to a new inbox", "delivered"} {
+		if got := run[string](t, env, "notify", Notice{"ada", []string{"hello", "goodbye"}[i]}); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -11,18 +11,17 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// parcel is what is to be sent.
-type parcel struct {
+// Parcel is a parcel to send.
+type Parcel struct {
 	Country string
 	Grams   int
 }
 
-var errNoSuchCountry = errors.New("nobody delivers there")
+var errUnknownCountry = errors.New("unknown country")
 
-// checkAddress, tariff and book are what a shop does for a parcel.
 func checkAddress(_ context.Context, country string) (bool, error) {
 	if country == "XX" {
-		return false, perdure.NonRetryable(errNoSuchCountry)
+		return false, perdure.NonRetryable(errUnknownCountry)
 	}
 	return true, nil
 }
@@ -31,7 +30,7 @@ func tariff(_ context.Context, grams int) (int, error) { return 400 + grams/10, 
 
 func book(_ context.Context, _ int) (string, error) { return "booked", nil }
 
-func sending() *perdure.Registry {
+func parcelRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "check-address", checkAddress, perdure.Inline()) // every call of it
 	perdure.AddActivity(r, "tariff", tariff)
@@ -40,23 +39,24 @@ func sending() *perdure.Registry {
 	return r
 }
 
-func sendParcel(ctx *perdure.OrchestrationContext, p parcel) (string, error) {
+func sendParcel(ctx *perdure.OrchestrationContext, p Parcel) (string, error) {
 	valid := perdure.CallActivity(ctx, checkAddress, p.Country)
 	cents := perdure.CallActivity(ctx, tariff, p.Grams, perdure.Inline()) // this call
-	if err := perdure.WhenAll(ctx, valid, cents); err != nil {            // side by side, and one write
+	if err := perdure.WhenAll(ctx, valid, cents); err != nil {            // in parallel, with one write
 		return "", err
 	}
 	price, err := cents.Await(ctx)
 	if err != nil {
 		return "", err
 	}
-	return perdure.CallActivity(ctx, book, price, perdure.WaitForCancellation()).Await(ctx) // by a queue: it is to be undone
+	// on a queue, because it may have to be undone
+	return perdure.CallActivity(ctx, book, price, perdure.WaitForCancellation()).Await(ctx)
 }
 
-func TestAParcelIsSentByInlineActivities(t *testing.T) {
+func TestInline_shortActivities_runOnce(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, sending())
-	if got := sent(t, env); got != "booked" {
+	env := perduretest.New(t, parcelRegistry())
+	if got := runSend(t, env); got != "booked" {
 		t.Errorf("got %q", got)
 	}
 	if ran := env.Calls("check-address"); len(ran) != 1 || ran[0].Attempt != 1 {
@@ -64,18 +64,18 @@ func TestAParcelIsSentByInlineActivities(t *testing.T) {
 	}
 }
 
-func TestAStepThatTakesTooLong(t *testing.T) {
+func TestInline_timeout_movesToQueue(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, sending())
-	env.Stub("tariff").Takes(10 * time.Second).Returns(700) // it is stopped after two, and runs in its worker
-	if got := sent(t, env); got != "booked" || len(env.Calls("tariff")) != 2 {
+	env := perduretest.New(t, parcelRegistry())
+	env.Stub("tariff").Takes(10 * time.Second).Returns(700) // stopped after two seconds, then runs in its worker
+	if got := runSend(t, env); got != "booked" || len(env.Calls("tariff")) != 2 {
 		t.Errorf("got %q, after %+v", got, env.Calls("tariff"))
 	}
 }
 
-func sent(t *testing.T, env *perduretest.Env) string {
+func runSend(t *testing.T, env *perduretest.Env) string {
 	t.Helper()
-	id, err := env.Client().Start(t.Context(), "send", parcel{"AT", 1200})
+	id, err := env.Client().Start(t.Context(), "send", Parcel{"AT", 1200})
 	if err != nil {
 		t.Fatal(err)
 	}

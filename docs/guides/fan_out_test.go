@@ -12,7 +12,7 @@ import (
 
 func price(_ context.Context, item string) (int, error) {
 	if item == "" {
-		return 0, errors.New("what is it?")
+		return 0, errors.New("item has no name")
 	}
 	return 10 * len(item), nil
 }
@@ -30,11 +30,11 @@ func priceAll(ctx *perdure.OrchestrationContext, items []string) ([]int, error) 
 func shipAll(ctx *perdure.OrchestrationContext, parcels []string) (int, error) {
 	shipped, err := perdure.Map(ctx, parcels, ship, perdure.MaxConcurrent(10), perdure.TooManyFailed(3))
 	if err != nil {
-		return 0, err // three have failed: what ran was cancelled, what had not begun did not begin
+		return 0, err // the third failure: running items are cancelled, the rest never start
 	}
 	for i, s := range shipped {
 		if s.Err != nil {
-			ctx.Logger().Warn("not shipped", "parcel", parcels[i], "error", s.Err)
+			ctx.Logger().Warn("shipping failed", "parcel", parcels[i], "error", s.Err)
 		}
 	}
 	return len(shipped.Values()), nil
@@ -47,21 +47,21 @@ func ship(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
 }
 
-func priceOf(ctx *perdure.OrchestrationContext, o struct{ Tenant, Item string }) (int, error) {
+func priceFor(ctx *perdure.OrchestrationContext, o struct{ Tenant, Item string }) (int, error) {
 	return perdure.CallActivity(ctx, price, o.Item, perdure.WithFairnessKey(o.Tenant)).Await(ctx)
 }
 
-func TestMany(t *testing.T) {
+func TestFanOut_validItems_returnsResults(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "price", price)
 	perdure.AddActivity(r, "label", label)
 	perdure.AddOrchestration(r, "price-all", priceAll)
 	perdure.AddOrchestration(r, "ship-all", shipAll)
-	perdure.AddOrchestration(r, "price-of", priceOf)
+	perdure.AddOrchestration(r, "price-for", priceFor)
 	env := perduretest.New(t, r)
 
-	if got := run[int](t, env, "price-of", map[string]string{"Tenant": "acme", "Item": "bc"}); got != 20 {
+	if got := run[int](t, env, "price-for", map[string]string{"Tenant": "acme", "Item": "bc"}); got != 20 {
 		t.Error(got)
 	}
 	if got := run[[]int](t, env, "price-all", []string{"a", "bc"}); len(got) != 2 || got[1] != 20 {

@@ -16,16 +16,18 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Transactor is what TakeOrder needs of the client of DynamoDB.
+// Transactor is implemented by *dynamodb.Client.
 type Transactor interface {
-	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	TransactWriteItems(
+		ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// TakeOrder saves an order and starts its orchestration, or does neither. A repeated order changes nothing.
-func TakeOrder(ctx context.Context, hub *client.Client, table Transactor, orders string, id string, o Order) error {
+// SaveOrder saves an order and starts its orchestration in one transaction. A repeated call changes nothing.
+func SaveOrder(ctx context.Context, hub *client.Client, table Transactor, orders string, id string, o Order) error {
 	start, err := hub.StartItem(ctx, "fulfil", o, client.WithIdempotencyKey(id))
 	if errors.Is(err, client.ErrAlreadyStarted) {
-		return nil // the order is there, and so is its orchestration
+		return nil // the order was saved before
 	}
 	if err != nil {
 		return err
@@ -43,30 +45,31 @@ func TakeOrder(ctx context.Context, hub *client.Client, table Transactor, orders
 		TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &order}),
 	})
 	if refused := start.Refusal(err); errors.Is(refused, client.ErrAlreadyStarted) {
-		return nil // somebody took the same order meanwhile
+		return nil // a concurrent call saved it
 	}
 	if err != nil {
 		return err
 	}
 
 	if err := start.Begin(ctx); err != nil {
-		slog.WarnContext(ctx, "the order is saved, and begins some minutes late", "order", id, "error", err)
+		slog.WarnContext(ctx, "order saved, its orchestration starts a few minutes late", "order", id, "error", err)
 	}
 	return nil
 }
 
-func TestAnOrderIsTakenOnce(t *testing.T) {
+func TestSaveOrder_repeated_startsOnce(t *testing.T) {
 	env := perduretest.New(t, Registry(), perduretest.WithTable("orders", "id", ""))
 	tables := perduretest.Tables(env)
 	for range 2 {
-		if err := TakeOrder(t.Context(), env.Client(), tables, "orders", "o-1", Order{Cents: 900}); err != nil {
+		if err := SaveOrder(t.Context(), env.Client(), tables, "orders", "o-1", Order{Cents: 900}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	env.Advance(time.Minute)
 
 	order, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "o-1"}},
+		TableName: aws.String("orders"),
+		Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "o-1"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-func versions() *perdure.Registry {
+func versionedRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "price", price)
 	perdure.AddActivity(r, "label", label)
@@ -31,9 +31,9 @@ func sendByCourier(ctx *perdure.OrchestrationContext, parcel string) (string, er
 	return perdure.CallActivity(ctx, label, parcel+" by courier").Await(ctx)
 }
 
-func TestVersionsSideBySide(t *testing.T) {
+func TestWithVersion_startWithAndWithoutVersion_runsThatVersion(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, versions())
+	env := perduretest.New(t, versionedRegistry())
 	for version, want := range map[string]string{"": "to a by courier", "0": "to a"} {
 		id, err := env.Client().Start(t.Context(), "send", "a", client.WithVersion(version))
 		if err != nil {
@@ -49,8 +49,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// parcelBefore is the code of before, parcelChanged that with the change, and parcelAfter what is left of it in the end.
-func parcelBefore(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+// parcelV0 is the original code. parcelV0V1 supports both versions of the change, parcelV1 only the new one.
+func parcelV0(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 	if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
 		return "", err
 	}
@@ -60,8 +60,8 @@ func parcelBefore(ctx *perdure.OrchestrationContext, parcel string) (string, err
 	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
 }
 
-func parcelChanged(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
-	if perdure.Version(ctx, "no price for gifts", perdure.DefaultVersion, 1) == perdure.DefaultVersion || !isGift(parcel) {
+func parcelV0V1(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+	if perdure.Version(ctx, "free gifts", perdure.DefaultVersion, 1) == perdure.DefaultVersion || !isGift(parcel) {
 		if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
 			return "", err
 		}
@@ -72,8 +72,8 @@ func parcelChanged(ctx *perdure.OrchestrationContext, parcel string) (string, er
 	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
 }
 
-func parcelAfter(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
-	perdure.Version(ctx, "no price for gifts", 1, 1)
+func parcelV1(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+	perdure.Version(ctx, "free gifts", 1, 1)
 	if !isGift(parcel) {
 		if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
 			return "", err
@@ -87,7 +87,7 @@ func parcelAfter(ctx *perdure.OrchestrationContext, parcel string) (string, erro
 
 func isGift(parcel string) bool { return parcel == "a gift" }
 
-func parcels(code func(*perdure.OrchestrationContext, string) (string, error)) *perdure.Registry {
+func registryOf(code func(*perdure.OrchestrationContext, string) (string, error)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "price", price)
 	perdure.AddActivity(r, "label", label)
@@ -95,19 +95,19 @@ func parcels(code func(*perdure.OrchestrationContext, string) (string, error)) *
 	return r
 }
 
-func TestAChangeReachesInstancesThatComeToIt(t *testing.T) {
+func TestVersion_runningAndNewInstance_takeOldAndNewCode(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, parcels(parcelBefore))
+	env := perduretest.New(t, registryOf(parcelV0))
 	c := env.Client()
-	begin := func(id string) {
+	start := func(id string) {
 		if _, err := c.Start(t.Context(), "parcel", "a gift", client.WithInstanceID(id)); err != nil {
 			t.Fatal(err)
 		}
 		env.RunUntilIdle()
 	}
-	begin("old")
-	env.Deploy(parcels(parcelChanged))
-	begin("new")
+	start("old")
+	env.Deploy(registryOf(parcelV0V1))
+	start("new")
 	for _, id := range []string{"old", "new"} {
 		if err := c.Raise(t.Context(), id, "paid", struct{}{}); err != nil {
 			t.Fatal(err)
@@ -117,46 +117,48 @@ func TestAChangeReachesInstancesThatComeToIt(t *testing.T) {
 		}
 	}
 	if prices := env.Calls("price"); len(prices) != 1 || prices[0].InstanceID != "old" {
-		t.Errorf("priced are %+v", prices)
+		t.Errorf("price calls: %+v", prices)
 	}
 }
 
-func TestCodeThatIsTakenAwayTooEarlySaysWhichIsMissing(t *testing.T) {
+func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, parcels(parcelBefore))
+	env := perduretest.New(t, registryOf(parcelV0))
 	c := env.Client()
 	if _, err := c.Start(t.Context(), "parcel", "a gift", client.WithInstanceID("old")); err != nil {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	env.Deploy(parcels(parcelAfter))
+	env.Deploy(registryOf(parcelV1))
 	if err := c.Raise(t.Context(), "old", "paid", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.Wait(t.Context(), "old")
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Status != client.StatusBlocked || !strings.Contains(idle.Diagnosis.Got, "the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion as the least version") {
+	if !ok || idle.Status != client.StatusBlocked || !strings.Contains(idle.Diagnosis.Got,
+		"the code of before the change is gone: deploy a build that has it, "+
+			"with perdure.DefaultVersion as the least version") {
 		t.Fatal(err)
 	}
 
-	env.Deploy(parcels(parcelChanged))
+	env.Deploy(registryOf(parcelV0V1))
 	if s, err := c.Wait(t.Context(), "old"); err != nil || s.Status != client.StatusCompleted {
 		t.Errorf("%s, %v", s.Status, err)
 	}
 }
 
-// testdata/parcel.json is the history of an instance that waits to be paid, as perdure history --json writes it.
-func TestAHistoryOfBeforeTheChangeFitsIt(t *testing.T) {
+// testdata/parcel.json is the history of an instance that waits for the event "paid".
+func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, parcels(parcelBefore))
+	env := perduretest.New(t, registryOf(parcelV0))
 	if _, err := env.Client().Start(t.Context(), "parcel", "a gift", client.WithInstanceID("old")); err != nil {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
 	env.Golden("old", "testdata/parcel.json")
-	before, err := os.ReadFile("testdata/parcel.json")
+	recorded, err := os.ReadFile("testdata/parcel.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	perduretest.Replay(t, parcels(parcelChanged), before)
+	perduretest.Replay(t, registryOf(parcelV0V1), recorded)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-var errNoRates = errors.New("the service of rates is down")
+var errUnavailable = errors.New("the rate service is unavailable")
 
-// pay waits for two approvals, and pays then.
+// pay transfers an amount after two approvals.
 func pay(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 	for range 2 {
 		if _, err := perdure.WaitForExternalEvent[string](ctx, "approved").Await(ctx); err != nil {
@@ -25,46 +25,49 @@ func pay(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 	return perdure.CallActivityByName[int](ctx, "transfer", amount).Await(ctx)
 }
 
-// hold keeps a payment from going on, whatever is approved meanwhile, until the books are looked at.
-func hold(ctx context.Context, hub *client.Client, payment string, look func() error) error {
-	if err := hub.Pause(ctx, payment, "the books are looked at"); err != nil {
+// auditPayment pauses a payment during an audit.
+func auditPayment(ctx context.Context, hub *client.Client, payment string, audit func() error) error {
+	if err := hub.Pause(ctx, payment, "audit"); err != nil {
 		return err
 	}
-	if err := look(); err != nil {
-		return err // it stays paused: somebody decides
+	if err := audit(); err != nil {
+		return err // the payment stays paused
 	}
-	if err := hub.Resume(ctx, payment, "the books are right"); err != nil && !errors.Is(err, client.ErrNotPaused) {
+	if err := hub.Resume(ctx, payment, "audit passed"); err != nil && !errors.Is(err, client.ErrNotPaused) {
 		return err
 	}
 	return nil
 }
 
-// payAgain pays what failed. Called twice, it starts one payment.
-func payAgain(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
+// restartPayment restarts a failed payment. A repeated call returns the same new instance.
+func restartPayment(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
 	payment, err = hub.Restart(ctx, failed)
 	if errors.Is(err, client.ErrNotTerminal) {
-		return failed, nil // it is under way
+		return failed, nil // still running
 	}
 	return payment, err
 }
 
-// payInstead pays another amount, whatever has become of the payment so far.
-func payInstead(ctx context.Context, hub *client.Client, payment string, amount int) error {
-	_, err := hub.Start(ctx, "pay", amount, client.WithInstanceID(payment), client.IfExists(client.Replace), client.WithIdempotencyKey(fmt.Sprint(payment, " of ", amount)))
+// replacePayment replaces a payment by one of another amount.
+func replacePayment(ctx context.Context, hub *client.Client, payment string, amount int) error {
+	_, err := hub.Start(ctx, "pay", amount,
+		client.WithInstanceID(payment),
+		client.IfExists(client.Replace),
+		client.WithIdempotencyKey(fmt.Sprint(payment, " of ", amount)))
 	return err
 }
 
-// forget deletes a trip that is over, with all that was below it.
-func forget(ctx context.Context, hub *client.Client, trip string) error {
+// purgeTrip deletes an ended trip and its sub-orchestrations.
+func purgeTrip(ctx context.Context, hub *client.Client, trip string) error {
 	err := hub.Purge(ctx, trip, client.WithChildren())
 	if errors.Is(err, client.ErrNotFound) {
-		return nil // it is forgotten
+		return nil // purged before
 	}
 	return err
 }
 
-// payFrom goes on with what failed from the last outcome that its code received: what was paid is not paid again.
-func payFrom(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
+// continuePayment restarts a failed payment after its last completed activity, so that the activity does not run again.
+func continuePayment(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
 	var from int64
 	for e, err := range hub.History(ctx, failed) {
 		if err != nil {
@@ -77,7 +80,7 @@ func payFrom(ctx context.Context, hub *client.Client, failed string) (payment st
 	return hub.Restart(ctx, failed, client.FromEvent(from))
 }
 
-func paying(t *testing.T, transfer func(context.Context, int) (int, error)) *perduretest.Env {
+func newPaymentEnv(t *testing.T, transfer func(context.Context, int) (int, error)) *perduretest.Env {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "transfer", transfer)
@@ -92,39 +95,44 @@ func approve(t *testing.T, env *perduretest.Env, payment string) {
 	}
 }
 
-func TestAPaymentThatIsHeldIsMadeAfterwards(t *testing.T) {
+func TestPause_eventsWhilePaused_handledAfterResume(t *testing.T) {
 	t.Parallel()
 	transferred := 0
-	env := paying(t, func(_ context.Context, amount int) (int, error) { transferred += amount; return transferred, nil })
+	env := newPaymentEnv(t, func(_ context.Context, amount int) (int, error) {
+		transferred += amount
+		return transferred, nil
+	})
 	payment, err := env.Client().Start(t.Context(), "pay", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(time.Second)
 
-	err = hold(t.Context(), env.Client(), payment, func() error {
+	err = auditPayment(t.Context(), env.Client(), payment, func() error {
 		approve(t, env, payment)
 		approve(t, env, payment)
 		env.Advance(time.Hour)
-		if s, err := env.Client().Status(t.Context(), payment); err != nil || s.Status != client.StatusPaused || transferred != 0 {
-			t.Errorf("meanwhile it is %s, %d are transferred, %v", s.Status, transferred, err)
+		s, err := env.Client().Status(t.Context(), payment)
+		if err != nil || s.Status != client.StatusPaused || transferred != 0 {
+			t.Errorf("while paused: %s, %d transferred, %v", s.Status, transferred, err)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := env.Client().Wait(t.Context(), payment); err != nil || s.Status != client.StatusCompleted || transferred != 7 {
-		t.Errorf("it is %s, %d are transferred, %v", s.Status, transferred, err)
+	s, err := env.Client().Wait(t.Context(), payment)
+	if err != nil || s.Status != client.StatusCompleted || transferred != 7 {
+		t.Errorf("%s, %d transferred, %v", s.Status, transferred, err)
 	}
 }
 
-func TestAPaymentThatFailedIsMadeOnceMore(t *testing.T) {
+func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	t.Parallel()
 	down := true
-	env := paying(t, func(_ context.Context, amount int) (int, error) {
+	env := newPaymentEnv(t, func(_ context.Context, amount int) (int, error) {
 		if down {
-			return 0, errNoRates
+			return 0, errUnavailable
 		}
 		return amount, nil
 	})
@@ -132,21 +140,21 @@ func TestAPaymentThatFailedIsMadeOnceMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := payAgain(t.Context(), env.Client(), failed); err != nil || again != failed {
-		t.Errorf("under way: %s, %v", again, err)
+	if again, err := restartPayment(t.Context(), env.Client(), failed); err != nil || again != failed {
+		t.Errorf("running: %s, %v", again, err)
 	}
 	approve(t, env, failed)
 	approve(t, env, failed)
 	if s, err := env.Client().Wait(t.Context(), failed); err != nil || s.Status != client.StatusFailed {
-		t.Fatalf("it is %s, %v", s.Status, err)
+		t.Fatalf("%s, %v", s.Status, err)
 	}
 
 	down = false
-	payment, err := payAgain(t.Context(), env.Client(), failed)
+	payment, err := restartPayment(t.Context(), env.Client(), failed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := payAgain(t.Context(), env.Client(), failed); err != nil || again != payment {
+	if again, err := restartPayment(t.Context(), env.Client(), failed); err != nil || again != payment {
 		t.Errorf("again: %s, want %s, %v", again, payment, err)
 	}
 	approve(t, env, payment)
@@ -160,16 +168,16 @@ func TestAPaymentThatFailedIsMadeOnceMore(t *testing.T) {
 	}
 }
 
-func TestAPaymentIsReplaced(t *testing.T) {
+func TestReplace_runningInstance_startsNewOne(t *testing.T) {
 	t.Parallel()
-	env := paying(t, func(_ context.Context, amount int) (int, error) { return amount, nil })
+	env := newPaymentEnv(t, func(_ context.Context, amount int) (int, error) { return amount, nil })
 	if _, err := env.Client().Start(t.Context(), "pay", 7, client.WithInstanceID("payment")); err != nil {
 		t.Fatal(err)
 	}
-	approve(t, env, "payment") // of the wrong amount
+	approve(t, env, "payment") // for the wrong amount
 	env.Advance(time.Second)
 	for range 2 {
-		if err := payInstead(t.Context(), env.Client(), "payment", 8); err != nil {
+		if err := replacePayment(t.Context(), env.Client(), "payment", 8); err != nil {
 			t.Fatal(err)
 		}
 		approve(t, env, "payment")
@@ -183,7 +191,7 @@ func TestAPaymentIsReplaced(t *testing.T) {
 	}
 }
 
-func TestATripIsForgotten(t *testing.T) {
+func TestPurge_withChildren_deletesAll(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "trip", func(ctx *perdure.OrchestrationContext, legs int) (int, error) {
@@ -205,24 +213,27 @@ func TestATripIsForgotten(t *testing.T) {
 	}
 	env.Advance(time.Second)
 	for range 2 {
-		if err := forget(t.Context(), env.Client(), trip); err != nil {
+		if err := purgeTrip(t.Context(), env.Client(), trip); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for s, err := range env.Client().List(t.Context(), client.Query{}) {
-		t.Errorf("%s is there, %v", s.InstanceID, err)
+		t.Errorf("%s was not deleted, %v", s.InstanceID, err)
 	}
 }
 
-func TestAPaymentGoesOnBehindWhatWasPaid(t *testing.T) {
+func TestRestartFromEvent_completedActivity_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	transferred, mended := 0, false
+	transferred, fixed := 0, false
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "transfer", func(_ context.Context, amount int) (int, error) { transferred += amount; return transferred, nil })
+	perdure.AddActivity(r, "transfer", func(_ context.Context, amount int) (int, error) {
+		transferred += amount
+		return transferred, nil
+	})
 	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 		paid, err := pay(ctx, amount)
-		if err == nil && !mended {
-			err = errors.New("the ledger has no such account")
+		if err == nil && !fixed {
+			err = errors.New("unknown account")
 		}
 		return paid, err
 	})
@@ -234,11 +245,11 @@ func TestAPaymentGoesOnBehindWhatWasPaid(t *testing.T) {
 	approve(t, env, failed)
 	approve(t, env, failed)
 	if s, err := env.Client().Wait(t.Context(), failed); err != nil || s.Status != client.StatusFailed {
-		t.Fatalf("it is %s, %v", s.Status, err)
+		t.Fatalf("%s, %v", s.Status, err)
 	}
 
-	mended = true
-	payment, err := payFrom(t.Context(), env.Client(), failed)
+	fixed = true
+	payment, err := continuePayment(t.Context(), env.Client(), failed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,6 +258,6 @@ func TestAPaymentGoesOnBehindWhatWasPaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := client.Result[int](s); err != nil || n != 7 || transferred != 7 {
-		t.Errorf("%d, %d were transferred, %v", n, transferred, err)
+		t.Errorf("%d, %d transferred, %v", n, transferred, err)
 	}
 }

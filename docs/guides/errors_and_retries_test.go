@@ -1,0 +1,190 @@
+package guides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/perduretest"
+)
+
+// chargeWithin retries a charge for at most an hour.
+func chargeWithin(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	return perdure.CallActivityByName[string](ctx, "charge", cents,
+		perdure.WithRetry(perdure.RetryPolicy{
+			InitialInterval: 5 * time.Second,
+			NonRetryable:    []string{"DeclinedError"},
+		}),
+		perdure.WithStartToClose(30*time.Second),
+		perdure.WithScheduleToClose(time.Hour),
+	).Await(ctx)
+}
+
+type DeclinedError struct{ Message string }
+
+func (e *DeclinedError) Error() string { return "card declined: " + e.Message }
+
+// Decline has the details of a DeclinedError.
+type Decline struct {
+	Code           int
+	AvailableCents int
+}
+
+// Charge declines amounts over 300 cents.
+func Charge(_ context.Context, cents int) (string, error) {
+	const available = 300
+	if cents > available {
+		err := perdure.NonRetryable(&DeclinedError{Message: "insufficient funds"})
+		return "", perdure.WithDetails(err, Decline{Code: 51, AvailableCents: available})
+	}
+	return fmt.Sprintf("charged %d", cents), nil
+}
+
+// payAvailable charges the available amount if the card declines the full amount.
+func payAvailable(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents).Await(ctx)
+	if d, noDetails := perdure.DetailsOf[Decline](err); noDetails == nil && d.Code == 51 && 2*d.AvailableCents > cents {
+		return perdure.CallActivityByName[string](ctx, "charge", d.AvailableCents).Await(ctx)
+	}
+	return paid, err
+}
+
+// payOnce never charges a card twice.
+func payOnce(ctx *perdure.OrchestrationContext, cents int) (string, error) {
+	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents, perdure.AtMostOnce()).Await(ctx)
+	if _, interrupted := errors.AsType[*perdure.InterruptedError](err); interrupted {
+		return "", fmt.Errorf("check whether %d cents were charged before you retry: %w", cents, err)
+	}
+	return paid, err
+}
+
+func availableCents(ctx context.Context, hub *client.Client, id string) (cents int, err error) {
+	s, err := hub.Wait(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	_, failure := client.Result[string](s)
+	d, err := perdure.DetailsOf[Decline](failure)
+	return d.AvailableCents, err
+}
+
+func TestPayAvailable_cardDeclined_readsErrorDetails(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "pay-available", payAvailable)
+	perdure.AddActivity(r, "charge", Charge)
+	env := perduretest.New(t, r)
+	hub := env.Client()
+	for cents, want := range map[int]string{200: "charged 200", 500: "charged 300"} {
+		id, err := hub.Start(t.Context(), "pay-available", cents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := waitFor[string](t, env, id); got != want {
+			t.Errorf("%d: %s", cents, got)
+		}
+	}
+	id, err := hub.Start(t.Context(), "pay-available", 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if available, err := availableCents(t.Context(), hub, id); available != 300 || err != nil {
+		t.Errorf("%d cents are available, %v", available, err)
+	}
+}
+
+func TestChargeWithin_failures_retriesUnlessDeclined(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "charge-within", chargeWithin)
+	perdure.AddActivity(r, "charge", Charge)
+	env := perduretest.New(t, r)
+	env.Stub("charge").Fails(2, errors.New("timeout")).Fails(1, &DeclinedError{"stolen card"}).Returns("charged")
+	id, err := env.Client().Start(t.Context(), "charge-within", 70)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := env.Client().Wait(t.Context(), id)
+	calls := env.Calls("charge")
+	if err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].At != 5*time.Second {
+		t.Errorf("%s after %+v, %v", s.Status, calls, err)
+	}
+}
+
+func TestStub_failureWithDetails_reachesCaller(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "pay-available", payAvailable)
+	perdure.AddActivity(r, "charge", Charge)
+	env := perduretest.New(t, r)
+	declined := perdure.WithDetails(errors.New("declined"), Decline{Code: 51, AvailableCents: 40})
+	env.Stub("charge").Fails(1, declined).Returns("charged 40")
+	id, err := env.Client().Start(t.Context(), "pay-available", 70)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := waitFor[string](t, env, id); got != "charged 40" {
+		t.Error(got)
+	}
+}
+
+// The test crashes at every AWS call in turn.
+func TestPayOnce_crashAtEveryCall_chargesAtMostOnce(t *testing.T) {
+	t.Parallel()
+	interrupted := 0
+	for n := 1; ; n++ {
+		charges := 0
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "pay-once", payOnce)
+		perdure.AddActivity(r, "charge", func(ctx context.Context, cents int) (string, error) {
+			charges++
+			return Charge(ctx, cents)
+		})
+		env := perduretest.New(t, r)
+		id, err := env.Client().Start(t.Context(), "pay-once", 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := env.AWSCalls()
+		env.CrashAt(n)
+		s, err := env.Client().Wait(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Result[string](s)
+		if err != nil && !strings.Contains(err.Error(), "check whether 200 cents were charged") {
+			t.Errorf("crash at call %d: %v", n, err)
+		}
+		if err != nil {
+			interrupted++
+		}
+		if charges > 1 || charges == 0 && err == nil {
+			t.Errorf("crash at call %d: charged %d times, %v", n, charges, err)
+		}
+		if env.AWSCalls()-calls < n {
+			break
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no crash interrupted the charge")
+	}
+}
+
+// waitFor returns the result of an instance.
+func waitFor[T any](t *testing.T, env *perduretest.Env, id string) T {
+	t.Helper()
+	s, err := env.Client().Wait(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.Result[T](s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
