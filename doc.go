@@ -38,7 +38,7 @@
 //
 // Only the activity itself can end it. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
 // and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is configured otherwise, and what it
-// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and its result is ignored. docs/activities.md says more.
+// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and its result is ignored. docs/guides/activities.md says more.
 //
 // Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
 // one's own ([Async]). [WithRetry] has what fails tried again. [StartOrchestration] starts one that is not waited for.

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/reckon"
 )
 
-// Cost is what an instance has cost so far, by its history and AWS's list prices: reckoned, since nobody counts it (docs/cost.md). Its JSON is that of the
+// Cost is what an instance has cost so far, by its history and AWS's list prices: reckoned, since nobody counts it (docs/operate/cost.md). Its JSON is that of the
 // HTTP API.
 //
 // It is that of an instance with nobody beside it, whose turns are warm: with others beside it the same costs less, since batches are shared, and

@@ -115,7 +115,7 @@ type TimekeeperOptions struct {
 	Logger *slog.Logger
 }
 
-// Metrics says which dimensions the metrics of what is done have, or that there are none (docs/telemetry.md). CloudWatch bills each metric
+// Metrics says which dimensions the metrics of what is done have, or that there are none (docs/operate/telemetry.md). CloudWatch bills each metric
 // of each value of its dimensions.
 type Metrics = intake.Metrics
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one entry of a history: one flat struct, as on the wire. ID, Kind and Time are always set; of the other
-// fields, each kind uses some (the table in docs/formats.md), and the rest stay zero.
+// fields, each kind uses some (the table in docs/internals/formats.md), and the rest stay zero.
 type Event struct {
 	// ID numbers the events of an execution from 1, without gaps. An activity, timer or child is identified by the id
 	// of the event that scheduled it.

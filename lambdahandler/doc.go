@@ -5,7 +5,7 @@
 //	func main() { lambdahandler.StartRenewer(orders.Registry()) }      // timers, and the watch
 //	func main() { lambdahandler.StartAPI() }                           // HTTP
 //
-// They are configured by the environment that the stack gives them (docs/formats.md, "Environment"). A variable that is
+// They are configured by the environment that the stack gives them (docs/internals/formats.md, "Environment"). A variable that is
 // missing or malformed ends the function at init with an error that names it.
 //
 // The same binaries serve a hub from a container or a laptop. Where Lambda has not started them (AWS_LAMBDA_RUNTIME_API

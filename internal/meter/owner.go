@@ -8,7 +8,7 @@ import (
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
-// Prefixes of partition keys (docs/formats.md).
+// Prefixes of partition keys (docs/internals/formats.md).
 const (
 	ofInstance     = "i#"
 	ofExecution    = "x#"
