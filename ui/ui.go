@@ -64,8 +64,8 @@ func Handler() http.Handler {
 	return mux
 }
 
-// mustRead joins the files to one document. Its Content-Security-Policy allows only the styles and code of the document,
-// and requests only to the same origin.
+// mustRead joins the files to one document. Its Content-Security-Policy allows only the styles and code of the
+// document, and requests only to the same origin.
 func mustRead(from fs.FS) *document {
 	names, err := fs.Glob(from, "page/*.js")
 	if err != nil || len(names) == 0 {

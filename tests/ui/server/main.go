@@ -57,8 +57,8 @@ func run() error {
 	return nil
 }
 
-// guarded protects the server in the same way as perdure ui and a listening API. If PERDURE_UNGUARDED is set, the server
-// has no protection, because the signing proxy of make run protects it.
+// guarded protects the server in the same way as perdure ui and a listening API. If PERDURE_UNGUARDED is set, the
+// server has no protection, because the signing proxy of make run protects it.
 func guarded(h http.Handler, port int) http.Handler {
 	if os.Getenv("PERDURE_UNGUARDED") != "" {
 		return h
