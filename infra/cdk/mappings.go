@@ -40,9 +40,9 @@ func warnUncapped(h *TaskHub) {
 		return
 	}
 	awscdk.Annotations_Of(h.Construct).AddWarningV2(jsii.String(uncappedWarning), jsii.String(
-		strings.Join(uncapped, ", ")+": not set, so the functions can use all concurrent executions of the account. "+
-			"A new account may have only 10, and the functions then throttle each other. Check the quota with "+
-			"`aws lambda get-account-settings`. Set a share of the quota, or acknowledge this warning. "+
+		"unlimited concurrency: "+strings.Join(uncapped, ", ")+" not set: the functions can use all concurrent executions "+
+			"of the account. A new account may have only 10, and the functions then throttle each other. Check the quota "+
+			"with `aws lambda get-account-settings`. Set a share of the quota, or acknowledge this warning. "+
 			"`perdure doctor` checks a deployed hub."))
 }
 
