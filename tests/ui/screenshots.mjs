@@ -1,4 +1,4 @@
-// Takes the screenshots of the web UI guide. Usage: node screenshots.mjs DIR
+// Takes the pictures of docs/operate/web-ui.md: node screenshots.mjs DIR.
 
 import { join } from 'node:path';
 import { browse, open, serve } from './browser.mjs';
