@@ -213,7 +213,7 @@ const reasonTexts = {
 };
 const reasonText = (reason) => reasonTexts[reason] || (reason || '').replace(/^orchestration_terminal_/, 'orchestration ').replaceAll('_', ' ');
 const endTexts = {
-  never_started: 'never started', never_fires: 'timer removed', stopped: 'stopped', finished: 'completed anyway', leaked: 'abandoned: ignored its context', cancelled: 'cancelled',
+  never_started: 'never started', never_fires: 'timer removed', stopped: 'stopped', finished: 'completed anyway', leaked: 'abandoned (ignored its context)', cancelled: 'cancelled',
   failed: 'failed', refused: 'not cancelled', worker_gone: 'worker lost', timed_out: 'timed out without a report',
 };
 

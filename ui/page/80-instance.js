@@ -246,7 +246,7 @@ function instanceView(address) {
       if (e?.retry) fact('Retry policy', `${e.retry.maxAttempts ? `up to ${e.retry.maxAttempts} attempts` : 'unlimited attempts'}, first retry after ${span(e.retry.initialIntervalMs || 0)}`);
       if (row.kind === 'activity' && row.state === 'open' && !over(view.status?.status || '') && view.current) parts.push(h('div', {}, h('button', { type: 'button', onclick: () => actions.cancelActivity(view.status, row) }, 'Cancel activity …')));
       if (row.cancel) {
-        parts.push(h('section', {}, h('h3', {}, 'Cancellation'), h('ol', { class: 'steps' }, cancelSteps(row.cancel).map((s) => h('li', { 'data-sign': s.sign }, h('b', {}, s.what), ' ', s.at ? when(s.at) : '', h('div', {}, s.text)))),
+        parts.push(h('section', {}, h('h3', {}, 'Cancellation'), h('ol', { class: 'steps' }, cancelSteps(row.cancel).map((s) => h('li', { 'data-sign': s.sign }, h('b', {}, s.what[0].toUpperCase() + s.what.slice(1)), ' ', s.at ? when(s.at) : '', h('div', {}, s.text)))),
           row.cancel.by && row.cancel.by !== shortName(row.cancel.by) ? h('p', { class: 'muted mono' }, row.cancel.by) : null));
       }
       if (row.fails?.length) parts.push(h('section', {}, h('h3', {}, 'Failed attempts'), h('ol', { class: 'steps' }, row.fails.map((f) => h('li', { 'data-sign': '✕' }, h('b', {}, `attempt ${f.attempt}`), ` ${span(f.to - f.from)}, next attempt after ${span(f.next - f.to)}`, h('div', { class: 'wrong' }, failureLines(f.error).map((l) => h('div', {}, l)))))))) ;

@@ -175,7 +175,7 @@ func (h *hub) blocked(end time.Time) {
 	s.at(900*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":1200}`)})
 	parked := history.Event{Kind: history.ActivityCompleted, ID: 7, Time: s.from.Add(2 * time.Minute), SourceEventID: 6, Attempt: 1, Result: history.Payload(`"c-1"`)}
 	s.at(2*time.Minute, history.Event{Kind: history.InputsParked, BuildID: "b8", Inputs: []history.Event{parked}, Error: &history.Failure{
-		Type: history.TypeNondeterminism, Message: "the code decides otherwise than its history", EventID: 6,
+		Type: history.TypeNondeterminism, Message: "the code does not match the history", EventID: 6,
 		Expected: "ActivityScheduled \"chargeCard\"\n  queue payments\n  input {\"amount\":1200}", Got: "ActivityScheduled \"authoriseCard\"\n  queue payments\n  input {\"amount\":1200}",
 	}})
 }
