@@ -35,7 +35,7 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (s Shipment, err er
 	return perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, Reservations: held}).Await(ctx)
 }
 
-// What the order of README.md is about.
+// Types of the example in README.md.
 type (
 	Order struct {
 		ID    string
@@ -49,7 +49,7 @@ type (
 	Shipment struct{ OrderID string }
 )
 
-var ErrNotPacked = errors.New("nobody has packed it")
+var ErrNotPacked = errors.New("not packed in time")
 
 var (
 	reserve      = perdure.DefineActivity[string, string]("reserve")
@@ -59,14 +59,14 @@ var (
 	retried      = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3})
 )
 
-// reserveAll returns what is held, also where a line could not be.
+// reserveAll returns the successful reservations even if a line fails.
 func reserveAll(ctx *perdure.OrchestrationContext, lines []string) (held []string, err error) {
 	var all []*perdure.Future[string]
 	for _, l := range lines {
 		all = append(all, reserve.Call(ctx, l))
 	}
 	err = perdure.WhenAll(ctx, perdure.Awaitables(all)...)
-	for _, f := range all { // of an order that is cancelled, Await through ctx would say that alone, and not what is held
+	for _, f := range all { // with a cancelled ctx, Await returns only the cancellation
 		if id, failed := f.Await(perdure.WithoutCancel(ctx)); failed == nil {
 			held = append(held, id)
 		}
@@ -94,7 +94,7 @@ func ShipOrder(_ *perdure.OrchestrationContext, p Parcel) (Shipment, error) {
 	return Shipment{p.OrderID}, nil
 }
 
-// shop notes what is done in it.
+// shop records the calls of its activities.
 type shop struct {
 	mu   sync.Mutex
 	done []string
@@ -132,9 +132,9 @@ func (s *shop) Registry() *perdure.Registry {
 	return r
 }
 
-// An order that nobody packs is undone, and takes its day of virtual time.
+// An order that is not packed within a day of virtual time is undone.
 //
-//nolint:ineffassign,staticcheck,wastedassign // a page has no room for each error
+//nolint:ineffassign,staticcheck,wastedassign // README.md does not check every error
 func TestTheOrderOfTheReadmeIsUndone(t *testing.T) {
 	t.Parallel()
 	mine, order := &shop{}, Order{"7", []string{"box"}}
@@ -148,7 +148,7 @@ func TestTheOrderOfTheReadmeIsUndone(t *testing.T) {
 	mine.did(t, "reserve box", "charge 7", "refund 7", "release box")
 }
 
-// The other ends of an order: it is shipped, a line of it is sold out, it is cancelled.
+// Other outcomes of an order: shipped, sold out and cancelled.
 func TestTheOrderOfTheReadmeEnds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -179,13 +179,13 @@ func TestTheOrderOfTheReadmeEnds(t *testing.T) {
 	}
 }
 
-// An order that is cancelled while its card is charged: the charge goes through all the same, and goes back, after it was made and not before.
+// An order is cancelled while its card is charged. The charge succeeds, and the refund waits for it.
 func TestTheOrderOfTheReadmeIsCancelledWhileItIsCharged(t *testing.T) {
 	t.Parallel()
 	mine := &shop{}
 	env := perduretest.New(t, mine.Registry())
 	perduretest.StubFunc(env, "charge", func(_ context.Context, p Payment) (none struct{}, err error) {
-		time.Sleep(5 * time.Second) // the bank does not hear of a cancel
+		time.Sleep(5 * time.Second) // the bank ignores the cancellation
 		mine.note("charge " + p.Key)
 		return none, nil
 	})
@@ -213,7 +213,7 @@ func (s *shop) did(t *testing.T, want ...string) {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// Each block of Go in README.md is code of this file, or of functions.
+// Every Go block of README.md is code of this file or of functions.
 func TestTheCodeOfTheReadmeIsCompiled(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../README.md")
