@@ -1,5 +1,5 @@
-// Package examples gathers the orchestrations that the reference functions deploy. Each example is a package of its own;
-// orders is the one to read first, and features has what is left.
+// Package examples registers the example orchestrations that the reference functions deploy. Each example has its own
+// package. Start with package orders. Package features has small examples of single features.
 package examples
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/examples/orders"
 )
 
-// Registry holds every example.
+// Registry returns a registry with all examples.
 func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	orders.Register(r, orders.NewShop())

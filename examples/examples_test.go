@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/registry"
 )
 
-// Every example is in what the functions deploy, and no two share a name: that would panic.
-func TestRegistry(t *testing.T) {
+// Registering a name twice panics.
+func TestRegistry_hasAllExamples(t *testing.T) {
 	t.Parallel()
 	r := examples.Registry()
 	for _, name := range []string{"fulfil-order", "ship-order", "count-words", "approve", "keep-tally", "subscribe", "send-letters"} {

@@ -1,5 +1,6 @@
-// Package ui serves the page that shows the instances of a task hub in a browser: one HTML document with its styles and code in it, which asks
-// nothing but the HTTP API beside it. It is served by `perdure ui`, and by the function of the API at /ui where PERDURE_UI is true.
+// Package ui serves the web UI, which shows the instances of a task hub in a browser. The web UI is one HTML document
+// that contains its styles and code. It sends requests only to the HTTP API of the same origin. The command perdure ui
+// serves the web UI, and the API function serves it at /ui if PERDURE_UI is true.
 package ui
 
 import (
@@ -16,33 +17,34 @@ import (
 	"time"
 )
 
-// Path is where Handler serves the page. The API is expected beside it, at /v1.
+// Path is the URL path at which Handler serves the web UI. The web UI expects the HTTP API at /v1 of the same origin.
 const Path = "/ui"
 
 //go:embed page
 var files embed.FS
 
-// document is the page, and what its answers say about it.
+// document is the web UI with the values of its response headers.
 type document struct {
 	body           []byte
 	policy, etag   string
 	script, styles string
 }
 
-// joined is the document, once somebody serves it. A variable that is filled at the start of the program would cost each function that, and the room of
-// the files: the linker leaves them out of programs that do not call Handler.
+// joined holds the document after its first use. It has no initializer, so that programs that do not call Handler
+// neither build the document nor link the files.
 var joined struct {
 	once sync.Once
 	page *document
 }
 
-// page is the document. The files are part of the program, so that one which is missing is a mistake of the build.
+// page returns the document. It panics if a file is missing, because the files are embedded at build time.
 func page() *document {
 	joined.once.Do(func() { joined.page = mustRead(files) })
 	return joined.page
 }
 
-// Handler serves the page at Path, for GET and HEAD. It may be used by any number of goroutines.
+// Handler returns a handler that serves the web UI at Path for GET and HEAD requests. It is safe for concurrent use.
+// Other paths return status 404, and other methods return status 405.
 func Handler() http.Handler {
 	page := page()
 	mux := http.NewServeMux()
@@ -50,7 +52,7 @@ func Handler() http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", page.policy)
-		h.Set("Cache-Control", "no-cache") // the ETag makes a second visit cheap
+		h.Set("Cache-Control", "no-cache") // a browser revalidates with the ETag
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("ETag", page.etag)
@@ -62,22 +64,24 @@ func Handler() http.Handler {
 	return mux
 }
 
-// mustRead joins the files to one document. The policy allows the browser exactly this style and this code, and no other host.
+// mustRead joins the files to one document. Its Content-Security-Policy allows only the styles and code of the
+// document, and requests only to the same origin.
 func mustRead(from fs.FS) *document {
 	names, err := fs.Glob(from, "page/*.js")
 	if err != nil || len(names) == 0 {
-		panic(fmt.Sprintf("ui: the page has no code: %v", err))
+		panic(fmt.Sprintf("ui: no script files: %v", err))
 	}
 	code := []string{"'use strict';"}
-	for _, name := range names { // in the order of their names, which begin with numbers
+	for _, name := range names { // sorted by name: the names begin with numbers
 		code = append(code, read(from, name))
 	}
 
 	d := &document{styles: read(from, "page/page.css")}
 	d.script = "(() => {\n" + strings.Join(code, "\n") + "})();"
-	d.body = []byte(strings.NewReplacer("/*styles*/", d.styles, "/*script*/", d.script).Replace(read(from, "page/page.html")))
-	d.policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		hashOf(d.script), hashOf(d.styles))
+	parts := strings.NewReplacer("/*styles*/", d.styles, "/*script*/", d.script)
+	d.body = []byte(parts.Replace(read(from, "page/page.html")))
+	d.policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'", hashOf(d.script), hashOf(d.styles))
 	sum := sha256.Sum256(d.body)
 	d.etag = `"` + hex.EncodeToString(sum[:8]) + `"`
 	return d
@@ -86,12 +90,12 @@ func mustRead(from fs.FS) *document {
 func read(from fs.FS, name string) string {
 	b, err := fs.ReadFile(from, name)
 	if err != nil {
-		panic(fmt.Sprintf("ui: the page is incomplete: %v", err))
+		panic(fmt.Sprintf("ui: read an embedded file: %v", err))
 	}
 	return string(b)
 }
 
-// hashOf names a text as a Content-Security-Policy does.
+// hashOf returns the hash source of a text for a Content-Security-Policy.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -21,8 +21,7 @@ func get(t *testing.T, method, target string, header ...string) *httptest.Respon
 	return w
 }
 
-// The browser runs what the policy names, and nothing else: the style and the code that are in the document, whole.
-func TestThePolicyNamesWhatIsInTheDocument(t *testing.T) {
+func TestHandler_contentSecurityPolicy_allowsOnlyTheDocument(t *testing.T) {
 	t.Parallel()
 	w := get(t, http.MethodGet, "/ui?status=Failed")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
@@ -50,27 +49,30 @@ func TestThePolicyNamesWhatIsInTheDocument(t *testing.T) {
 	}
 }
 
-// The page asks nothing of other hosts, and has neither handlers nor styles in attributes, which the policy refuses.
-func TestTheDocumentStandsAlone(t *testing.T) {
+// The Content-Security-Policy blocks other hosts, event handler attributes and style attributes.
+func TestDocument_hasNoExternalReferences(t *testing.T) {
 	t.Parallel()
 	body := get(t, http.MethodGet, Path).Body.String()
-	for _, of := range []string{`(?i)\bsrc=`, `(?i)@import`, `\burl\(`, ` on[a-z]+="`, `\bstyle="`, `innerHTML`, `insertAdjacentHTML`, `document\.write`, `\beval\(`, `/\*script\*/`, `/\*styles\*/`} {
-		if found := regexp.MustCompile(of).FindString(body); found != "" {
-			t.Errorf("the document has %q", found)
+	for _, pattern := range []string{
+		`(?i)\bsrc=`, `(?i)@import`, `\burl\(`, ` on[a-z]+="`, `\bstyle="`, `innerHTML`, `insertAdjacentHTML`, `document\.write`,
+		`\beval\(`, `/\*script\*/`, `/\*styles\*/`,
+	} {
+		if found := regexp.MustCompile(pattern).FindString(body); found != "" {
+			t.Errorf("the document contains %q", found)
 		}
 	}
 	for _, address := range regexp.MustCompile(`https?://[^\s'"]+`).FindAllString(body, -1) {
 		if address != "http://www.w3.org/2000/svg" {
-			t.Errorf("the document has the address %s", address)
+			t.Errorf("the document contains the URL %s", address)
 		}
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestHandler_methodsAndCaching(t *testing.T) {
 	t.Parallel()
 	tag := get(t, http.MethodGet, Path).Header().Get("ETag")
 	if w := get(t, http.MethodGet, Path, "If-None-Match", tag); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
-		t.Errorf("again: status %d, %d bytes", w.Code, w.Body.Len())
+		t.Errorf("revalidation: status %d, %d bytes", w.Code, w.Body.Len())
 	}
 	if w := get(t, http.MethodHead, Path); w.Code != http.StatusOK || w.Body.Len() > 0 {
 		t.Errorf("HEAD: status %d, %d bytes", w.Code, w.Body.Len())
@@ -85,8 +87,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A file that is missing is noticed when the program starts, not by who opens the page.
-func TestAnIncompletePagePanics(t *testing.T) {
+func TestMustRead_missingFile_panics(t *testing.T) {
 	t.Parallel()
 	for name, from := range map[string]fs.FS{"empty": fstest.MapFS{}, "no styles": fstest.MapFS{"page/10.js": {}}} {
 		func() {

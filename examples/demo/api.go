@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// api is the HTTP API, as any program would call it.
+// api is a client of the HTTP API.
 type api struct {
 	base   string
 	client *http.Client
@@ -26,7 +26,7 @@ func newAPI() *api {
 	return &api{base: cmp.Or(os.Getenv("PERDURE_API"), "http://127.0.0.1:8080/v1"), client: http.DefaultClient}
 }
 
-// start starts an instance, after a delay if there is one. One that is there already, from an earlier demo, is as good.
+// start starts an instance, optionally after a delay. It accepts an existing instance of an earlier run.
 func (a *api) start(ctx context.Context, orchestration, instanceID, delay string, input any) error {
 	fields := map[string]any{"instanceId": instanceID, "input": input}
 	if delay != "" {
@@ -39,12 +39,12 @@ func (a *api) start(ctx context.Context, orchestration, instanceID, delay string
 	return a.post(ctx, "/orchestrations/"+orchestration, body, http.StatusConflict)
 }
 
-// raise sends an external event without data. An instance that is over, from an earlier demo, needs it no more.
+// raise raises an external event without data. It accepts an instance of an earlier run that has ended.
 func (a *api) raise(ctx context.Context, instanceID, event string) error {
 	return a.post(ctx, "/instances/"+url.PathEscape(instanceID)+"/events/"+url.PathEscape(event), nil, http.StatusGone)
 }
 
-// cancel asks an instance to end. One that is over, from an earlier demo, needs it no more.
+// cancel cancels an instance. It accepts an instance of an earlier run that has ended.
 func (a *api) cancel(ctx context.Context, instanceID, message string) error {
 	body, err := json.Marshal(map[string]string{"message": message})
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *api) cancel(ctx context.Context, instanceID, message string) error {
 	return a.post(ctx, "/instances/"+url.PathEscape(instanceID)+"/cancel", body, http.StatusGone)
 }
 
-// post expects 202, and has no quarrel with one other status.
+// post sends a request. It expects status 202 and also accepts the status fine.
 func (a *api) post(ctx context.Context, path string, body []byte, fine int) error {
 	status, answer, err := a.call(ctx, http.MethodPost, path, body)
 	if err != nil {
@@ -65,17 +65,17 @@ func (a *api) post(ctx context.Context, path string, body []byte, fine int) erro
 	return nil
 }
 
-// history reads the events after the given one.
+// history returns the events after an event.
 func (a *api) history(ctx context.Context, instanceID string, after int64) ([]history.Event, error) {
 	return items[history.Event](ctx, a, instanceID, "/history?after="+strconv.FormatInt(after, 10))
 }
 
-// cancellations reads what was cancelled in an instance.
+// cancellations returns the cancellations of an instance.
 func (a *api) cancellations(ctx context.Context, instanceID string) ([]client.Cancellation, error) {
 	return items[client.Cancellation](ctx, a, instanceID, "/cancellations")
 }
 
-// items reads a page of something that an instance has.
+// items returns a page of a list of an instance.
 func items[T any](ctx context.Context, a *api, instanceID, what string) ([]T, error) {
 	status, answer, err := a.call(ctx, http.MethodGet, "/instances/"+url.PathEscape(instanceID)+what, nil)
 	if err != nil {

@@ -2,21 +2,21 @@ package main
 
 import "github.com/perdure/perdure/examples/orders"
 
-// fate is what the demo does about an order, and how that must end.
+// fate is the scenario of an order and its expected outcome.
 type fate struct {
-	// ends is a status of a fulfilment, or the type of an error.
+	// ends is the expected status of the fulfilment or the expected error type.
 	ends string
-	// unpacked: the demo does not raise the event "packed", so the order waits until its time is over.
+	// unpacked orders do not receive the event "packed", so their time limit expires.
 	unpacked bool
-	// slow: the card processor never answers, so the charge is cancelled; the demo shows what became of it.
+	// slow orders have a charge that is cancelled. The demo shows the cancellation.
 	slow bool
-	// cancelled: the demo cancels the order as soon as its card is being charged; its undo waits until that is over.
+	// cancelled orders are cancelled during the charge. The refund waits until the charge has ended.
 	cancelled bool
-	// delay puts the start off, as the API takes it.
+	// delay is the start delay, in the format of the API.
 	delay string
 }
 
-// fates are those of orders.json whose orders are not simply packed, sent and delivered.
+// fates has the scenarios of the orders in orders.json. All other orders are packed, shipped and delivered.
 var fates = map[string]fate{
 	"order-20419": {ends: orders.StatusBackOrder},
 	"order-20420": {ends: orders.CardDeclined},
@@ -27,8 +27,8 @@ var fates = map[string]fate{
 	"order-20426": {ends: statusCancelled, cancelled: true, slow: true},
 }
 
-// statusCancelled is how an order ends that was cancelled from outside.
-const statusCancelled = "cancelled from outside"
+// statusCancelled is the outcome of an order that a client cancelled.
+const statusCancelled = "cancelled by a client"
 
 func fateOf(orderID string) fate {
 	if f, ok := fates[orderID]; ok {

@@ -13,14 +13,14 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// result is how an order ended.
+// result is the outcome of an order.
 type result struct {
-	failed bool   // the orchestration, as opposed to completed
-	ended  string // as in fate
-	err    error  // unknown, or not as it should have ended
+	failed bool   // the orchestration did not complete
+	ended  string // compared with fate.ends
+	err    error  // no outcome, or an unexpected one
 }
 
-// follow starts an order, plays the warehouse, and shows its history as it grows, until it is over.
+// follow starts an order, acts as the warehouse, and prints the history of the order until it ends.
 func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 	f := fateOf(o.ID)
 	if err := a.start(ctx, "fulfil-order", o.ID, f.delay, o); err != nil {
@@ -50,7 +50,7 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 	}
 }
 
-// told shows why something of the order was cancelled, and what became of it, once that is known.
+// told waits until all cancellations of a slow order have ended and prints them.
 func told(ctx context.Context, a *api, s *screen, instanceID string, f fate, r result) result {
 	for f.slow && r.err == nil {
 		why, err := a.cancellations(ctx, instanceID)
@@ -71,13 +71,13 @@ func inTime(delay string) string {
 	if delay == "" {
 		return ""
 	}
-	return ", not before " + delay
+	return ", start delay " + delay
 }
 
-// pack raises the event that an order has come to wait for, or cancels an order whose fate that is.
+// pack raises the event "packed" when the order waits for it, or cancels the order during its charge.
 func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *history.Event) error {
 	if f.cancelled && e.Kind == history.ActivityScheduled && e.Name == "charge-card" {
-		s.line(instanceID, "cancelling", "in the midst of its payment")
+		s.line(instanceID, "cancelling", "during the charge")
 		return a.cancel(ctx, instanceID, "changed my mind")
 	}
 	if f.unpacked || e.Kind != history.CustomStatusSet || text(e.CustomStatus) != orders.Packing {
@@ -87,7 +87,7 @@ func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *
 	return a.raise(ctx, instanceID, orders.EventPacked)
 }
 
-// judged holds the end of an order against its fate.
+// judged compares the outcome of an order with its fate.
 func judged(instanceID string, f fate, end *history.Event) result {
 	r := result{failed: end.Kind != history.OrchestrationCompleted}
 	switch {
@@ -101,12 +101,12 @@ func judged(instanceID string, f fate, end *history.Event) result {
 		r.ended = done.Status
 	}
 	if r.err == nil && r.ended != f.ends {
-		r.err = fmt.Errorf("%s ended as %q, not as %q", instanceID, r.ended, f.ends)
+		r.err = fmt.Errorf("%s: unexpected outcome %q, want %q", instanceID, r.ended, f.ends)
 	}
 	return r
 }
 
-// failureType names what an orchestration failed with: of an activity's failure, what the activity failed with.
+// failureType returns the error type of a failed orchestration, or of the activity that failed.
 func failureType(f *history.Failure) string {
 	if f == nil {
 		return ""
@@ -117,7 +117,7 @@ func failureType(f *history.Failure) string {
 	return cmp.Or(f.Cause.Type, f.Type)
 }
 
-// text is a payload that is a string; any other as it is.
+// text returns the string of a payload, or the JSON text if the payload is not a string.
 func text(p history.Payload) string {
 	var s string
 	if json.Unmarshal(p, &s) != nil {

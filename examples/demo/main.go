@@ -1,10 +1,12 @@
-// Command demo fulfils a file of orders through the HTTP API of a task hub, plays the warehouse that packs them, and shows how
-// they get on: most are delivered, and some meet with what orders meet with.
+// Command demo starts a file of orders through the HTTP API of a task hub, acts as the warehouse that packs them, and
+// prints their progress. Most orders are delivered. Some fail, expire or are cancelled.
 //
-//	go run ./examples/demo            # the API is at $PERDURE_API, http://127.0.0.1:8080/v1 by default
+//	go run ./examples/demo
 //
-// It ends with a line for scripts, "demo: N instances, N completed, N failed", and exits 1 unless each order has ended as it should:
-// a declined card, for one, must fail its order.
+// The environment variable PERDURE_API sets the URL of the API, http://127.0.0.1:8080/v1 by default.
+//
+// The last line of the output is for scripts: "demo: N instances, N completed, N failed, T s". The exit code is 1 if an
+// order has an unexpected outcome. For example, an order with a declined card must fail.
 package main
 
 import (
@@ -22,8 +24,8 @@ import (
 )
 
 func main() {
-	file := flag.String("orders", "examples/orders/orders.json", "a JSON array of orders")
-	limit := flag.Duration("timeout", 2*time.Minute, "give up after this")
+	file := flag.String("orders", "examples/orders/orders.json", "file with a JSON array of orders")
+	limit := flag.Duration("timeout", 2*time.Minute, "time limit")
 	flag.Parse()
 	if err := run(*file, *limit, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)

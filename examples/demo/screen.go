@@ -15,12 +15,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// screen prints what happens, a line each, from several goroutines.
+// screen prints one line per step. It is safe for concurrent use.
 type screen struct {
 	mu        sync.Mutex
 	out       io.Writer
 	began     time.Time
-	scheduled map[string]history.Event // by instance and event id
+	scheduled map[string]history.Event // by instance ID and event ID
 }
 
 func newScreen(out io.Writer) *screen {
@@ -33,7 +33,7 @@ func (s *screen) line(instanceID, what, detail string) {
 	fmt.Fprintf(s.out, "%6.2fs  %-12s  %-28s %s\n", time.Since(s.began).Seconds(), instanceID, what, detail)
 }
 
-// event shows an event if it is worth a line.
+// event prints the events that a reader wants to see.
 func (s *screen) event(instanceID string, e *history.Event) {
 	key := func(id int64) string { return fmt.Sprintf("%s#%d", instanceID, id) }
 	switch e.Kind {
@@ -44,20 +44,21 @@ func (s *screen) event(instanceID string, e *history.Event) {
 		s.scheduled[key(e.ID)] = *e
 		s.mu.Unlock()
 	case history.ActivityCompleted, history.SubOrchestrationCompleted:
-		s.line(instanceID, s.name(key(e.SourceEventID)), "ok, "+s.took(key(e.SourceEventID), e)+attempts(e.Attempt)+ended(e))
+		call := key(e.SourceEventID)
+		s.line(instanceID, s.name(call), "ok, "+s.took(call, e)+attempts(e.Attempt)+ended(e))
 	case history.ActivityFailed, history.SubOrchestrationFailed:
 		s.line(instanceID, s.name(key(e.SourceEventID)), failedText(e.Error))
 	case history.OrchestrationCompleted:
 		s.line(instanceID, "completed", describe(e.Output))
 	case history.OrchestrationCancelled:
-		s.line(instanceID, "cancelled", fmt.Sprintf("%q: what was done is undone", e.Message))
+		s.line(instanceID, "cancelled", fmt.Sprintf("%q, completed steps are undone", e.Message))
 	case history.OrchestrationFailed:
 		s.line(instanceID, "FAILED", e.Error.Message)
 	default:
 	}
 }
 
-// failedText is what a call failed with. A cancel needs no message.
+// failedText describes the failure of a call. A cancellation without a message shows its reason.
 func failedText(f *history.Failure) string {
 	if f.Type == history.TypeCancelled {
 		return "cancelled: " + cmp.Or(f.Message, f.Reason)
@@ -65,51 +66,60 @@ func failedText(f *history.Failure) string {
 	return "failed: " + f.Message
 }
 
-// why is what perdure why shows of activities, in a line each.
+// why prints the cancelled activities, as perdure why shows them.
 func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
 	for i := range cancelled {
 		c := &cancelled[i]
 		if c.Target != client.TargetActivity {
 			continue
 		}
-		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: %s, decided by the %s; %s; %s", c.ID, c.Target, c.Name, c.Reason, c.RequestedBy, seen(c), over(c)))
+		s.line(instanceID, "why", fmt.Sprintf("#%d %s %s: cancelled (%s) by %s, %s, %s",
+			c.ID, c.Target, c.Name, c.Reason, requester(c.RequestedBy), seen(c), over(c)))
 	}
-	s.line(instanceID, "why", "perdure why "+instanceID+" tells all")
+	s.line(instanceID, "why", "for details, run perdure why "+instanceID)
 }
 
-// seen says when the worker of an activity saw its cancel. A worker that dies in between has told nobody.
+// requester names the sender of a cancellation.
+func requester(by string) string {
+	if by == history.RequestedByBody {
+		return "the orchestration"
+	}
+	return by
+}
+
+// seen describes when the worker of an activity observed its cancellation. A worker that died did not report a time.
 func seen(c *client.Cancellation) string {
 	if c.SeenAt.IsZero() || c.DecidedAt.IsZero() {
-		return "when its worker saw it is not known"
+		return "not reported by the worker"
 	}
-	return fmt.Sprintf("its worker saw it %v later", c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond))
+	return fmt.Sprintf("observed by the worker after %v", c.SeenAt.Sub(c.DecidedAt).Round(time.Millisecond))
 }
 
-// over says how an activity ended that was cancelled.
+// over describes how a cancelled activity ended.
 func over(c *client.Cancellation) string {
 	switch {
 	case c.End == "":
-		return "its end is not known yet"
+		return "not ended yet"
 	case c.SeenAt.IsZero() || c.EndedAt.IsZero():
-		return "it " + string(c.End)
+		return "ended: " + string(c.End)
 	default:
-		return fmt.Sprintf("it %s in %v", c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond))
+		return fmt.Sprintf("ended: %s after %v", c.End, c.EndedAt.Sub(c.SeenAt).Round(time.Millisecond))
 	}
 }
 
-// ended shows of what was cancelled that its end was waited for.
+// ended mentions that the orchestration waited for the end of a cancelled activity.
 func ended(e *history.Event) string {
 	if e.Cancel == nil || e.Cancel.Ended == "" {
 		return ""
 	}
-	return ", though it was cancelled meanwhile: now it can be undone"
+	return ", completed after its cancellation, the undo can start"
 }
 
 func attempts(n int) string {
 	if n < 2 {
 		return ""
 	}
-	return fmt.Sprintf(", at attempt %d", n)
+	return fmt.Sprintf(", attempt %d", n)
 }
 
 func (s *screen) name(key string) string {
@@ -124,7 +134,7 @@ func (s *screen) took(key string, e *history.Event) string {
 	return e.Time.Sub(s.scheduled[key].Time).Round(time.Millisecond).String()
 }
 
-// describe puts a fulfilment into words.
+// describe describes a fulfilment.
 func describe(output history.Payload) string {
 	var f orders.Fulfilment
 	if json.Unmarshal(output, &f) != nil {
@@ -132,21 +142,21 @@ func describe(output history.Payload) string {
 	}
 	switch {
 	case f.Status == orders.StatusBackOrder:
-		return "on back order, short of " + strings.Join(f.Short, ", ")
+		return "on back order, missing " + strings.Join(f.Short, ", ")
 	case f.Status == orders.StatusUnpaid:
-		return "unpaid, the card processor took too long: what it may have charged is refunded"
+		return "unpaid, the card processor timed out, any charge is refunded"
 	case f.Status == orders.StatusCancelled:
-		return "cancelled, nobody packed it in time: the card is refunded"
+		return "cancelled, not packed in time, the card is refunded"
 	case f.Shipment == nil:
 		return f.Status
 	case f.Shipment.Lost:
-		return fmt.Sprintf("lost by %s, %s: the card is refunded", f.Shipment.Carrier, f.Shipment.Tracking)
+		return fmt.Sprintf("lost by %s, %s, the card is refunded", f.Shipment.Carrier, f.Shipment.Tracking)
 	default:
 		return fmt.Sprintf("delivered, %s %s", f.Shipment.Carrier, f.Shipment.Tracking)
 	}
 }
 
-// sum prints the last line, and fails unless each order has ended as it should.
+// sum prints the last line. It returns the errors of all orders without the expected outcome.
 func (s *screen) sum(results []result) error {
 	completed, failed := 0, 0
 	var errs []error

@@ -1,8 +1,8 @@
-// Package features has small orchestrations, a file for each thing that the engine can do, to be started on a hub as they are:
+// Package features has small orchestrations, one file per feature. You can start them on a hub:
 //
 //	perdure start count-words --input '["call me Ishmael","mother died today"]' --wait
 //
-// The examples of the package perdure show the rest, each with the function that it is about.
+// The examples in the documentation of package perdure show the other features.
 package features
 
 import "github.com/perdure/perdure"

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// CountWords counts the words of many pages: all at once, each by an activity of its own (fan out), and adds them up (fan in).
+// CountWords counts the words of all pages concurrently, with one activity per page (fan-out), and adds the counts
+// (fan-in).
 func CountWords(ctx *perdure.OrchestrationContext, pages []string) (int, error) {
 	var counts []*perdure.Future[int]
 	for _, page := range pages {
@@ -18,7 +19,7 @@ func CountWords(ctx *perdure.OrchestrationContext, pages []string) (int, error) 
 	}
 	total := 0
 	for _, count := range counts {
-		n, _ := count.Await(ctx) // WhenAll has seen the errors
+		n, _ := count.Await(ctx) // WhenAll has returned any error
 		total += n
 	}
 	return total, nil

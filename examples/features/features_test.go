@@ -31,7 +31,7 @@ func raise(t *testing.T, env *perduretest.Env, id, event string, data any) {
 	}
 }
 
-// result waits until an instance is over.
+// result waits until an instance has ended.
 func result[T any](t *testing.T, env *perduretest.Env, id string) (T, client.Status) {
 	t.Helper()
 	s, err := env.Client().Wait(t.Context(), id)
@@ -57,9 +57,9 @@ func TestCountWords(t *testing.T) {
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	for want, decision := range map[string]*features.Decision{
-		"approved by Ada":        {Approved: true, By: "Ada"},
-		"refused by Grace":       {By: "Grace"},
-		"nobody decided in time": nil,
+		"approved by Ada":     {Approved: true, By: "Ada"},
+		"rejected by Grace":   {By: "Grace"},
+		"no decision in time": nil,
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestApprove(t *testing.T) {
 			if decision != nil {
 				raise(t, env, "a", "decided", decision)
 			}
-			if got, s := result[string](t, env, "a"); got != want || string(s.CustomStatus) != `"waiting for somebody to decide on it"` {
+			if got, s := result[string](t, env, "a"); got != want || string(s.CustomStatus) != `"waiting for a decision on it"` {
 				t.Errorf("%s, custom status %s", got, s.CustomStatus)
 			}
 		})
@@ -89,7 +89,7 @@ func TestKeepTally(t *testing.T) {
 	}
 }
 
-func TestLettersGoOnWithoutWhoStartedThem(t *testing.T) {
+func TestSubscribe_detachedOrchestration_outlivesItsStarter(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
 	start(t, env, "subscribe", "s", features.Letters{Reader: "Ada", Count: 3, EverySeconds: 86400})

@@ -9,21 +9,21 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Letters are what a reader has subscribed to.
+// Letters is a subscription to a series of letters.
 type Letters struct {
 	Reader string `json:"reader"`
 	Count  int    `json:"count"`
-	// EverySeconds is the time between two letters.
+	// EverySeconds is the time between two letters, in seconds.
 	EverySeconds int `json:"everySeconds"`
 }
 
-// Subscribe starts the letters and is done: they go on without it. Its result is the instance that sends them.
+// Subscribe starts SendLetters as a detached orchestration and completes without waiting for it. It returns the
+// instance ID of SendLetters.
 func Subscribe(ctx *perdure.OrchestrationContext, l Letters) (string, error) {
 	return perdure.StartOrchestration(ctx, "send-letters", l, perdure.WithInstanceID("letters/"+ctx.InstanceID()))
 }
 
-// SendLetters sends one letter after the other, each by an activity that is tried again when the mail is down, and shows how
-// many went out.
+// SendLetters sends the letters one by one with a retried activity, sleeps between them, and returns their number.
 func SendLetters(ctx *perdure.OrchestrationContext, l Letters) (int, error) {
 	for n := range l.Count {
 		letter := fmt.Sprintf("Letter %d, %s", n+1, l.Reader)
@@ -39,7 +39,7 @@ func SendLetters(ctx *perdure.OrchestrationContext, l Letters) (int, error) {
 
 var retriedSoon = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5, InitialInterval: 200 * time.Millisecond})
 
-// sendLetter finds the mail down at its first attempt.
+// sendLetter fails in its first attempt, to show a retry.
 func sendLetter(ctx context.Context, _ string) (struct{}, error) {
 	if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 		return struct{}{}, errors.New("the mail is down")

@@ -2,17 +2,17 @@ package features
 
 import "github.com/perdure/perdure"
 
-// Tally is what one execution leaves to the next: there is no other memory.
+// Tally is the state that one execution passes to the next one as its input.
 type Tally struct {
 	Sum int `json:"sum"`
-	// Left is how many numbers are still to come.
+	// Left is the number of events that are still expected.
 	Left int `json:"left"`
 }
 
 const numbersPerExecution = 100
 
-// KeepTally adds up the data of the events "number" as they come. After each hundred it begins anew, so that its history stays
-// short however many there are; events that it has not consumed go on with it.
+// KeepTally adds the data of the external events "number". It continues as new after every 100 events to keep its
+// history short. Unconsumed events are passed to the next execution.
 func KeepTally(ctx *perdure.OrchestrationContext, t Tally) (int, error) {
 	for range min(numbersPerExecution, t.Left) {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "number").Await(ctx)

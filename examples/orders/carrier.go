@@ -8,24 +8,24 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// The countries where shipping goes wrong.
+// Countries to which shipping fails.
 const (
-	CountryNoCarrier = "AQ" // no carrier goes to Antarctica
-	CountryLost      = "BM" // what is sent to Bermuda is lost on the way
+	CountryNoCarrier = "AQ" // no carrier delivers to Antarctica
+	CountryLost      = "BM" // parcels to Bermuda are lost
 )
 
-// BookCarrier finds a carrier for a parcel.
+// BookCarrier books a carrier for a parcel.
 func (s *Shop) BookCarrier(ctx context.Context, p Parcel) (Booking, error) {
 	if err := s.answer(ctx); err != nil {
 		return Booking{}, err
 	}
 	if p.To.Country == CountryNoCarrier {
-		return Booking{}, perdure.NonRetryable(fmt.Errorf("no carrier goes to %s, %s", p.To.City, p.To.Country))
+		return Booking{}, perdure.NonRetryable(fmt.Errorf("no carrier delivers to %s, %s", p.To.City, p.To.Country))
 	}
 	return Booking{ID: "bk-" + key(ctx), Carrier: "Northwind", To: p.To}, nil
 }
 
-// PrintLabel labels the parcel and hands it over.
+// PrintLabel prints the shipping label and transfers the parcel to the carrier.
 func (s *Shop) PrintLabel(ctx context.Context, b Booking) (Label, error) {
 	if err := s.answer(ctx); err != nil {
 		return Label{}, err
@@ -33,7 +33,7 @@ func (s *Shop) PrintLabel(ctx context.Context, b Booking) (Label, error) {
 	return Label{Tracking: "NW-" + short(b.ID), To: b.To, LeftAt: time.Now()}, nil
 }
 
-// TrackParcel asks the carrier where the parcel is.
+// TrackParcel returns the position of a parcel.
 func (s *Shop) TrackParcel(ctx context.Context, l Label) (Position, error) {
 	if err := s.answer(ctx); err != nil {
 		return "", err

@@ -1,8 +1,11 @@
-// Package orders fulfils orders of a shop for coffee makers: reserve the stock, charge the card, wait until somebody has packed
-// the parcel, send it and follow it to the door. What cannot go on is undone.
+// Package orders fulfils the orders of a coffee equipment shop. It reserves the stock, charges the card, waits until
+// the warehouse has packed the parcel, ships the parcel and tracks it until delivery. If a step fails, it undoes the
+// completed steps.
 //
-// fulfil.go is the orchestration, a plain function that survives crashes between any two of its lines, and undoes with deferred calls of
-// perdure.Compensate; shipping.go is another, which it calls. shop.go and carrier.go hold the activities: they talk to the warehouse,
-// the card processor and the carrier, may fail, and may run twice, so each carries a key that makes a repeat harmless.
-// orders.json has a day's orders.
+//   - fulfil.go has the orchestration FulfilOrder. It survives a crash at any point and undoes completed steps with
+//     deferred calls of perdure.Compensate.
+//   - shipping.go has the sub-orchestration ShipOrder.
+//   - shop.go and carrier.go have the activities, which call the warehouse, the card processor and the carrier. An
+//     activity can fail and can run twice, so each request has an idempotency key.
+//   - orders.json has example orders.
 package orders

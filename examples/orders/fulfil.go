@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventPacked is the external event that the warehouse raises once the parcel stands ready. It needs no data.
+// EventPacked is the external event that the warehouse raises when the parcel is packed. It has no data.
 const EventPacked = "packed"
 
-// The custom statuses of an order.
+// Custom statuses of an order.
 const (
 	Reserving = "reserving"
 	Charging  = "charging"
@@ -20,7 +20,7 @@ const (
 	Undoing   = "undoing"
 )
 
-// The activities, by reference: callers need their names and types, not their implementations.
+// References to the activities. A caller needs the name and types of an activity, not its implementation.
 var (
 	reserveStock = perdure.DefineActivity[Line, Reservation]("reserve-stock")
 	releaseStock = perdure.DefineActivity[Reservation, struct{}]("release-stock")
@@ -28,33 +28,35 @@ var (
 	refundCard   = perdure.DefineActivity[Payment, struct{}]("refund-card")
 )
 
-// Other systems are down now and then: what is asked of them is tried again. A no, as opposed to a silence, stays one.
+// retried retries calls of other systems, except a declined card.
 var retried = perdure.WithRetry(perdure.RetryPolicy{
 	MaxAttempts:     6,
 	InitialInterval: 500 * time.Millisecond,
 	NonRetryable:    []string{CardDeclined},
 })
 
-// What is undone is money and stock that hang in the air, so it is tried for about a day before a person must look.
+// stubbornly retries compensations for about a day. After that, an operator has to release the money and stock.
 var stubbornly = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 36})
 
-// FulfilOrder brings an order to the customer's door. Whatever keeps it from getting there, what was done is undone: an order
-// ends with everything or with nothing.
+// FulfilOrder delivers an order. If it cannot deliver the order, it undoes all completed steps.
 func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (Fulfilment, error) {
 	f, err := fulfil(ctx, o)
 	if e, ok := errors.AsType[*unfulfilledError](err); ok {
 		f = e.fulfilment
-		if err == error(e) { //nolint:errorlint // all was undone: nothing is joined to it
+		if err == error(e) { //nolint:errorlint // no compensation failed: no other error is joined
 			err = nil
 		}
 	}
-	return f, err // people need both: why it was undone, and what could not be
+	return f, err // the cause, joined with the errors of failed compensations
 }
 
-// fulfil goes as far as it can, and undoes what it did when that is not to the door.
+// fulfil runs the steps of an order. If the order is not delivered, fulfil undoes the completed steps and returns an
+// error.
 func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error) {
 	held, err := reserveAll(ctx, o.Lines)
-	defer perdure.Compensate(ctx, &err, undo("release the stock", func(ctx *perdure.OrchestrationContext) error { return releaseAll(ctx, held) }))
+	defer perdure.Compensate(ctx, &err, undo("release the stock", func(ctx *perdure.OrchestrationContext) error {
+		return releaseAll(ctx, held)
+	}))
 	if err != nil {
 		return f, fmt.Errorf("reserve: %w", err)
 	}
@@ -63,8 +65,10 @@ func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error
 	}
 	p := Payment{Key: ctx.ExecutionID(), Token: o.Card.Token, Cents: o.Total()}
 	receipt, paid, err := charge(ctx, o, p)
-	if !declined(err) { // after anything but a no the money may have moved, and only the answer was lost: then it goes back as well
-		defer perdure.Compensate(ctx, &err, undo("refund the card", func(ctx *perdure.OrchestrationContext) error { return refund(ctx, p) }))
+	if !declined(err) { // after any other error the card may have been charged
+		defer perdure.Compensate(ctx, &err, undo("refund the card", func(ctx *perdure.OrchestrationContext) error {
+			return refund(ctx, p)
+		}))
 	}
 	switch {
 	case err != nil:
@@ -80,26 +84,26 @@ func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error
 		return f, err
 	}
 	ctx.SetCustomStatus(Shipping)
-	ctx = perdure.WithoutCancel(ctx) // what is on its way cannot be called back
+	ctx = perdure.WithoutCancel(ctx) // a shipped parcel cannot be recalled
 	shipment, err := perdure.CallSubOrchestration(ctx, ShipOrder, Parcel{OrderID: o.ID, To: o.ShipTo, Reservations: held}).Await(ctx)
 	if err != nil {
 		return f, fmt.Errorf("ship: %w", err)
 	}
 	if shipment.Lost {
-		held = nil // it left with the parcel: the money is all that can be given back
+		held = nil // the stock is gone with the parcel: only refund the card
 		return f, &unfulfilledError{Fulfilment{Status: StatusLost, Receipt: &receipt, Shipment: &shipment}}
 	}
 	ctx.Logger().Info("order delivered", "order", o.ID, "tracking", shipment.Tracking)
 	return Fulfilment{Status: StatusDelivered, Receipt: &receipt, Shipment: &shipment}, nil
 }
 
-// unfulfilledError is an order that came to an end other than the door, with nothing wrong: what it did is to be undone all the same.
+// unfulfilledError reports an order that ended without delivery and without a failure. It triggers the compensations.
 type unfulfilledError struct{ fulfilment Fulfilment }
 
 // Error implements error.
 func (e *unfulfilledError) Error() string { return "the order is " + e.fulfilment.Status }
 
-// undo shows what is undone, in the status and where it fails.
+// undo wraps a compensation: it sets the custom status and adds what to the error.
 func undo(what string, how func(*perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext) error {
 	return func(ctx *perdure.OrchestrationContext) error {
 		ctx.SetCustomStatus(Undoing)
@@ -110,8 +114,8 @@ func undo(what string, how func(*perdure.OrchestrationContext) error) func(*perd
 	}
 }
 
-// reserveAll reserves every line at once and waits for all: an order of twenty lines takes as long as one of one. Where one
-// fails, or the order is cancelled, the others are held nevertheless, and are returned with the error.
+// reserveAll reserves all lines concurrently. It returns the successful reservations even if a line fails or the order
+// is cancelled.
 func reserveAll(ctx *perdure.OrchestrationContext, lines []Line) ([]Reservation, error) {
 	ctx.SetCustomStatus(Reserving)
 	var pending []*perdure.Future[Reservation]
@@ -120,7 +124,7 @@ func reserveAll(ctx *perdure.OrchestrationContext, lines []Line) ([]Reservation,
 	}
 	err := perdure.WhenAll(ctx, perdure.Awaitables(pending)...)
 	var held []Reservation
-	for _, f := range pending { // all have settled; of an order that is cancelled, Await through ctx would say that alone, and not what is held
+	for _, f := range pending { // all have ended; with a cancelled ctx, Await returns only the cancellation
 		if r, failed := f.Await(perdure.WithoutCancel(ctx)); failed == nil {
 			held = append(held, r)
 		}
@@ -146,9 +150,9 @@ func shortOf(held []Reservation) []string {
 	return short
 }
 
-// charge charges the card once, however often it is tried: the key is the same each time. The processor and the clock race: a
-// customer does not look at a wheel for ever. The loser is cancelled, so that a try that still runs is stopped; and it is waited for
-// before anything is undone, so that no charge comes after its refund.
+// charge charges the card with a time limit. All attempts have the same key, so the card is charged once. Select
+// cancels the payment if the time limit expires, and WaitForCancellation ensures that the refund does not overtake the
+// charge.
 func charge(ctx *perdure.OrchestrationContext, o Order, p Payment) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
 	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second), perdure.WaitForCancellation())
@@ -169,7 +173,7 @@ func declined(err error) bool {
 	return ok && failed.Type == CardDeclined
 }
 
-// waitUntilPacked lets the warehouse and the clock race. Neither costs anything while it lasts: no function runs.
+// waitUntilPacked waits for the event from the warehouse or the time limit. No function runs while it waits.
 func waitUntilPacked(ctx *perdure.OrchestrationContext, o Order) (bool, error) {
 	ctx.SetCustomStatus(Packing)
 	packed, late := perdure.WaitForExternalEvent[struct{}](ctx, EventPacked), perdure.CreateTimer(ctx, o.packWithin())
@@ -177,7 +181,7 @@ func waitUntilPacked(ctx *perdure.OrchestrationContext, o Order) (bool, error) {
 	return first == 0, err
 }
 
-// Register adds the orchestrations and their activities to a registry.
+// Register adds the orchestrations and the activities of s to a registry.
 func Register(r *perdure.Registry, s *Shop) {
 	perdure.AddOrchestration(r, "fulfil-order", FulfilOrder)
 	perdure.AddOrchestration(r, "ship-order", ShipOrder)

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// The ways through an order.
+// Custom statuses of orders.
 var (
 	charged  = []string{orders.Reserving, orders.Charging}
 	packing  = append(slices.Clone(charged), orders.Packing)
@@ -28,61 +28,60 @@ var (
 
 func undone(way []string) []string { return append(slices.Clone(way), orders.Undoing) }
 
-// Every fate of an order: how it ends, what is asked of the shop in which order, and what clients see on the way.
-func TestTheFatesOfAnOrder(t *testing.T) {
+func TestFulfilOrder_outcomes(t *testing.T) {
 	t.Parallel()
 	const never = -1
 	for name, tt := range map[string]struct {
 		change      func(*orders.Order)
 		packedAfter time.Duration
-		status      string // of the fulfilment; "failed" where there is none
+		status      string // of the fulfilment, or "failed"
 		asked       string
 		statuses    []string
 	}{
-		"all goes well": {
+		"delivered": {
 			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
 			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
 		},
-		"something is short": {
+		"missing stock": {
 			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3}) },
 			packedAfter: never, status: orders.StatusBackOrder, statuses: []string{orders.Reserving, orders.Undoing},
 			asked: "2×reserve-stock 2×release-stock",
 		},
-		"a bad line": {
+		"invalid line": {
 			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "jug", Quantity: -1}) },
 			packedAfter: never, status: "failed", statuses: []string{orders.Reserving, orders.Undoing},
 			asked: "2×reserve-stock release-stock",
 		},
-		"the card is declined": {
+		"card declined": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDeclined },
 			packedAfter: never, status: "failed", statuses: undone(charged),
 			asked: "reserve-stock charge-card release-stock",
 		},
-		"the network is down twice": {
+		"two network errors": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenFlaky },
 			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
 			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
 		},
-		"nobody knows whether the card was charged": {
+		"unknown whether the card was charged": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDead },
 			packedAfter: never, status: "failed", statuses: undone(charged),
 			asked: "reserve-stock charge-card refund-card release-stock",
 		},
-		"the card processor is silent": {
+		"no response from the card processor": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenSilent },
 			packedAfter: never, status: orders.StatusUnpaid, statuses: undone(charged),
 			asked: "reserve-stock charge-card refund-card release-stock",
 		},
-		"nobody packs it": {
+		"not packed in time": {
 			packedAfter: never, status: orders.StatusCancelled, statuses: undone(packing),
 			asked: "reserve-stock charge-card refund-card release-stock",
 		},
-		"no carrier goes there": {
+		"no carrier": {
 			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryNoCarrier },
 			packedAfter: time.Hour, status: "failed", statuses: undone(shipping),
 			asked: "reserve-stock charge-card book-carrier refund-card release-stock",
 		},
-		"the parcel is lost": {
+		"parcel lost": {
 			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryLost },
 			packedAfter: time.Hour, status: orders.StatusLost, statuses: undone(shipping),
 			asked: "reserve-stock charge-card book-carrier print-label track-parcel* refund-card",
@@ -101,7 +100,7 @@ func TestTheFatesOfAnOrder(t *testing.T) {
 				t.Errorf("%s, want %s: %+v, %+v", status, tt.status, e.fulfilment, e.Failure)
 			}
 			if got := asked(e); got != tt.asked {
-				t.Errorf("asked for\n%s, want\n%s", got, tt.asked)
+				t.Errorf("activities\n%s, want\n%s", got, tt.asked)
 			}
 			if diff := cmp.Diff(tt.statuses, e.statuses); diff != "" {
 				t.Errorf("custom statuses (-want +got):\n%s", diff)
@@ -110,7 +109,7 @@ func TestTheFatesOfAnOrder(t *testing.T) {
 	}
 }
 
-// asked tells the activities, those of one name in a row as one. How often a parcel is looked at is not told.
+// asked joins the names of the activities. It combines repeated names and omits the number of polls.
 func asked(e ended) string {
 	var words []string
 	for names := e.asked; len(names) > 0; {
@@ -131,7 +130,7 @@ func asked(e ended) string {
 	return strings.Join(words, " ")
 }
 
-func TestADeliveredOrder(t *testing.T) {
+func TestFulfilOrder_delivered_hasReceiptAndShipment(t *testing.T) {
 	t.Parallel()
 	o := order(func(o *orders.Order) {
 		o.Lines = append(o.Lines, orders.Line{SKU: "pot", Quantity: 1, UnitCents: 1000})
@@ -142,12 +141,11 @@ func TestADeliveredOrder(t *testing.T) {
 		t.Errorf("receipt %+v, shipment %+v", f.Receipt, f.Shipment)
 	}
 	if took := e.took(); took < 41*time.Hour || took > 54*time.Hour {
-		t.Errorf("took %v: packed after an hour, 40 hours under way, and looked at every 12 at the least", took)
+		t.Errorf("took %v, want 41 to 54 hours: 1 hour to pack, 40 hours to deliver, polls at least every 12 hours", took)
 	}
 }
 
-// The lines are reserved side by side: ten take as long as one.
-func TestLinesAreReservedInParallel(t *testing.T) {
+func TestFulfilOrder_manyLines_areReservedConcurrently(t *testing.T) {
 	t.Parallel()
 	o := order(func(o *orders.Order) {
 		o.Lines = slices.Repeat([]orders.Line{{SKU: "grinder", Quantity: 2}}, 10)
@@ -158,44 +156,43 @@ func TestLinesAreReservedInParallel(t *testing.T) {
 	}
 }
 
-func TestAShortOrderSaysOfWhat(t *testing.T) {
+func TestFulfilOrder_missingStock_listsTheItems(t *testing.T) {
 	t.Parallel()
 	o := order(func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3}) })
 	e := fulfil(t, orders.NewShop(), o, -1)
 	if diff := cmp.Diff([]string{"2 × grinder-burr-steel"}, e.fulfilment.Short); diff != "" {
-		t.Errorf("short of (-want +got):\n%s", diff)
+		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
 
-// A declined card stays declined: asking again would change nothing, and annoy the bank.
-func TestADeclinedCardIsNotTriedAgain(t *testing.T) {
+func TestFulfilOrder_declinedCard_isNotRetried(t *testing.T) {
 	t.Parallel()
 	e := fulfil(t, &orders.Shop{}, order(func(o *orders.Order) { o.Card.Token = orders.TokenDeclined }), -1)
 	if e.took() != 0 {
-		t.Errorf("took %v: there were pauses between attempts", e.took())
+		t.Errorf("took %v, want no retry delay", e.took())
 	}
 	if e.Failure == nil || e.Failure.Cause == nil || e.Failure.Cause.Type != orders.CardDeclined {
 		t.Errorf("failure %+v", e.Failure)
 	}
 }
 
-// Half a second, then a second: the third attempt goes through, and is the only one that is paid.
-func TestTheNetworkIsDownTwice(t *testing.T) {
+// The retry delays are 0.5 s and 1 s.
+func TestFulfilOrder_twoNetworkErrors_chargesInTheThirdAttempt(t *testing.T) {
 	t.Parallel()
 	o := order(func(o *orders.Order) { o.Card.Token = orders.TokenFlaky })
 	e := fulfil(t, &orders.Shop{}, o, 0)
 	if want := 1500*time.Millisecond + time.Second; e.took() != want {
-		t.Errorf("took %v, want 1.5 s between the attempts and a second until the first look at the parcel", e.took())
+		t.Errorf("took %v, want 1.5 s of retry delays and 1 s until the first poll", e.took())
 	}
 }
 
-// Without a word of the order it is a day; the order may say otherwise.
-func TestHowLongTheWarehouseMayTake(t *testing.T) {
+// The default time limit of the warehouse is one day.
+func TestFulfilOrder_notPackedInTime_isCancelled(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int]time.Duration{0: 24 * time.Hour, 90: 90 * time.Second} {
 		e := fulfil(t, &orders.Shop{}, order(func(o *orders.Order) { o.PackWithinSeconds = seconds }), -1)
 		if late := e.took() - want; late < 0 || late > time.Second {
-			t.Errorf("%d: gave up after %v, want %v", seconds, e.took(), want)
+			t.Errorf("%d: cancelled after %v, want %v", seconds, e.took(), want)
 		}
 		if e.fulfilment.Status != orders.StatusCancelled || e.fulfilment.Receipt == nil {
 			t.Errorf("%d: %+v", seconds, e.fulfilment)
@@ -206,8 +203,8 @@ func TestHowLongTheWarehouseMayTake(t *testing.T) {
 	}
 }
 
-// The event is kept for an order that does not wait for it yet.
-func TestAnOrderMayBePackedEarly(t *testing.T) {
+// An event that arrives before the order waits for it is kept.
+func TestFulfilOrder_packedEarly_isDelivered(t *testing.T) {
 	t.Parallel()
 	e := fulfil(t, orders.NewShop(), order(nil), 0)
 	if e.fulfilment.Status != orders.StatusDelivered || e.took() > time.Minute {
@@ -215,15 +212,14 @@ func TestAnOrderMayBePackedEarly(t *testing.T) {
 	}
 }
 
-// What cannot be undone does not hide why it was to be, nor keep the rest from being undone.
-func TestARefundThatFails(t *testing.T) {
+func TestFulfilOrder_failedRefund_keepsTheCauseAndReleasesTheStock(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		country     string
 		packedAfter time.Duration
 		why         string
 	}{
-		"after a failure":     {orders.CountryNoCarrier, 0, "no carrier goes to"},
+		"after a failure":     {orders.CountryNoCarrier, 0, "no carrier delivers to"},
 		"after a lost parcel": {orders.CountryLost, 0, "the order is lost"},
 		"after a day":         {"SE", -1, "the order is cancelled"},
 	} {
@@ -236,18 +232,17 @@ func TestARefundThatFails(t *testing.T) {
 			}
 			for _, want := range []string{tt.why, "refund the card", "the account is closed"} {
 				if !strings.Contains(e.Failure.Message, want) {
-					t.Errorf("the failure does not say %q: %s", want, e.Failure.Message)
+					t.Errorf("the failure does not contain %q: %s", want, e.Failure.Message)
 				}
 			}
 			if released := slices.Contains(e.asked, "release-stock"); released == (tt.country == orders.CountryLost) {
-				t.Errorf("released: %v; asked for %v", released, e.asked)
+				t.Errorf("released: %v, activities: %v", released, e.asked)
 			}
 		})
 	}
 }
 
-// A payment that lost its race is stopped, and not only forgotten.
-func TestASilentProcessorIsHungUpOn(t *testing.T) {
+func TestFulfilOrder_paymentTimeout_cancelsTheCharge(t *testing.T) {
 	t.Parallel()
 	o := order(func(o *orders.Order) { o.Card.Token, o.PayWithinSeconds = orders.TokenSilent, 5 })
 	e := fulfil(t, orders.NewShop(), o, -1)
@@ -259,8 +254,8 @@ func TestASilentProcessorIsHungUpOn(t *testing.T) {
 	}
 }
 
-// A customer who withdraws gets the money back, until the parcel is on its way.
-func TestACancelledOrder(t *testing.T) {
+// A cancellation takes effect until the parcel is shipped.
+func TestFulfilOrder_cancelled_refundsUnlessShipped(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		packed bool
@@ -285,14 +280,13 @@ func TestACancelledOrder(t *testing.T) {
 			}
 			e := awaited(t, env, id)
 			if got := asked(e); e.Status.Status != tt.want || got != tt.asked {
-				t.Errorf("%s, asked for\n%s, want\n%s", e.Status.Status, got, tt.asked)
+				t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, tt.asked)
 			}
 		})
 	}
 }
 
-// An order that is cancelled while one of its lines is reserved: what was reserved by then is given back.
-func TestAnOrderThatIsCancelledInTheMidstOfItsReservations(t *testing.T) {
+func TestFulfilOrder_cancelledDuringReservations_releasesTheReservedLines(t *testing.T) {
 	t.Parallel()
 	env, id := placed(t, orders.NewShop(), order(func(o *orders.Order) {
 		o.Lines = append(o.Lines, orders.Line{SKU: "knock-box", Quantity: 1, UnitCents: 900})
@@ -320,8 +314,8 @@ func TestAnOrderThatIsCancelledInTheMidstOfItsReservations(t *testing.T) {
 	}
 }
 
-// A charge that is under way when the order is cancelled, and cannot be called back, is waited for: the refund is not asked for before.
-func TestAnOrderThatIsCancelledInTheMidstOfItsPayment(t *testing.T) {
+// The charge ignores the cancellation, so the refund waits until the charge has ended.
+func TestFulfilOrder_cancelledDuringPayment_refundsAfterTheCharge(t *testing.T) {
 	t.Parallel()
 	env, id := placed(t, orders.NewShop(), order(func(o *orders.Order) { o.Card.Token = orders.TokenSlow }))
 	env.Advance(time.Second)
@@ -330,7 +324,7 @@ func TestAnOrderThatIsCancelledInTheMidstOfItsPayment(t *testing.T) {
 	}
 	e := awaited(t, env, id)
 	if got, want := asked(e), "reserve-stock charge-card refund-card release-stock"; e.Status.Status != client.StatusCancelled || got != want {
-		t.Errorf("%s, asked for\n%s, want\n%s", e.Status.Status, got, want)
+		t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, want)
 	}
 	charged, ended := int64(0), false
 	for event, err := range env.Client().History(t.Context(), id) {
@@ -343,13 +337,12 @@ func TestAnOrderThatIsCancelledInTheMidstOfItsPayment(t *testing.T) {
 		case event.Kind == history.ActivityCompleted && event.SourceEventID == charged:
 			ended = event.Cancel != nil && event.Cancel.Ended == history.EndReturned
 		case event.Name == "refund-card" && !ended:
-			t.Error("it is refunded before it is charged")
+			t.Error("the refund started before the charge ended")
 		}
 	}
 }
 
-// The file that the demo takes is good: every order ends as the table of the demo says.
-func TestTheExampleOrders(t *testing.T) {
+func TestFulfilOrder_exampleOrders_endAsExpected(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("orders.json")
 	if err != nil {
@@ -377,11 +370,11 @@ func TestTheExampleOrders(t *testing.T) {
 	}
 }
 
-// An activity is a plain function: it can be tested as one.
-func TestAnActivityEndsWithItsContext(t *testing.T) {
+// An activity is a plain function, so a test can call it.
+func TestChargeCard_cancelledContext_returnsItsCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("nobody waits any more")
+	gone := errors.New("no longer needed")
 	cancel(gone)
 	if _, err := orders.NewShop().ChargeCard(ctx, orders.Payment{}); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Order is what a customer bought.
+// Order is an order of a customer.
 type Order struct {
 	ID       string  `json:"id"`
 	Customer string  `json:"customer"`
 	Lines    []Line  `json:"lines"`
 	Card     Card    `json:"card"`
 	ShipTo   Address `json:"shipTo"`
-	// PayWithinSeconds is how long the card processor may take, all tries together; 0 is two minutes. PackWithinSeconds is how long
-	// the warehouse may take; 0 is a day. They are part of the input, and no settings of the program: an orchestration must decide
-	// the same whenever it is replayed, and a setting may have changed by then.
-	PayWithinSeconds  int `json:"payWithinSeconds,omitempty"`
+	// PayWithinSeconds limits all attempts to charge the card together, in seconds. The default is 120. It is part of
+	// the input and not a setting of the program, because a setting could change before a replay.
+	PayWithinSeconds int `json:"payWithinSeconds,omitempty"`
+	// PackWithinSeconds limits the time that the warehouse has to pack the parcel, in seconds. The default is 86400.
 	PackWithinSeconds int `json:"packWithinSeconds,omitempty"`
 }
 
-// Line is one article of an order.
+// Line is one item of an order.
 type Line struct {
 	SKU       string `json:"sku"`
 	Quantity  int    `json:"quantity"`
 	UnitCents int    `json:"unitCents"`
 }
 
-// Card is how the order is paid: a token of the card processor, never a card number.
+// Card identifies a payment card by a token of the card processor.
 type Card struct {
 	Token string `json:"token"`
 }
 
-// Address is where the order goes.
+// Address is the shipping address of an order.
 type Address struct {
 	Name    string `json:"name"`
 	Street  string `json:"street"`
@@ -39,7 +39,7 @@ type Address struct {
 	Country string `json:"country"`
 }
 
-// Total is the price of all lines, in cents.
+// Total returns the price of all lines in cents.
 func (o Order) Total() int {
 	total := 0
 	for _, l := range o.Lines {
@@ -56,68 +56,68 @@ func (o Order) packWithin() time.Duration {
 	return cmp.Or(time.Duration(o.PackWithinSeconds)*time.Second, 24*time.Hour)
 }
 
-// Reservation is stock that is held for a line.
+// Reservation is the stock that is reserved for a line.
 type Reservation struct {
 	ID  string `json:"id"`
 	SKU string `json:"sku"`
-	// Short is how many pieces the warehouse does not have.
+	// Short is the number of missing pieces.
 	Short int `json:"short,omitempty"`
 }
 
-// Payment is asked to be charged, or to be given back. The same Key is charged once and given back once, however often it is
-// asked.
+// Payment is a request to charge or refund a card. Key is the idempotency key: a payment is charged and refunded at
+// most once per key.
 type Payment struct {
 	Key   string `json:"key"`
 	Token string `json:"token"`
 	Cents int    `json:"cents"`
 }
 
-// Receipt is a charge that went through.
+// Receipt is the result of a successful charge.
 type Receipt struct {
 	ChargeID string `json:"chargeId"`
 	Cents    int    `json:"cents"`
 }
 
-// Parcel asks for an order to be sent.
+// Parcel is a request to ship an order.
 type Parcel struct {
 	OrderID      string        `json:"orderId"`
 	To           Address       `json:"to"`
 	Reservations []Reservation `json:"reservations"`
 }
 
-// Booking is a carrier that will come for a parcel.
+// Booking is a carrier that is booked for a parcel.
 type Booking struct {
 	ID      string  `json:"id"`
 	Carrier string  `json:"carrier"`
 	To      Address `json:"to"`
 }
 
-// Label is what a parcel is known by once it has left.
+// Label is the shipping label of a parcel with its tracking number.
 type Label struct {
 	Tracking string    `json:"tracking"`
 	To       Address   `json:"to"`
 	LeftAt   time.Time `json:"leftAt"`
 }
 
-// Position is where a parcel is.
+// Position is the delivery state of a parcel.
 type Position string
 
-// The positions that a carrier reports.
+// Positions that a carrier reports.
 const (
 	InTransit Position = "inTransit"
 	Delivered Position = "delivered"
 	Lost      Position = "lost"
 )
 
-// Shipment is a parcel that has arrived, or is lost.
+// Shipment is a delivered or lost parcel.
 type Shipment struct {
 	Carrier  string `json:"carrier"`
 	Tracking string `json:"tracking"`
 	Lost     bool   `json:"lost,omitempty"`
 }
 
-// Fulfilment is how an order ended. Unless it was delivered, the stock is released and the Receipt, if there is one, is of a
-// charge that was given back.
+// Fulfilment is the outcome of an order. If the order was not delivered, the stock is released and the charge of
+// Receipt is refunded.
 type Fulfilment struct {
 	Status   string    `json:"status"`
 	Short    []string  `json:"short,omitempty"`
@@ -125,11 +125,11 @@ type Fulfilment struct {
 	Shipment *Shipment `json:"shipment,omitempty"`
 }
 
-// The ways an order can end. One that fails ends with an error instead.
+// Statuses of a Fulfilment. A failed order has an error instead.
 const (
 	StatusDelivered = "delivered"
-	StatusBackOrder = "backOrder" // something was short
+	StatusBackOrder = "backOrder" // stock is missing
 	StatusUnpaid    = "unpaid"    // the card processor took too long
-	StatusCancelled = "cancelled" // it was not packed in time
-	StatusLost      = "lost"      // the carrier lost it
+	StatusCancelled = "cancelled" // not packed in time
+	StatusLost      = "lost"      // lost by the carrier
 )

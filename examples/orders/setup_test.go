@@ -12,18 +12,18 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// ended is an order that is over: what it came to, and what led there.
+// ended is the outcome of an order with the steps of its history.
 type ended struct {
 	client.Status
 
 	fulfilment orders.Fulfilment
-	// asked are the activities in the order in which they were asked for, statuses the custom statuses.
+	// asked has the activities in the order of their scheduling, and statuses has the custom statuses.
 	asked, statuses []string
-	// cancelled are the activities that were, and why.
+	// cancelled has the cancelled activities with their cancel reasons.
 	cancelled []string
 }
 
-// order is one that nothing is wrong with.
+// order returns a valid order, modified by change.
 func order(change func(*orders.Order)) orders.Order {
 	o := orders.Order{
 		ID: "o-1", Card: orders.Card{Token: "tok_visa"}, ShipTo: orders.Address{City: "Uppsala", Country: "SE"},
@@ -35,7 +35,7 @@ func order(change func(*orders.Order)) orders.Order {
 	return o
 }
 
-// fulfil takes an order through virtual time to its end. It is packed after packedAfter; never if that is negative.
+// fulfil runs an order to its end in virtual time. The order is packed after packedAfter, or never if it is negative.
 func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Duration) ended {
 	t.Helper()
 	env, id := placed(t, shop, o)
@@ -48,12 +48,12 @@ func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Du
 	return awaited(t, env, id)
 }
 
-// placed is an order that has just been started.
+// placed starts an order.
 func placed(t *testing.T, shop *orders.Shop, o orders.Order) (env *perduretest.Env, id string) {
 	t.Helper()
 	r := perdure.NewRegistry()
 	orders.Register(r, shop)
-	env = perduretest.New(t, r) // every turn replays: it must decide the same each time
+	env = perduretest.New(t, r) // every turn replays the history
 	id, err := env.Client().Start(t.Context(), "fulfil-order", o, client.WithInstanceID(o.ID))
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func placed(t *testing.T, shop *orders.Shop, o orders.Order) (env *perduretest.E
 	return env, id
 }
 
-// awaited is an order once it is over.
+// awaited waits until an order has ended.
 func awaited(t *testing.T, env *perduretest.Env, id string) ended {
 	t.Helper()
 	s, err := env.Client().Wait(t.Context(), id)
@@ -78,7 +78,7 @@ func awaited(t *testing.T, env *perduretest.Env, id string) ended {
 	return e
 }
 
-// read goes through the history, and through those of the sub-orchestrations where they were called.
+// read reads the history of an instance and of its sub-orchestrations.
 func (e *ended) read(t *testing.T, c *client.Client, id string) {
 	t.Helper()
 	names := map[int64]string{}
@@ -104,5 +104,5 @@ func (e *ended) read(t *testing.T, c *client.Client, id string) {
 	}
 }
 
-// took is how long it was under way.
+// took returns the duration of the order.
 func (e *ended) took() time.Duration { return e.UpdatedAt.Sub(e.CreatedAt) }

@@ -10,23 +10,23 @@ import (
 var (
 	bookCarrier = perdure.DefineActivity[Parcel, Booking]("book-carrier")
 	printLabel  = perdure.DefineActivity[Booking, Label]("print-label")
-	// Where a parcel is, is a short question that does no harm when it is asked twice: it is asked in the turn, without a queue.
+	// trackParcel is short and idempotent, so it runs inside the turn, without a queue.
 	trackParcel = perdure.DefineActivity[Label, Position]("track-parcel", perdure.Inline())
 )
 
-// Once a carrier is booked there is no way back, so what follows is tried until it succeeds.
+// patiently retries without a limit, because a booked carrier cannot be cancelled.
 var patiently = perdure.WithRetry(perdure.RetryPolicy{MaxInterval: 10 * time.Minute})
 
-// A parcel is looked at soon after it left, and then less and less often. One that has not arrived after all the looks, which
-// is about a month, is lost.
+// Tracking starts with short intervals, which double up to longestPause. A parcel that has not arrived after all polls,
+// about one month, is lost.
 const (
 	firstLook    = time.Second
 	longestPause = 12 * time.Hour
 	looks        = 75
 )
 
-// ShipOrder sends a parcel and follows it to the door. It is an orchestration of its own, with a history of its own: the order
-// need not know how often the carrier was asked. It fails only while the parcel has not left.
+// ShipOrder ships a parcel and tracks it until delivery. It is a sub-orchestration with its own history, so the polls
+// do not grow the history of the order. It fails only before the parcel is shipped.
 func ShipOrder(ctx *perdure.OrchestrationContext, p Parcel) (Shipment, error) {
 	booking, err := bookCarrier.Call(ctx, p, retried).Await(ctx)
 	if err != nil {
@@ -40,8 +40,8 @@ func ShipOrder(ctx *perdure.OrchestrationContext, p Parcel) (Shipment, error) {
 	return Shipment{Carrier: booking.Carrier, Tracking: label.Tracking, Lost: !delivered}, err
 }
 
-// track asks where the parcel is until it has arrived. The number of looks is bounded, and so is the history: a loop without
-// an end would continue as new from time to time.
+// track polls the position of a parcel until it is delivered or lost. The number of polls limits the history. A loop
+// without a limit would have to continue as new.
 func track(ctx *perdure.OrchestrationContext, l Label) (delivered bool, err error) {
 	pause := firstLook
 	for range looks {

@@ -10,50 +10,52 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Shop stands for the systems a real shop would call. It answers after a moment, as they do. It keeps nothing: each function
-// has a Shop of its own, and forgets it between two calls.
+// Shop simulates the external systems of a shop. Each call takes Latency. A Shop is stateless, because every function
+// has its own Shop.
 type Shop struct {
-	// Stock is how many pieces of an article there are; articles that are not listed never run out.
+	// Stock is the number of pieces by SKU. A SKU that is not listed is always available.
 	Stock map[string]int
-	// Latency is how long each system takes to answer.
+	// Latency is the response time of each system.
 	Latency time.Duration
-	// Transit is how long a parcel is under way.
+	// Transit is the time from shipping to delivery.
 	Transit time.Duration
 }
 
-// NewShop has everything but the grinder that everybody wants, and a carrier that is faster than any other.
+// NewShop returns a shop with one grinder-burr-steel, unlimited stock of everything else, a latency of 150 ms and a
+// transit time of 2 s.
 func NewShop() *Shop {
 	return &Shop{Stock: map[string]int{"grinder-burr-steel": 1}, Latency: 150 * time.Millisecond, Transit: 2 * time.Second}
 }
 
-// The cards that try how an order copes, as card processors have them. Any other is good.
+// Test cards. Any other card is charged successfully.
 const (
-	TokenDeclined = "tok_declined"  // is declined
-	TokenFlaky    = "tok_flaky"     // is charged at the third attempt, since the network is down before
-	TokenDead     = "tok_dead"      // is never reached
-	TokenSilent   = "tok_silent"    // is reached, and never gets an answer
-	TokenSlow     = "tok_slow"      // is charged in two seconds, and cannot be called back meanwhile
-	TokenNoRefund = "tok_no_refund" // is charged, and never given back
+	TokenDeclined = "tok_declined"  // declined
+	TokenFlaky    = "tok_flaky"     // charged in the third attempt, after two network errors
+	TokenDead     = "tok_dead"      // a network error in every attempt
+	TokenSilent   = "tok_silent"    // no response
+	TokenSlow     = "tok_slow"      // charged after two seconds, ignores a cancellation
+	TokenNoRefund = "tok_no_refund" // charged, but the refund fails
 )
 
 const slowCharge = 2 * time.Second
 
-// CardDeclined is the type of the error of a declined card: policies and failures name it so.
+// CardDeclined is the error type of a declined card, for retry policies and failures.
 const CardDeclined = "CardDeclined"
 
-// DeclinedError is the no of a card processor.
+// DeclinedError reports that the card processor declined a card.
 type DeclinedError struct{ Token string }
 
 // Error implements error.
 func (e *DeclinedError) Error() string { return fmt.Sprintf("card %s was declined", e.Token) }
 
-// ErrorType names the error where it travels. Histories keep the name, so it must not change with that of the Go type.
+// ErrorType returns the error type that histories store. It must not change when the Go type is renamed.
 func (e *DeclinedError) ErrorType() string { return CardDeclined }
 
-// ReserveStock holds the pieces of a line.
+// ReserveStock reserves the stock for a line.
 func (s *Shop) ReserveStock(ctx context.Context, l Line) (Reservation, error) {
 	if l.Quantity <= 0 {
-		return Reservation{}, perdure.NonRetryable(fmt.Errorf("line %s: quantity must be positive, not %d", l.SKU, l.Quantity))
+		err := fmt.Errorf("line %s: invalid quantity %d: must be positive", l.SKU, l.Quantity)
+		return Reservation{}, perdure.NonRetryable(err)
 	}
 	if err := s.answer(ctx); err != nil {
 		return Reservation{}, err
@@ -65,12 +67,12 @@ func (s *Shop) ReserveStock(ctx context.Context, l Line) (Reservation, error) {
 	return r, nil
 }
 
-// ReleaseStock gives back what is held.
+// ReleaseStock releases a reservation.
 func (s *Shop) ReleaseStock(ctx context.Context, _ Reservation) (struct{}, error) {
 	return struct{}{}, s.answer(ctx)
 }
 
-// ChargeCard charges a card, once for each Key.
+// ChargeCard charges a card once per key.
 func (s *Shop) ChargeCard(ctx context.Context, p Payment) (Receipt, error) {
 	if err := s.answer(ctx); err != nil {
 		return Receipt{}, err
@@ -86,13 +88,13 @@ func (s *Shop) ChargeCard(ctx context.Context, p Payment) (Receipt, error) {
 		time.Sleep(slowCharge)
 		return Receipt{ChargeID: "ch-" + short(p.Key), Cents: p.Cents}, nil
 	case p.Token == TokenDead, p.Token == TokenFlaky && attempt < 3:
-		return Receipt{}, fmt.Errorf("attempt %d: the card processor does not answer", attempt)
+		return Receipt{}, fmt.Errorf("attempt %d: no response from the card processor", attempt)
 	default:
 		return Receipt{ChargeID: "ch-" + short(p.Key), Cents: p.Cents}, nil
 	}
 }
 
-// RefundCard gives back what was charged for a Key; nothing if nothing was.
+// RefundCard refunds the charge of a key. It does nothing if there is no charge.
 func (s *Shop) RefundCard(ctx context.Context, p Payment) (struct{}, error) {
 	if err := s.answer(ctx); err != nil {
 		return struct{}{}, err
@@ -103,7 +105,7 @@ func (s *Shop) RefundCard(ctx context.Context, p Payment) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// answer waits as long as the system takes, or until the answer is not wanted any more.
+// answer waits for the response time of a system, or until ctx is cancelled.
 func (s *Shop) answer(ctx context.Context) error {
 	t := time.NewTimer(s.Latency)
 	defer t.Stop()
@@ -115,7 +117,7 @@ func (s *Shop) answer(ctx context.Context) error {
 	}
 }
 
-// key names the activity that runs: a repeat of it has the same name, so a system that is asked twice can tell.
+// key returns an idempotency key for the running activity. All attempts of an activity have the same key.
 func key(ctx context.Context) string {
 	info := perdure.ActivityInfoFrom(ctx)
 	return short(fmt.Sprintf("%s/%d", info.ExecutionID, info.ActivityID))

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Sandbox is a bank and a mail that only write down what they are asked, for trying the application.
+// Sandbox implements Bank and Mail for a trial. It only logs the calls.
 type Sandbox struct{ Log *slog.Logger }
 
 // Charge implements Bank.

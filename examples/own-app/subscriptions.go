@@ -1,5 +1,5 @@
-// Package subscriptions charges customers month by month, until they end their subscription. It is an application in a module of its own: its
-// functions are in functions/, and infra/ deploys them in the team's own stack.
+// Package subscriptions charges customers monthly until they end their subscription. It is an example of an application
+// in its own module: functions has its Lambda functions, and infra deploys them in the team's CDK stack.
 package subscriptions
 
 import (
@@ -11,47 +11,49 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventEnded is the external event by which a customer ends a subscription. It needs no data.
+// EventEnded is the external event that ends a subscription. It has no data.
 const EventEnded = "ended"
 
-// QueuePayments is the work queue of what touches money: a worker of its own has the rights to it.
+// QueuePayments is the work queue of payment activities. Its worker has its own permissions.
 const QueuePayments = "payments"
 
-// month is how long a payment lasts.
+// month is the period that a payment covers.
 const month = 30 * 24 * time.Hour
 
-// Subscription is what a customer pays for.
+// Subscription is a monthly subscription of a customer.
 type Subscription struct {
 	Customer string `json:"customer"`
 	Cents    int64  `json:"cents"`
-	// Paid is how many months were charged.
+	// Paid is the number of months that were charged.
 	Paid int `json:"paid"`
 }
 
-// Charge is one month's payment. A key makes its repetition harmless.
+// Charge is the payment of one month. Key is its idempotency key.
 type Charge struct {
 	Key   string `json:"key"`
 	Cents int64  `json:"cents"`
 }
 
-// Message is what a customer is told.
+// Message is a message to a customer.
 type Message struct {
 	To   string `json:"to"`
 	Text string `json:"text"`
 }
 
-// The activities, by reference: Subscribe needs their names and types alone.
+// References to the activities. Subscribe needs only their names and types.
 var (
 	chargeCard  = perdure.DefineActivity[Charge, string]("charge-card", perdure.OnQueue(QueuePayments))
 	sendMessage = perdure.DefineActivity[Message, struct{}]("send-message")
 )
 
-// patiently tries for a few days before it gives up on a card.
-var patiently = perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 8, InitialInterval: time.Minute, BackoffCoefficient: 4, MaxInterval: 24 * time.Hour})
+// patiently retries for a few days.
+var patiently = perdure.WithRetry(perdure.RetryPolicy{
+	MaxAttempts: 8, InitialInterval: time.Minute, BackoffCoefficient: 4, MaxInterval: 24 * time.Hour,
+})
 
-// Bank is the processor of cards.
+// Bank charges cards.
 type Bank interface {
-	// Charge charges cents once for a key, however often it is asked, and returns the number of the payment.
+	// Charge charges an amount in cents and returns the payment number. Repeated calls with the same key charge once.
 	Charge(ctx context.Context, key string, cents int64) (string, error)
 }
 
@@ -60,7 +62,7 @@ type Mail interface {
 	Send(ctx context.Context, to, text string) error
 }
 
-// Registry has the orchestration and the activities. The functions give it what the activities talk to.
+// Registry returns a registry with the orchestration and its activities, which call bank and mail.
 func Registry(bank Bank, mail Mail) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "subscribe", Subscribe)
@@ -71,8 +73,8 @@ func Registry(bank Bank, mail Mail) *perdure.Registry {
 	return r
 }
 
-// Subscribe charges a month, and waits for its end or for the customer's. Each month is an execution of its own, so that history stays short
-// however long somebody subscribes.
+// Subscribe charges one month and waits until the month or the subscription ends. It then continues as new, so each
+// month is an execution with a short history.
 func Subscribe(ctx *perdure.OrchestrationContext, s Subscription) (Subscription, error) {
 	charge := Charge{Key: fmt.Sprintf("%s/%d", ctx.InstanceID(), s.Paid), Cents: s.Cents}
 	if _, err := chargeCard.Call(ctx, charge, patiently).Await(ctx); err != nil {

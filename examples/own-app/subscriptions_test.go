@@ -15,7 +15,7 @@ import (
 	"example.com/subscriptions"
 )
 
-// world is a bank and a mail that remember what they were asked.
+// world implements Bank and Mail and records the calls.
 type world struct {
 	lock     sync.Mutex
 	declines bool
@@ -40,7 +40,7 @@ func (w *world) Send(_ context.Context, to, text string) error {
 	return nil
 }
 
-// subscribed is Ada's subscription, which waits for the end of its first month, or is over.
+// subscribed starts a subscription and runs it until it waits for the end of the first month or has ended.
 func subscribed(t *testing.T, w *world) *perduretest.Env {
 	t.Helper()
 	env := perduretest.New(t, subscriptions.Registry(w, w))
@@ -52,7 +52,7 @@ func subscribed(t *testing.T, w *world) *perduretest.Env {
 	return env
 }
 
-func TestEachMonthIsChargedOnce(t *testing.T) {
+func TestSubscribe_severalMonths_chargesEachMonthOnce(t *testing.T) {
 	t.Parallel()
 	w := &world{charged: map[string]int64{}}
 	env := subscribed(t, w)
@@ -75,7 +75,7 @@ func TestEachMonthIsChargedOnce(t *testing.T) {
 	}
 }
 
-func TestACardThatIsDeclinedEndsTheSubscription(t *testing.T) {
+func TestSubscribe_declinedCard_fails(t *testing.T) {
 	t.Parallel()
 	w := &world{declines: true}
 	env := subscribed(t, w)

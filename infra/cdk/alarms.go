@@ -1,33 +1,36 @@
 package cdk
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarmSpec is one alarm. It is on while its metric is at or over the threshold in so many of the last periods of five minutes.
+// alarmSpec configures an alarm. It fires if its metric is at or above the threshold in a number (of) of the last
+// periods of five minutes.
 type alarmSpec struct {
-	name        string // that of the runbook, docs/operations.md
+	name        string // the name in docs/operate/alarms.md
 	metric      awscloudwatch.IMetric
 	threshold   float64
-	of, periods float64 // both 1 by default
-	// silence makes it an alarm of a metric that has no data, or is below the threshold.
+	of, periods float64 // default: 1
+	// silence inverts the alarm: it fires if the metric has no data or is below the threshold.
 	silence     bool
-	condition   awscdk.CfnCondition // of the resource that it watches; nil: it is always there
+	condition   awscdk.CfnCondition // of the monitored resource, nil if it always exists
 	description string
 }
 
-// The thresholds that are not 1.
+// Thresholds other than 1.
 const (
 	inboxAgeSeconds   = 300
-	workAgeSeconds    = 1800 // twice what an activity in a function may take
-	timersAgeSeconds  = 1200 // a timer's delay is 900 at most
+	workAgeSeconds    = 1800 // twice the maximum run time of an activity in a function
+	timersAgeSeconds  = 1200 // the maximum delay of a timer is 900 s
 	oldestPendingSecs = 600
 )
 
-// A condition that ends by itself as a rule is an alarm once it lasts: in two or three of the last three periods.
+// Alarms for conditions that usually clear by themselves fire after two or three of the last three periods.
 const (
 	lastingOf, lastingPeriods = 2, 3
 	stuckOf, stuckPeriods     = 3, 3
@@ -38,30 +41,57 @@ func (h *TaskHub) addAlarms() {
 		return
 	}
 	list := alarmList{h}
-	for _, specs := range [][]alarmSpec{list.queueAlarms(), list.functionAlarms(), list.instanceAlarms(), list.serviceAlarms()} {
-		for _, spec := range specs {
-			list.add(spec)
-		}
+	for _, spec := range slices.Concat(list.queueAlarms(), list.functionAlarms(), list.instanceAlarms(), list.serviceAlarms()) {
+		list.add(spec)
 	}
 }
 
-// alarmList is the alarms that a hub has.
+// alarmList creates the alarms of a hub.
 type alarmList struct{ *TaskHub }
 
 func (h alarmList) queueAlarms() []alarmSpec {
 	specs := []alarmSpec{
-		{name: "InboxAge", metric: h.MetricInboxAge(), threshold: inboxAgeSeconds, description: "The inbox is not keeping up, or one instance holds its group"},
-		{name: "TimersAge", metric: h.MetricTimersAge(), threshold: timersAgeSeconds, description: "Timers are late"},
-		{name: "TimersWaiting", metric: h.MetricTimersWaiting(), description: "Timers are due, and none is served: is the mapping enabled?"},
+		{
+			name: "InboxAge", metric: h.MetricInboxAge(), threshold: inboxAgeSeconds,
+			description: "A message has waited in the inbox for 5 minutes. One or all instances make no progress. " +
+				"Check the errors and throttles of the orchestrator",
+		},
+		{
+			name: "TimersAge", metric: h.MetricTimersAge(), threshold: timersAgeSeconds,
+			description: "A timer has been in its queue for 20 minutes. Timers fire late. " +
+				"Check the errors and throttles of the renewer",
+		},
+		{
+			name: "TimersWaiting", metric: h.MetricTimersWaiting(),
+			description: "Timers are due and none was processed for 5 minutes. Timers fire late. " +
+				"Check that the event source mapping of the timers queue is enabled",
+		},
 	}
 	for _, work := range h.servedQueues() {
 		specs = append(specs,
-			alarmSpec{name: "WorkAge-" + work.Name, metric: h.MetricWorkAge(work), threshold: *h.queueProps(work.Name).AgeAlarm.ToSeconds(nil), description: "Work waits in the queue " + work.Name + " for longer than an activity may take"},
-			alarmSpec{name: "WorkerMissing-" + work.Name, metric: h.MetricActivitiesWithoutWorker(work.Name), description: "Work waits in the queue " + work.Name + ", and no worker of it has been heard of"},
-			alarmSpec{name: "Unregistered-" + work.Name, metric: h.MetricActivitiesUnregistered(work.Name), description: "The worker of " + work.Name + " receives activities that its build does not have"})
+			alarmSpec{
+				name: "WorkAge-" + work.Name, metric: h.MetricWorkAge(work),
+				threshold: *h.queueProps(work.Name).AgeAlarm.ToSeconds(nil),
+				description: "The oldest work item of the queue " + work.Name + " is too old. " +
+					"Activities of the queue start late. Check the errors and throttles of the worker",
+			},
+			alarmSpec{
+				name: "WorkerMissing-" + work.Name, metric: h.MetricActivitiesWithoutWorker(work.Name),
+				description: "Work items wait in the queue " + work.Name + " and no worker has reported. " +
+					"Activities of the queue do not run. Read the log of the worker",
+			},
+			alarmSpec{
+				name: "Unregistered-" + work.Name, metric: h.MetricActivitiesUnregistered(work.Name),
+				description: "The worker of the queue " + work.Name + " receives activities that are not in its build. " +
+					"These activities wait. Deploy a worker that has them",
+			})
 	}
 	for _, q := range h.deadLetters() {
-		specs = append(specs, alarmSpec{name: "DeadLetters-" + q.name, metric: h.MetricDeadLetters(q.queue), description: "A message lies in the dead letters of " + q.name})
+		specs = append(specs, alarmSpec{
+			name: "DeadLetters-" + q.name, metric: h.MetricDeadLetters(q.queue),
+			description: "A message of the queue " + q.name + " could not be processed. " +
+				"An instance may miss a result or an event. Run perdure dead list",
+		})
 	}
 	return specs
 }
@@ -75,35 +105,75 @@ func (h alarmList) functionAlarms() []alarmSpec {
 	var specs []alarmSpec
 	for i, function := range h.functions() {
 		specs = append(specs,
-			alarmSpec{name: "Errors-" + parts[i], metric: function.MetricErrors(metricOptions("Sum")), description: "Invocations fail: the function dies at init or while it works, or is out of time"},
-			alarmSpec{name: "Throttles-" + parts[i], metric: function.MetricThrottles(metricOptions("Sum")), of: stuckOf, periods: stuckPeriods, description: "Invocations have been throttled for a quarter of an hour"},
-			alarmSpec{name: "Recursion-" + parts[i], metric: h.MetricRecursiveInvocationsDropped(function), description: "Lambda drops invocations as recursive: RecursiveLoop must be Allow"})
+			alarmSpec{
+				name: "Errors-" + parts[i], metric: function.MetricErrors(metricOptions("Sum")),
+				description: "Invocations fail: the function crashes or times out. Messages are redelivered. " +
+					"Read the log of the function",
+			},
+			alarmSpec{
+				name: "Throttles-" + parts[i], metric: function.MetricThrottles(metricOptions("Sum")),
+				of: stuckOf, periods: stuckPeriods,
+				description: "Invocations have been throttled for 15 minutes. Messages wait. " +
+					"Compare the concurrency quota of the account with its load",
+			},
+			alarmSpec{
+				name: "Recursion-" + parts[i], metric: h.MetricRecursiveInvocationsDropped(function),
+				description: "Lambda drops invocations as recursive. Messages are delayed. " +
+					"Set RecursiveLoop of the function to Allow",
+			})
 	}
 	return specs
 }
 
 func (h alarmList) instanceAlarms() []alarmSpec {
 	return []alarmSpec{
-		{name: "InstancesBlocked", metric: h.MetricInstancesBlocked(), description: "The code of an instance cannot go on with its history"},
-		{name: "InstancesDeleting", metric: h.MetricInstancesDeleting(), of: stuckOf, periods: stuckPeriods, description: "The deletion of an instance makes no progress"},
-		{name: "OldestPending", metric: h.MetricOldestPending(), threshold: oldestPendingSecs, description: "An instance has waited for its first turn for ten minutes"},
-		{name: "WatchSilent", metric: h.MetricWatchLooks(), of: stuckOf, periods: stuckPeriods, silence: true, description: "The renewer has not been woken to keep watch for a quarter of an hour"},
+		{
+			name: "InstancesBlocked", metric: h.MetricInstancesBlocked(),
+			description: "The code of an instance cannot process its history. The instance does not run. " +
+				"Run perdure list --status Blocked",
+		},
+		{
+			name: "InstancesDeleting", metric: h.MetricInstancesDeleting(), of: stuckOf, periods: stuckPeriods,
+			description: "The deletion of an instance makes no progress. Its ID and data remain in use. " +
+				"Read the log of the renewer",
+		},
+		{
+			name: "OldestPending", metric: h.MetricOldestPending(), threshold: oldestPendingSecs,
+			description: "An instance has waited 10 minutes for its first turn. Starts are delayed. " +
+				"Check the errors and throttles of the orchestrator",
+		},
+		{
+			name: "WatchSilent", metric: h.MetricWatchLooks(), of: stuckOf, periods: stuckPeriods, silence: true,
+			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither recovered " +
+				"nor reported. Check that the rule of the sweeper is enabled",
+		},
 	}
 }
 
 func (h alarmList) serviceAlarms() []alarmSpec {
-	const serverErrors = "The HTTP API answers with server errors"
+	const serverErrors = "The HTTP API returns server errors. Requests of clients fail. " +
+		"Read the log of the API function"
 	return []alarmSpec{
-		{name: "TableThrottles", metric: h.MetricTableThrottles(), of: lastingOf, periods: lastingPeriods, description: "DynamoDB throttles the table or one of its indexes"},
-		{name: "ApiErrors", metric: h.metricGatewayErrors(), of: lastingOf, periods: lastingPeriods, condition: h.api.isHTTP, description: serverErrors},
-		{name: "ApiUrlErrors", metric: h.metricURLErrors(), of: lastingOf, periods: lastingPeriods, condition: h.api.isURL, description: serverErrors},
+		{
+			name: "TableThrottles", metric: h.MetricTableThrottles(), of: lastingOf, periods: lastingPeriods,
+			description: "DynamoDB throttles the table or one of its indexes. Calls are retried and take longer. " +
+				"Check the limits of the table",
+		},
+		{
+			name: "ApiErrors", metric: h.metricGatewayErrors(), of: lastingOf, periods: lastingPeriods,
+			condition: h.api.isHTTP, description: serverErrors,
+		},
+		{
+			name: "ApiUrlErrors", metric: h.metricURLErrors(), of: lastingOf, periods: lastingPeriods,
+			condition: h.api.isURL, description: serverErrors,
+		},
 	}
 }
 
 func (h alarmList) add(spec alarmSpec) {
 	props := &awscloudwatch.AlarmProps{
 		AlarmName:          h.name(spec.name),
-		AlarmDescription:   jsii.String(spec.description + ". Runbook: docs/operations.md, Alarms, " + spec.name),
+		AlarmDescription:   jsii.String(spec.description + ". Runbook: docs/operate/alarms.md, " + spec.name),
 		Metric:             spec.metric,
 		Threshold:          jsii.Number(max(spec.threshold, 1)),
 		EvaluationPeriods:  jsii.Number(max(spec.periods, 1)),

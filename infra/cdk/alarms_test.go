@@ -95,8 +95,8 @@ func TestEachAlarmHasItsLineInTheRunbook(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + kind + `\b[^|]*\|`).MatchString(section) {
 			t.Errorf("no line of the runbook is about %s", kind)
 		}
-		if text := alarm.text("AlarmDescription"); !strings.Contains(text, "docs/operations.md, Alarms, "+kind) {
-			t.Errorf("%s does not say where its runbook is: %s", kind, text)
+		if text := alarm.text("AlarmDescription"); !strings.Contains(text, "docs/operate/alarms.md, "+kind) {
+			t.Errorf("%s: the description does not name its runbook: %s", kind, text)
 		}
 	}
 }

@@ -10,22 +10,21 @@ import (
 
 const authIAM = "AWS_IAM"
 
-// apiResources is how callers of the HTTP API are granted: the ARN they call,
-// which depends on the template's ApiKind.
+// apiResources has the ARNs of the HTTP API for grants. They depend on the APIKind of the hub.
 type apiResources struct {
 	invokeARN, renewARN string
-	callARN             func(calls string) string // of some calls; with a function URL, of nothing
-	id                  string                    // of the HTTP API; to be used on the condition isHTTP alone
-	authorizer          *string                   // of its routes; nil: IAM
+	callARN             func(calls string) string // the ARN of calls, or an ARN that matches nothing for a function URL
+	id                  string                    // of the HTTP API, valid only if isHTTP is true
+	authorizer          *string                   // of its routes, nil for IAM
 	authorization       string
 	isHTTP, isURL       awscdk.CfnCondition
 }
 
-// addAPI makes both kinds of door, each on a condition, so that one template
-// serves clouds that have no HTTP APIs.
+// addAPI adds the HTTP API and the function URL, each with a condition, so that one template also works in clouds
+// without HTTP APIs.
 func (h *TaskHub) addAPI() { doors{h}.add() }
 
-// doors make the HTTP API and the function URL.
+// doors creates the HTTP API and the function URL.
 type doors struct{ *TaskHub }
 
 func (h doors) add() {
@@ -38,7 +37,7 @@ func (h doors) add() {
 	choose := func(a, b *string) string {
 		return *awscdk.Token_AsString(awscdk.Fn_ConditionIf(http.LogicalId(), a, b), nil)
 	}
-	// A function URL ends with a slash, an API endpoint does not.
+	// A function URL ends with a slash. An API endpoint does not.
 	trimmed := awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(jsii.String("/"), functionURL.AttrFunctionUrl(), nil))
 	endpoint := api.AttrApiEndpoint()
 	if domain := h.props.HTTPAPI.Domain; domain != nil {
@@ -53,12 +52,11 @@ func (h doors) add() {
 	}
 }
 
-// renewPath is the call that the renewer serves.
+// renewPath is the route that the renewer serves.
 const renewPath = "/v1/work-items/renew"
 
-// allowRenewals lets the API's function extend the locks of work items where it is
-// the only door: a function URL leads to one function. Where there is an HTTP API, that
-// leads the call to the renewer.
+// allowRenewals allows the API function to extend the locks of work items if the hub has a function URL, which invokes
+// a single function. An HTTP API routes this call to the renewer.
 func (h doors) allowRenewals(functionURL awscdk.CfnCondition) {
 	policy := awsiam.NewCfnPolicy(h.Construct, jsii.String("ApiRenewals"), &awsiam.CfnPolicyProps{
 		PolicyName:     jsii.String("renewals"),
@@ -139,7 +137,7 @@ func (h doors) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
 	return url
 }
 
-// executeARN names the calls of an API: stage/method/path.
+// executeARN returns the ARN of calls of an API, in the format stage/method/path.
 func (h doors) executeARN(api awsapigatewayv2.CfnApi, calls string) *string {
 	return h.stack.FormatArn(&awscdk.ArnComponents{
 		Service:      jsii.String("execute-api"),

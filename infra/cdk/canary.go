@@ -12,31 +12,33 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Canary has CodeDeploy shift the invocations of the orchestrator and of the workers to a new build bit by bit, and back
-// when the new build fails. Old and new build work beside one another meanwhile: an instance's turns may alternate
-// between them, so each must be able to go on with what the other has decided. The workers are shifted before the
-// orchestrator, so that the activities which new code calls are there. The renewer and the API are deployed at once.
+// Canary configures gradual deployments. CodeDeploy shifts the invocations of the orchestrator and the workers to a new
+// build, and rolls back if the new build fails. Both builds run during the deployment, and the turns of an instance can
+// alternate between them, so each build must be able to process the decisions of the other one. The workers are shifted
+// before the orchestrator, so that the activities that new code calls exist. The renewer and the API are deployed
+// immediately.
 type Canary struct {
-	// Shift is how much is shifted when. Default: a tenth, and the rest after five minutes.
+	// Shift is the deployment configuration. Default: 10 percent, and the rest after 5 minutes.
 	Shift awscodedeploy.ILambdaDeploymentConfig
-	// Alarms turn a deployment back, beside those of the new build's own errors. One that is on when a deployment begins
-	// turns that back too, whatever it brings.
+	// Alarms are additional alarms that roll back a deployment. The alarms for errors and blocked instances of the new
+	// build always do. An alarm that is active at the start of a deployment also rolls it back.
 	Alarms []awscloudwatch.IAlarm
 }
 
 const (
-	// liveAlias is what the mappings point at.
+	// liveAlias is the alias that event source mappings invoke.
 	liveAlias = "live"
-	// newlyBlocked counts the instances that a build has blocked and no build before it. The orchestrator's log line
-	// "the orchestration's code cannot go on" has it as an attribute.
+	// newlyBlocked is the metric of instances that a build blocked and no earlier build did. It is an attribute of the
+	// orchestrator's log line about a blocked instance.
 	newlyBlocked = "newlyBlocked"
-	// blockedOnNewer says that a build was the first to block an instance, at what newerBuild has decided: that counts as that build's doing, too.
+	// blockedOnNewer marks an instance that a build blocked first because of a decision of newerBuild. It counts for
+	// newerBuild.
 	blockedOnNewer, newerBuild = "blockedOnNewer", "newerBuild"
-	// A deployment is turned back within minutes, while the other alarms look at five at a time.
+	// canaryMinutes is the period of the alarms of a deployment. Other alarms have a period of five minutes.
 	canaryMinutes = 1
 )
 
-// canaries shift invocations for a hub.
+// canaries creates the deployment resources of a hub.
 type canaries struct {
 	*TaskHub
 
@@ -67,7 +69,7 @@ func (h *TaskHub) addCanaries() {
 	}
 }
 
-// shift makes the alias of a function, and what moves it from version to version.
+// shift creates the alias and the deployment group of a function.
 func (c canaries) shift(id string, function awslambda.Function, more func(awslambda.Version) []awscloudwatch.IAlarm) awslambda.Alias {
 	version := function.CurrentVersion()
 	alias := awslambda.NewAlias(c.Construct, jsii.String(id+"Alias"), &awslambda.AliasProps{
@@ -90,8 +92,8 @@ func (c canaries) shift(id string, function awslambda.Function, more func(awslam
 	return alias
 }
 
-// errorsOfVersion is an alarm of the invocations of one version alone: what the version before it does must not turn back
-// the deployment that mends it.
+// errorsOfVersion creates an alarm for the errors of one version. Errors of the previous version must not roll back a
+// deployment that fixes them.
 func (c canaries) errorsOfVersion(id string, function awslambda.Function, version awslambda.Version) awscloudwatch.IAlarm {
 	return c.alarm(id, version, "Errors", "Invocations of the new build of "+id+" fail", awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Errors"),
@@ -102,8 +104,9 @@ func (c canaries) errorsOfVersion(id string, function awslambda.Function, versio
 	}))
 }
 
-// blockedByBuild is an alarm of instances that the new build of the orchestrator blocks, or has the build before it block. Those that were blocked
-// before it do not count, or a build that mends another fault could not be deployed.
+// blockedByBuild creates an alarm for instances that the new build of the orchestrator blocks, or that the previous
+// build blocks because of a decision of the new one. Instances that were blocked before do not count, because a build
+// that fixes another fault must be deployable.
 func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAlarm {
 	const dimension = "build"
 	namespace := jsii.String("perdure/" + c.props.HubName)
@@ -115,23 +118,26 @@ func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAla
 			Dimensions: &map[string]*string{dimension: jsii.String("$." + of.build)},
 		})
 	}
-	return []awscloudwatch.IAlarm{c.alarm("Orchestrator", version, "Blocked", "The new build blocks instances that were not blocked before, or the build before it blocks what the new one has decided", awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+	const description = "The new build blocks instances, or the previous build cannot process decisions of the new one"
+	metric := awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: namespace, MetricName: jsii.String(newlyBlocked),
 		DimensionsMap: &map[string]*string{dimension: jsii.String(c.builds["Orchestrator"])},
 		Period:        awscdk.Duration_Minutes(jsii.Number(canaryMinutes)), Statistic: jsii.String("Sum"),
-	}))}
+	})
+	return []awscloudwatch.IAlarm{c.alarm("Orchestrator", version, "Blocked", description, metric)}
 }
 
-// alarm is one of a version, and is called after it, or CloudFormation would change the alarm in place: CloudWatch keeps the state of one whose
-// metric changes, so that it would be on when the next deployment begins, and turn that back. The logical id of a version changes with all that
-// is shifted: code, and what is configured beside it.
+// alarm creates an alarm for a version. Its name contains the logical ID of the version, which changes with the code
+// and configuration of the function. With a fixed name, CloudFormation would update the alarm in place. CloudWatch
+// would keep its state, and an active alarm would roll back the next deployment.
 func (c canaries) alarm(id string, version awslambda.Version, kind, description string, metric awscloudwatch.Metric) awscloudwatch.IAlarm {
 	name := "Canary" + kind + "-" + id
 	shifted, _ := version.Node().DefaultChild().(awscdk.CfnElement)
 	alarm := awscloudwatch.NewAlarm(c.Construct, jsii.String(name+"Alarm"), &awscloudwatch.AlarmProps{
-		AlarmName:        jsii.String(*c.name(name) + "-" + *shifted.LogicalId()), // which awscdk knows when all else of the function is known
-		AlarmDescription: jsii.String(description + ": the deployment is turned back. Runbook: docs/operations.md, Alarms, Canary" + kind),
-		Metric:           metric, Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+		AlarmName: jsii.String(*c.name(name) + "-" + *shifted.LogicalId()), // resolved after the rest of the function
+		AlarmDescription: jsii.String(description + ". CodeDeploy rolls back the deployment. " +
+			"Read the log of the function. Runbook: docs/operate/alarms.md, Canary" + kind),
+		Metric: metric, Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
 	})

@@ -5,14 +5,13 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// addConfig writes the one parameter a hub is found by: a caller needs a hub's
-// name and credentials, and nothing else.
+// addConfig adds the SSM parameter with the configuration of the hub. Programs that know the name of the hub read it.
 func (h *TaskHub) addConfig() {
 	h.ConfigParameter = "/perdure/" + h.props.HubName + "/config"
 	awsssm.NewCfnParameter(h.Construct, jsii.String("Config"), &awsssm.CfnParameterProps{
 		Name:        jsii.String(h.ConfigParameter),
 		Type:        jsii.String("String"),
-		Description: jsii.String("Where perdure hub " + h.props.HubName + " lies"),
+		Description: jsii.String("Configuration of perdure hub " + h.props.HubName),
 		Value: jsii.String(jsonObject(append([]jsonField{
 			{"table", quoted(*h.Table.TableName())},
 			{"inboxUrl", quoted(*h.Inbox.QueueUrl())},
@@ -30,7 +29,7 @@ func (h *TaskHub) addConfig() {
 	})
 }
 
-// payloadConfig says where large payloads lie; nothing where the hub has no bucket.
+// payloadConfig returns the name of the payload store, or nothing if the hub has none.
 func payloadConfig(h *TaskHub) []jsonField {
 	if h.Payloads == nil {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The widths of widgets; a row has 24.
+// Widths of widgets. A row has 24 units.
 const (
 	wholeRow  = 24
 	thirdOfIt = 8
 )
 
-// dashboard shows a hub on one page.
+// dashboard creates the dashboard of a hub.
 type dashboard struct{ *TaskHub }
 
-// addDashboard makes the page: what is in alarm, is work waiting, is it failing, where does time go.
+// addDashboard adds the dashboard. It shows alarms, waiting work, failures and durations.
 func (h *TaskHub) addDashboard() {
 	if h.props.WithoutDashboard {
 		return
@@ -31,7 +31,7 @@ func (h *TaskHub) addDashboard() {
 	}
 }
 
-// alarmStates is empty where a hub has no alarms.
+// alarmStates returns the states of the alarms, or nothing if the hub has no alarms.
 func (h dashboard) alarmStates() []awscloudwatch.IWidget {
 	if len(h.alarms) == 0 {
 		return nil
@@ -48,8 +48,8 @@ func (h dashboard) alarmStates() []awscloudwatch.IWidget {
 func (h dashboard) whatWaits() []awscloudwatch.IWidget {
 	visible := labelled(h.Timers.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum")), "visible")
 	return []awscloudwatch.IWidget{
-		graph("Waiting, oldest message (s)", h.ages()),
-		graph("Timers that are due", []awscloudwatch.IMetric{visible, h.MetricTimersWaiting()}),
+		graph("Age of oldest message (s)", h.ages()),
+		graph("Due timers", []awscloudwatch.IMetric{visible, h.MetricTimersWaiting()}),
 		graph("Dead letters", h.deadLetterCounts()),
 	}
 }
@@ -60,11 +60,11 @@ func (h dashboard) whatIsStuck() []awscloudwatch.IWidget {
 	return []awscloudwatch.IWidget{
 		graph("Instances", []awscloudwatch.IMetric{blocked, deleting}),
 		graph("Oldest pending instance (s)", []awscloudwatch.IMetric{labelled(h.MetricOldestPending(), "pending")}),
-		graph("Activities that no worker runs", h.workerless()),
+		graph("Activities without a worker", h.workerless()),
 	}
 }
 
-// latencies is empty where the functions make no metrics of what is done.
+// latencies returns nothing unless TaskHubProps.Metrics is set.
 func (h dashboard) latencies() []awscloudwatch.IWidget {
 	if h.props.Metrics == "" {
 		return nil
@@ -76,7 +76,7 @@ func (h dashboard) latencies() []awscloudwatch.IWidget {
 	}
 }
 
-// outcomes is empty where latencies is.
+// outcomes returns nothing unless TaskHubProps.Metrics is set.
 func (h dashboard) outcomes() []awscloudwatch.IWidget {
 	if h.props.Metrics == "" {
 		return nil
@@ -84,11 +84,11 @@ func (h dashboard) outcomes() []awscloudwatch.IWidget {
 	return []awscloudwatch.IWidget{
 		graph("Activities", h.done("Sum", "ActivitiesFailed", "ActivitiesRetried", "ActivitiesCancelled", "ActivitiesLeaked")),
 		graph("Orchestrations", h.done("Sum", "OrchestrationsCompleted", "OrchestrationsFailed", "OrchestrationsCancelled", "OrchestrationsTerminated")),
-		graph("Cache of the orchestrator; lag of the watch (s)", append(h.done("Sum", "CacheHits", "CacheMisses"), h.done("Maximum", "WatchLag")...)),
+		graph("Orchestrator cache, sweeper lag (s)", append(h.done("Sum", "CacheHits", "CacheMisses"), h.done("Maximum", "WatchLag")...)),
 	}
 }
 
-// done are metrics of what is done in the hub, by all names.
+// done returns metrics for all activities and orchestrations of the hub.
 func (h dashboard) done(statistic string, names ...string) []awscloudwatch.IMetric {
 	var all []awscloudwatch.IMetric
 	for _, name := range names {
@@ -144,7 +144,8 @@ func (h dashboard) workerless() []awscloudwatch.IMetric {
 	return all
 }
 
-// apiErrors are those of whichever door there is: the id of an API that is not there must not be named.
+// apiErrors returns the errors of the HTTP API or the function URL. The template must not refer to an API that does not
+// exist.
 func (h dashboard) apiErrors() []awscloudwatch.IMetric {
 	id := awscdk.Token_AsString(awscdk.Fn_ConditionIf(h.api.isHTTP.LogicalId(), h.api.id, "none"), nil)
 	return []awscloudwatch.IMetric{

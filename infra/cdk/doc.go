@@ -1,8 +1,6 @@
-// Package cdk is for deploying perdure task hubs with the AWS CDK: [TaskHub] is
-// the construct a team puts into its own stack, [NewReferenceStack] the stack
-// that `cdk deploy` and the local cloud create as it is.
+// Package cdk deploys perdure task hubs with the AWS CDK. [TaskHub] is a construct for your own stack.
+// [NewReferenceStack] is a complete stack with one hub, which cdk deploy and the local cloud use.
 //
-// Every prop may be a CDK token, so one synthesised template serves several hubs
-// through its parameters. Synthesis is deterministic: the same props and the same
-// binaries give the same template, byte for byte.
+// A prop can be a CDK token, so that one template with parameters can deploy several hubs. Synthesis is deterministic:
+// the same props and binaries produce the same template.
 package cdk

@@ -9,11 +9,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// environment is a function's configuration; names and meanings are a format of
-// perdure that outlives a release.
+// environment has the environment variables of a function. Their names and meanings are a stable format.
 type environment map[string]string
 
-// with returns a copy with one more variable, as the CDK wants it.
+// with returns a copy with an additional variable, in the type of the CDK.
 func (e environment) with(name, value string) *map[string]*string {
 	all := map[string]*string{name: jsii.String(value)}
 	for key, v := range e {
@@ -22,7 +21,7 @@ func (e environment) with(name, value string) *map[string]*string {
 	return &all
 }
 
-// merge returns a new environment of all of them.
+// merge returns an environment with all variables.
 func merge(parts ...environment) environment {
 	all := environment{}
 	for _, part := range parts {
@@ -31,10 +30,10 @@ func merge(parts ...environment) environment {
 	return all
 }
 
-// environments are those of a hub's functions.
+// environments creates the environments of a hub's functions.
 type environments struct{ *TaskHub }
 
-// hubEnvironment is what every function is told.
+// hubEnvironment returns the variables of all functions.
 func (h environments) hubEnvironment() environment {
 	e := environment{
 		"PERDURE_HUB":       h.props.HubName,
@@ -50,7 +49,7 @@ func (h environments) hubEnvironment() environment {
 	return merge(e, h.payloadEnvironment())
 }
 
-// queueEnvironment is for those who send work or look after dead letters.
+// queueEnvironment returns the variables of functions that send work items or process dead letters.
 func (h environments) queueEnvironment() environment {
 	return environment{
 		"PERDURE_WORK_QUEUES":  queueURLs(h.workQueues()),
@@ -58,7 +57,7 @@ func (h environments) queueEnvironment() environment {
 	}
 }
 
-// timerEnvironment is for those who create or delete timers.
+// timerEnvironment returns the variables of functions that create or delete timers.
 func (h environments) timerEnvironment() environment {
 	return environment{
 		"PERDURE_TIMERS_URL":              *h.Timers.QueueUrl(),
@@ -76,13 +75,13 @@ func (h environments) orchestratorEnvironment() environment {
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.timerEnvironment(), h.poisonEnvironment(), h.retentionEnvironment(), h.inlineEnvironment())
 }
 
-// askingEnvironment is for those who ask instances.
+// askingEnvironment returns the variables of functions that query instances.
 func (h environments) askingEnvironment() environment {
 	return environment{"PERDURE_ORCHESTRATOR": h.asked()}
 }
 
-// asked is the function that queries invoke: behind its alias, where it has one, so that a query is answered by what turns are run by. The
-// alias is named and not referred to: it comes after the functions, in a deployment.
+// asked returns the ARN of the orchestrator for queries, with its alias if it has one, so that queries run in the same
+// build as turns. The ARN is a name and not a reference, because the alias is created after the functions.
 func (h *TaskHub) asked() string {
 	if h.props.Canary != nil {
 		return *h.Orchestrator.FunctionArn() + ":" + liveAlias
@@ -90,8 +89,7 @@ func (h *TaskHub) asked() string {
 	return *h.Orchestrator.FunctionArn()
 }
 
-// retentionEnvironment is for those who end instances: they say when each is to be
-// deleted.
+// retentionEnvironment returns the variables of the functions that end instances and set their deletion time.
 func (h environments) retentionEnvironment() environment {
 	if h.props.Retention == nil {
 		return nil
@@ -99,7 +97,7 @@ func (h environments) retentionEnvironment() environment {
 	return environment{"PERDURE_RETENTION": goDuration(h.props.Retention)}
 }
 
-// inlineEnvironment is for the function that runs inline activities.
+// inlineEnvironment returns the variables of the function that runs inline activities.
 func (h environments) inlineEnvironment() environment {
 	if h.props.InlineTimeout == nil {
 		return nil
@@ -107,7 +105,7 @@ func (h environments) inlineEnvironment() environment {
 	return environment{"PERDURE_INLINE_TIMEOUT": goDuration(h.props.InlineTimeout)}
 }
 
-// poisonEnvironment is for those who run code of the user's.
+// poisonEnvironment returns the variables of functions that run user code.
 func (h environments) poisonEnvironment() environment {
 	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxAttempts)}
 }
@@ -151,7 +149,7 @@ func (h environments) apiEnvironment() environment {
 	})
 }
 
-// wholeNumber writes n, or the parameter it stands for.
+// wholeNumber formats n or its token.
 func wholeNumber(n *float64) string {
 	if *awscdk.Token_IsUnresolved(n) {
 		return *awscdk.Token_AsString(n, nil)
@@ -159,25 +157,23 @@ func wholeNumber(n *float64) string {
 	return strconv.Itoa(int(*n))
 }
 
-// goDuration writes d, or the parameter it stands for, as time.ParseDuration reads it.
+// goDuration formats d or its token for time.ParseDuration.
 func goDuration(d awscdk.Duration) string {
 	seconds := d.ToSeconds(&awscdk.TimeConversionOptions{Integral: jsii.Bool(false)})
 	return *awscdk.Token_AsString(seconds, nil) + "s"
 }
 
-// What a function's environment may hold, and how long a value may become of which
-// the template has only a reference: a queue's URL without its name, the name
-// that CloudFormation makes, an ARN.
+// Limits of a function's environment in bytes, and the maximum lengths of values that are references in the template.
 const (
 	mostEnvironment = 4096
 	longestURL      = 60 // https://sqs.ap-southeast-1.amazonaws.com/123456789012/
 	longestName     = 80
-	longestBucket   = 95   // PERDURE_PAYLOAD_BUCKET, and 63 characters
-	otherVariables  = 1400 // as measured, with all names at their longest
+	longestBucket   = 95   // PERDURE_PAYLOAD_BUCKET with a name of 63 characters
+	otherVariables  = 1400 // measured with all names at their maximum length
 )
 
-// check refuses a hub whose queues' URLs do not fit the environment of its functions:
-// CloudFormation would refuse the stack when it makes the orchestrator, at the end of a deployment.
+// check panics if the URLs of the queues may exceed the environment of a function. Otherwise, the deployment would fail
+// when CloudFormation creates the orchestrator.
 func (h environments) check() {
 	total := otherVariables + len(h.payloadEnvironment())*longestBucket + len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
 	for _, queue := range h.props.WorkQueues {
@@ -193,7 +189,8 @@ func (h environments) check() {
 		}
 	}
 	if total > mostEnvironment {
-		panic(fmt.Errorf("task hub %s: the URLs of %d work queues, and Schedules, may not fit the 4 KB that a function's environment holds (%d bytes): "+
-			"a shorter NamePrefix leaves room for more; put schedules by the API, or make a second hub", h.props.HubName, len(h.props.WorkQueues), total))
+		panic(fmt.Errorf("task hub %s: the environment of a function may need %d bytes for %d work queues and Schedules, "+
+			"the limit is %d: shorten NamePrefix, create schedules through the API, or split the hub",
+			h.props.HubName, total, len(h.props.WorkQueues), mostEnvironment))
 	}
 }

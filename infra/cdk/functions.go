@@ -12,16 +12,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// apiTimeoutSeconds stays under the 30 s after which API Gateway gives up.
+// apiTimeoutSeconds is less than the timeout of API Gateway, 30 s.
 const apiTimeoutSeconds = 29
 
-// orchestratorPart is what the orchestrator is called in names, folders and the hub's configuration.
+// orchestratorPart is the name of the orchestrator in resource names, directories and the configuration of the hub.
 const orchestratorPart = "orchestrator"
 
-// functionSpec is what one function has of its own.
+// functionSpec configures a function.
 type functionSpec struct {
-	id, part    string // construct id, and the name's last part
-	binary      string // the folder under FunctionsDir
+	id, part    string // construct ID, and suffix of the function name
+	binary      string // the subdirectory of FunctionsDir
 	memory      float64
 	own         FunctionProps
 	timeout     awscdk.Duration
@@ -63,7 +63,7 @@ func (h *TaskHub) addFunctions() {
 	})
 }
 
-// functionMaker makes the functions of a hub.
+// functionMaker creates the functions of a hub.
 type functionMaker struct{ *TaskHub }
 
 func (h functionMaker) add(spec functionSpec) awslambda.Function {
@@ -93,17 +93,17 @@ func (h functionMaker) add(spec functionSpec) awslambda.Function {
 	return awslambda.NewFunction(h.Construct, jsii.String(spec.id), props)
 }
 
-// commonProps are what all functions have.
+// commonProps returns the props of all functions.
 func (h functionMaker) commonProps() *awslambda.FunctionProps {
 	props := &awslambda.FunctionProps{
 		Handler:      jsii.String("bootstrap"),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture: h.props.Architecture,
-		// A chain of turns is a loop between Lambda and SQS; unless it is allowed,
-		// Lambda drops it after about 16 rounds (R19).
+		// Turns form a loop between Lambda and SQS. Lambda drops a loop after about 16 invocations unless it is
+		// allowed.
 		RecursiveLoop:    awslambda.RecursiveLoop_ALLOW,
 		LoggingFormat:    awslambda.LoggingFormat_JSON,
-		SystemLogLevelV2: awslambda.SystemLogLevel_WARN, // START and REPORT lines cost more than the turns
+		SystemLogLevelV2: awslambda.SystemLogLevel_WARN, // START and REPORT lines would cost more than the turns
 		Vpc:              h.props.Vpc,
 		VpcSubnets:       h.props.VpcSubnets,
 	}
@@ -114,26 +114,25 @@ func (h functionMaker) commonProps() *awslambda.FunctionProps {
 		props.EnvironmentEncryption = h.props.EncryptionKey
 	}
 	if h.props.LogLevel != "" {
-		// Lambda leaves out what is below its own level, too.
+		// Lambda also filters by its own log level.
 		props.ApplicationLogLevelV2 = map[string]awslambda.ApplicationLogLevel{
 			"debug": awslambda.ApplicationLogLevel_DEBUG, "info": awslambda.ApplicationLogLevel_INFO, "warn": awslambda.ApplicationLogLevel_WARN,
 		}[h.props.LogLevel]
 	}
 	if h.props.Canary != nil {
-		// What runs in an old version goes on, and an alias can be pointed back at it.
-		// A version that is replaced stays, for its last activities; one whose deployment was turned back goes, or the same build could not be deployed again: Lambda
-		// publishes no second version of what has not changed.
+		// A replaced version is retained for its running activities and for a rollback. The version of a rolled back
+		// deployment is deleted, because Lambda does not publish a second version of the same code.
 		props.CurrentVersionOptions = &awslambda.VersionOptions{RemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE}
 	}
 	return props
 }
 
-// binary is the code of a function in FunctionsDir, and its content's hash.
+// binary returns the code of a function in FunctionsDir with its hash as build ID.
 func (h functionMaker) binary(spec functionSpec) *FunctionCode {
 	asset := awss3assets.NewAsset(h.Construct, jsii.String(spec.id+"Binary"), &awss3assets.AssetProps{
 		Path: jsii.String(filepath.Join(h.props.FunctionsDir, spec.binary)),
 	})
-	// The warning is about keys whose content may change; this one is its content's hash.
+	// The warning concerns keys with changing content. This key is the hash of its content.
 	awscdk.Annotations_Of(asset).AcknowledgeWarning(
 		jsii.String("@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified"), nil)
 	return &FunctionCode{Code: awslambda.Code_FromBucketV2(asset.Bucket(), asset.S3ObjectKey(), nil), BuildID: *asset.AssetHash()}
@@ -151,8 +150,7 @@ func (h functionMaker) addLogs(spec functionSpec) awslogs.LogGroup {
 	return awslogs.NewLogGroup(h.Construct, jsii.String(spec.id+"Logs"), props)
 }
 
-// functionRole is inline, so that a role is there whole or not at all when the
-// first mapping is created.
+// functionRole creates a role with an inline policy, so that the role is complete when the first mapping is created.
 func (h functionMaker) functionRole(spec functionSpec, logs awslogs.LogGroup) awsiam.Role {
 	writeLogs := allow([]string{*logs.LogGroupArn()}, "logs:CreateLogStream", "logs:PutLogEvents")
 	return awsiam.NewRole(h.Construct, jsii.String(spec.id+"Role"), &awsiam.RoleProps{
@@ -164,7 +162,7 @@ func (h functionMaker) functionRole(spec functionSpec, logs awslogs.LogGroup) aw
 	})
 }
 
-// functions lists every function, in the order they are made.
+// functions returns all functions in the order of their creation.
 func (h *TaskHub) functions() []awslambda.Function {
 	all := []awslambda.Function{h.Orchestrator}
 	for _, work := range h.WorkQueues {

@@ -9,82 +9,83 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The grants of a hub are of calls of its HTTP API, by what they mean; the API checks what it is given.
-// Programs that use package client call DynamoDB and SQS themselves: they need a grant that ends
-// with Direct. Whoever may write to the table, or send to the inbox or the timers queue, can do
-// anything to every instance of the hub, whatever the grant is called: forge its history, the
-// outcomes of its activities, and its end. So a direct grant is for programs that are trusted with
-// the whole hub, and a hub for each team keeps teams apart.
+// Most grants permit calls of the HTTP API, which validates its requests. Programs that use package client call
+// DynamoDB and SQS directly and need a grant with the suffix Direct. A permission to write to the table, or to send to
+// the inbox or the timers queue, is full control of every instance of the hub: it can forge histories, outcomes and
+// results. Use a direct grant only for programs that you trust with the whole hub. To isolate teams, deploy one hub per
+// team.
 
-// hubGrants are the grants of a hub, which has them as methods.
+// hubGrants has the grants of a hub as methods.
 type hubGrants struct{ hub *TaskHub }
 
-// GrantRead lets grantee read instances, histories, jobs and dead letters over the API.
+// GrantRead allows grantee to read instances, histories, jobs and dead letters through the HTTP API.
 func (g hubGrants) GrantRead(grantee awsiam.IGrantable) { g.grantCalls(grantee, "GrantRead") }
 
-// GrantStart lets grantee start orchestrations over the API, at once or with a delay, and read.
+// GrantStart allows grantee to start orchestrations through the HTTP API, immediately or with a delay, and to read.
 func (g hubGrants) GrantStart(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantStart", "*/POST/v1/orchestrations/*")
 }
 
-// GrantPut lets grantee put instances over the API: start, as GrantStart does, replace what has the id, which is
-// terminated and deleted, and raise events in it, or update it; and read.
+// GrantPut allows grantee to put instances through the HTTP API, and to read. A put can start an instance, replace the
+// instance with the same ID (which is terminated and deleted), raise an event or send an update.
 func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
 }
 
-// GrantTell lets grantee tell instances something over the API: raise events, cancel an instance or
-// one activity, terminate, update; call entities, which makes those that are not there; restart what is over, with the input it had; ask with queries, which change nothing but have no path that IAM could
-// tell apart from the others; and read.
+// GrantTell allows grantee to control instances through the HTTP API, and to read. It permits raising events, canceling
+// an instance or an activity, pausing, resuming, terminating, restarting, updates, queries and calls of entities. A
+// call creates an entity that does not exist.
 func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
 
-// GrantCancel is GrantTell.
+// GrantCancel is equivalent to GrantTell.
 func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantTell(grantee) }
 
-// GrantComplete lets grantee complete, fail and keep alive activities over the API whose tokens it was
-// given (perdure.ErrPending), and nothing else, not even read.
+// GrantComplete allows grantee to complete, fail and heartbeat activities through the HTTP API with their completion
+// tokens (perdure.ErrPending). It does not permit reads.
 func (g hubGrants) GrantComplete(grantee awsiam.IGrantable) {
 	g.grantOnly(grantee, "GrantComplete", "*/POST/v1/activities/*")
 }
 
-// GrantPurge lets grantee delete instances over the API (R17), begin and cancel jobs, which purge,
-// cancel or terminate many, and read.
+// GrantPurge allows grantee to purge instances, and to start and cancel bulk jobs through the HTTP API, and to read.
+// Bulk jobs can purge, cancel or terminate instances.
 func (g hubGrants) GrantPurge(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPurge", "*/DELETE/v1/instances/*", "*/POST/v1/jobs", "*/POST/v1/jobs/*")
 }
 
-// GrantSchedule lets grantee make, change, run, backfill, pause and delete schedules over the API, and read.
+// GrantSchedule allows grantee to create, change, run, backfill, pause and delete schedules through the HTTP API, and
+// to read.
 func (g hubGrants) GrantSchedule(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantSchedule", "*/PUT/v1/schedules/*", "*/DELETE/v1/schedules/*", "*/POST/v1/schedules/*")
 }
 
-// GrantRedrive lets grantee redrive and drop dead letters over the API, and read. It panics where the
-// API has none (TaskHubProps.DeadLetters). A redrive runs again what somebody has found wanting.
+// GrantRedrive allows grantee to redrive and drop dead letters through the HTTP API, and to read. It panics unless
+// TaskHubProps.DeadLetters is set. A redrive processes a message again that could not be processed before.
 func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 	if !g.hub.props.DeadLetters {
-		panic(fmt.Errorf("task hub %s: GrantRedrive: the API has no dead letters without DeadLetters", g.hub.props.HubName))
+		panic(fmt.Errorf("task hub %s: GrantRedrive: the API has no access to dead letters: set DeadLetters",
+			g.hub.props.HubName))
 	}
 	g.grantCalls(grantee, "GrantRedrive", "*/POST/v1/dead-letters/*")
 }
 
-// GrantPoll lets grantee receive from one work queue and delete there, and renew its locks over the
-// API: for workers that are neither functions of the hub nor Go. It panics for a queue that the hub
-// does not have. A Go program that polls needs GrantPollDirect.
+// GrantPoll allows grantee to receive from and delete in a work queue, and to renew locks through the HTTP API. It is
+// for polling workers in other languages. A polling worker in Go needs GrantPollDirect. GrantPoll panics if the hub
+// does not have the queue.
 func (g hubGrants) GrantPoll(grantee awsiam.IGrantable, queue string) {
 	g.GrantRenew(grantee)
 	g.grant(grantee, append(g.hub.keyPermissions(), allow(g.workQueue(queue).arns(), consume...)))
 }
 
-// GrantReadDirect lets grantee find the hub and read its table: Status, Wait, History and List
-// of package client. The table holds every input and result, and the key of work items.
+// GrantReadDirect allows grantee to read the configuration and the table of the hub, for Status, Wait, History and List
+// of package client. The table has all inputs and results, and the key of work items.
 func (g hubGrants) GrantReadDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, g.readStatements())
 }
 
-// GrantStartDirect lets grantee start orchestrations with package client; client.IfExists(client.Replace) takes
-// GrantPurgeDirect, too. It is full control of the hub, as every right to write to the table is.
+// GrantStartDirect allows grantee to start orchestrations with package client. client.IfExists(client.Replace) also
+// needs GrantPurgeDirect. The permission to write to the table is full control of the hub.
 func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
 		allow(g.hub.tableARNs(), writeItems...),
@@ -92,9 +93,9 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, payloadPermissions(g.hub, putPayload, deletePayloads))
 }
 
-// GrantTellDirect lets grantee send to instances with package client: Cancel, CancelActivity,
-// Terminate, Raise and Update. It is full control of the hub, as every right to send to the inbox is: IAM
-// cannot tell messages apart. Of the table it may write the notes alone that such a message is on its way (R20).
+// GrantTellDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity, Terminate,
+// Raise and Update. In the table, it permits only writes of the items that announce such a message. The permission to
+// send to the inbox is full control of the hub, because IAM cannot distinguish messages.
 func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
@@ -102,14 +103,15 @@ func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, payloadPermissions(g.hub, putPayload))
 }
 
-// GrantQueryDirect lets grantee ask instances with package client: Query. It invokes the orchestrator function, and is full control of the
-// hub: who may invoke that may hand it any message. Over the API a query takes GrantTell.
+// GrantQueryDirect allows grantee to query instances with package client. The permission to invoke the orchestrator
+// function is full control of the hub, because an invocation can contain any message. Queries through the HTTP API need
+// GrantTell.
 func (g hubGrants) GrantQueryDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.askPermission()))
 }
 
-// GrantPurgeDirect lets grantee delete instances with package client (R17), and begin jobs. It is full
-// control of the hub.
+// GrantPurgeDirect allows grantee to purge instances and to start bulk jobs with package client. It is full control of
+// the hub.
 func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(),
 		allow(g.hub.tableARNs(), concat(writeItems, deleteItems)...),
@@ -118,15 +120,14 @@ func (g hubGrants) GrantPurgeDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, payloadPermissions(g.hub, deletePayloads))
 }
 
-// GrantPollDirect lets grantee run the activities of one work queue in a process of its own, as
-// `perdure worker` and the mains do outside of Lambda. It is full control of the hub. It panics for a
-// queue that the hub does not have.
+// GrantPollDirect allows grantee to run the activities of a work queue in a polling process, such as perdure worker. It
+// is full control of the hub. It panics if the hub does not have the queue.
 func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.workerPermissions(g.workQueue(queue))...))
 }
 
-// GrantOperate lets grantee operate the hub with the command perdure: dead, pause, resume, reconcile and doctor, and query, beside the verbs that read and
-// those that start, tell and purge. It is full control of the hub.
+// GrantOperate allows grantee to operate the hub with the command perdure: dead, pause, resume, reconcile, doctor,
+// query, and the commands that read, start, control and purge instances. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...), arns(g.hub.Inbox, g.hub.Timers)...)
 	functions, roles := g.functions()
@@ -136,7 +137,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 		allow(g.hub.tableARNs(), concat(writeItems, deleteItems, []string{"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"})...),
 		allow(queues, concat(consume, []string{send, "sqs:PurgeQueue"})...),
 		allow([]string{g.hub.schedule.schedulesARN, g.hub.schedule.groupARN}, "scheduler:DeleteSchedule", "scheduler:GetScheduleGroup"),
-		// These have no resources, or those of AWS's own naming.
+		// These actions do not support resources, or AWS chooses the names of their resources.
 		allow([]string{"*"}, "lambda:ListEventSourceMappings", "lambda:GetEventSourceMapping", "lambda:GetAccountSettings", "scheduler:ListSchedules", "events:ListRuleNamesByTarget"),
 		change,
 		allow(functions, "lambda:GetFunctionConfiguration", "lambda:GetFunctionConcurrency", "lambda:GetFunctionRecursionConfig"),
@@ -152,7 +153,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	g.grant(grantee, statements)
 }
 
-// functions returns the ARNs of the functions that queues are mapped to, with their aliases and versions, and of their roles.
+// functions returns the ARNs of the functions that process queues, of their aliases and versions, and of their roles.
 func (g hubGrants) functions() (functions, roles []string) {
 	all := []awslambda.IFunction{g.hub.Orchestrator, g.hub.Renewer}
 	for _, work := range g.hub.WorkQueues {
@@ -167,15 +168,16 @@ func (g hubGrants) functions() (functions, roles []string) {
 	return functions, roles
 }
 
-// grantCalls lets grantee read over the API, and make these calls.
+// grantCalls allows grantee to read and to make calls of the HTTP API.
 func (g hubGrants) grantCalls(grantee awsiam.IGrantable, name string, calls ...string) {
 	g.grantOnly(grantee, name, append([]string{"*/GET/v1/*"}, calls...)...)
 }
 
-// grantOnly grants calls, and no read.
+// grantOnly allows grantee to make calls of the HTTP API. It does not permit reads.
 func (g hubGrants) grantOnly(grantee awsiam.IGrantable, name string, calls ...string) {
 	if g.hub.props.APIKind == APIKindFunctionURL || !g.hub.props.HTTPAPI.byIAM() {
-		panic(fmt.Errorf("task hub %s: %s: IAM tells the calls of an HTTP API apart that it authorises, and no others: GrantAPI, or %sDirect", g.hub.props.HubName, name, name))
+		panic(fmt.Errorf("task hub %s: %s: requires an HTTP API with IAM authorization: use GrantAPI or %sDirect",
+			g.hub.props.HubName, name, name))
 	}
 	var resources []string
 	for _, call := range calls {
@@ -190,11 +192,11 @@ func (g hubGrants) workQueue(name string) WorkQueue {
 			return work
 		}
 	}
-	panic(fmt.Errorf("task hub %s: there is no work queue %q", g.hub.props.HubName, name))
+	panic(fmt.Errorf("task hub %s: unknown work queue %q", g.hub.props.HubName, name))
 }
 
-// GrantAPI lets grantee make every call of the HTTP API, signed for execute-api,
-// or for lambda where the API is a function URL, and see its page where the hub has it.
+// GrantAPI allows grantee to make all calls of the HTTP API, and to open the web UI if TaskHubProps.UI is set. The
+// grantee signs requests for the service execute-api, or for lambda if the API is a function URL.
 func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 	calls := []string{g.hub.api.invokeARN}
 	if g.hub.props.UI {
@@ -203,20 +205,19 @@ func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 	g.grant(grantee, invocations(g.hub.props.APIKind, calls...))
 }
 
-// GrantRenew lets grantee renew locks of work items over HTTP, and nothing else: that is
-// for workers that are neither functions of the hub nor Go, which need no other right
-// but to receive from their queue and to delete there. With a function URL, of which
-// IAM cannot tell the calls apart, it is GrantAPI.
+// GrantRenew allows grantee to renew the locks of work items through the HTTP API. It is for polling workers in other
+// languages, which also need permissions to receive from and delete in their queue (GrantPoll has both). With a
+// function URL, GrantRenew is equivalent to GrantAPI, because IAM cannot distinguish its calls.
 //
-// It does not let grantee invoke the renewer directly: who may (Renewer.GrantInvoke) may
-// also hand it messages of timers.
+// GrantRenew does not permit a direct invocation of the renewer. A program that can invoke the renewer directly
+// (Renewer.GrantInvoke) can send it timer messages.
 func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
 	g.grant(grantee, invocations(g.hub.props.APIKind, g.hub.api.renewARN))
 }
 
-// invocations returns the statements that permit calls of an API of a kind. A function URL requires both actions of Lambda
-// (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could invoke the
-// function directly, with an event that names any caller.
+// invocations returns the statements that permit calls of an API of a kind. A function URL requires both actions of
+// Lambda (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could
+// invoke the function directly, with an event that names any caller.
 func invocations(kind string, calls ...string) (statements []awsiam.PolicyStatement) {
 	if kind != APIKindFunctionURL {
 		statements = append(statements, allow(calls, "execute-api:Invoke"))

@@ -14,48 +14,51 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// HTTPAPIProps is how the HTTP API is called. The zero value of each field is its
-// default. With APIKindFunctionURL all must be zero.
+// HTTPAPIProps configures the HTTP API. The zero value of a field selects its default. With APIKindFunctionURL, all
+// fields must be zero.
 type HTTPAPIProps struct {
-	// RateLimit is how many requests a second the API takes, and BurstLimit how many at once. The API responds to more
-	// with 429. Default: 1,000 and 500, a tenth of the account's default quotas, which all of its APIs share.
+	// RateLimit is the limit of requests per second, and BurstLimit is the limit of requests in a burst. The API
+	// rejects other requests with status 429. Default: 1,000 and 500, a tenth of the default quotas that all APIs of an
+	// account share.
 	RateLimit, BurstLimit int
-	// AccessLogs writes a line for each request to a log group of its own.
+	// AccessLogs enables access logs in a separate log group. Default: false.
 	AccessLogs bool
-	// JWT authorises callers by a token in the header Authorization, instead of IAM. The
-	// token's sub is who did it, in history. The grants of a hub are of no use then.
+	// JWT authorizes callers by a token in the header Authorization instead of IAM. Histories record the claim sub of
+	// the token as requester. The grants of the hub for the HTTP API then have no effect.
 	JWT *JWTAuthorizer
-	// Authorizer is a function that authorises callers, instead of IAM: it is given payload
-	// format 2.0 with the header Authorization, and answers isAuthorized. The principalId of its
-	// context is who did it.
+	// Authorizer is a Lambda function that authorizes callers instead of IAM. It receives the header Authorization in
+	// payload format 2.0 and returns isAuthorized. Histories record the principalId in its context as requester.
 	Authorizer awslambda.IFunction
-	// Domain is where the API answers. Default: the endpoint that API Gateway makes.
+	// Domain is the custom domain name of the API. Default: the endpoint of API Gateway.
 	Domain *APIDomain
-	// CORS lets pages of other origins call the API. Default: none may.
+	// CORS allows web pages of other origins to call the API. Default: no other origin.
 	CORS *CORS
 }
 
-// JWTAuthorizer is who issues the tokens that the API accepts, and for whom.
+// JWTAuthorizer configures the tokens that the API accepts. Both fields are required.
 type JWTAuthorizer struct {
-	Issuer   string
+	// Issuer is the URL of the issuer of the tokens.
+	Issuer string
+	// Audience has the accepted audiences of the tokens.
 	Audience []string
 }
 
-// APIDomain is a domain name with its certificate of ACM, in the API's region. Point its
-// record at TaskHub.APIDomainTarget.
+// APIDomain is a domain name with the ARN of its ACM certificate in the region of the API. Both fields are required.
+// Point the DNS record of the domain to TaskHub.APIDomainTarget.
 type APIDomain struct{ Name, CertificateARN string }
 
-// CORS is what pages of other origins may do.
+// CORS configures the access of web pages of other origins.
 type CORS struct {
-	// AllowOrigins are the origins. With UI, pages of those that have a * may read, but change nothing.
+	// AllowOrigins has the allowed origins. It is required. If TaskHubProps.UI is set, origins with a * can only read.
 	AllowOrigins []string
-	// AllowHeaders beside Authorization, Content-Type and Idempotency-Key, and those of signatures.
+	// AllowHeaders has additional request headers. Authorization, Content-Type, Idempotency-Key and the headers of
+	// signatures are always allowed.
 	AllowHeaders []string
-	// MaxAge is how long a browser keeps the answer. Default: not at all.
+	// MaxAge is the time that a browser caches the CORS response. Default: no caching.
 	MaxAge awscdk.Duration
 }
 
-// pageOrigins are the origins which may change something beside the page of the API: those that CORS names.
+// pageOrigins returns the origins that can make changes: the origins of CORS without a *.
 func (p HTTPAPIProps) pageOrigins() string {
 	if p.CORS == nil {
 		return ""
@@ -72,20 +75,20 @@ const (
 func (p HTTPAPIProps) validate(kind string) error {
 	switch {
 	case kind == APIKindFunctionURL && p != (HTTPAPIProps{}):
-		return errors.New("field HTTPAPI: a function URL has none of it")
+		return errors.New("HTTPAPI: not supported with a function URL")
 	case p.JWT != nil && p.Authorizer != nil:
-		return errors.New("field HTTPAPI: there are both JWT and Authorizer")
+		return errors.New("HTTPAPI: JWT and Authorizer are mutually exclusive")
 	case p.JWT != nil && (p.JWT.Issuer == "" || len(p.JWT.Audience) == 0):
-		return errors.New("field HTTPAPI: JWT needs Issuer and Audience")
+		return errors.New("HTTPAPI: JWT requires Issuer and Audience")
 	case p.Domain != nil && (p.Domain.Name == "" || p.Domain.CertificateARN == ""):
-		return errors.New("field HTTPAPI: Domain needs Name and CertificateARN")
+		return errors.New("HTTPAPI: Domain requires Name and CertificateARN")
 	case p.CORS != nil && len(p.CORS.AllowOrigins) == 0:
-		return errors.New("field HTTPAPI: CORS needs AllowOrigins")
+		return errors.New("HTTPAPI: CORS requires AllowOrigins")
 	}
 	return nil
 }
 
-// authorization is what the API's function believes an event of its caller. A function URL is authorized by IAM.
+// authorization returns the authorizer for PERDURE_API_AUTHORIZATION. IAM authorizes a function URL.
 func (p HTTPAPIProps) authorization() string {
 	switch {
 	case p.JWT != nil:
@@ -97,7 +100,7 @@ func (p HTTPAPIProps) authorization() string {
 	}
 }
 
-// byIAM says whether callers of the API are authorised by IAM.
+// byIAM reports whether IAM authorizes the callers of the API.
 func (p HTTPAPIProps) byIAM() bool { return p.JWT == nil && p.Authorizer == nil }
 
 func (h doors) addAuthorizer(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition) {
@@ -152,8 +155,8 @@ func (h doors) addDomain(api awsapigatewayv2.CfnApi, stage awsapigatewayv2.CfnSt
 	h.APIDomainTarget = *domain.AttrRegionalDomainName()
 }
 
-// The default limits of the API: a tenth of the default quotas that all APIs of an account share in a region, 10,000
-// requests a second and a burst of 5,000 ("Amazon API Gateway quotas").
+// Default limits of the API: a tenth of the default quotas that all APIs of an account share in a region. The quotas
+// are 10,000 requests per second and a burst of 5,000 ("Amazon API Gateway quotas").
 const (
 	defaultRateLimit  = 1000
 	defaultBurstLimit = 500
@@ -167,7 +170,7 @@ func (h doors) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProperty {
 	}
 }
 
-// accessLogFormat has a request in one line of JSON, and nothing that callers send but the path.
+// accessLogFormat is a line of JSON per request. Of the data that callers send, it has only the path.
 const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime","method":"$context.httpMethod","path":"$context.path",` +
 	`"status":"$context.status","latency":"$context.responseLatency","ip":"$context.identity.sourceIp","caller":"$context.identity.userArn",` +
 	`"sub":"$context.authorizer.claims.sub","error":"$context.error.message","integrationError":"$context.integrationErrorMessage"}`
@@ -202,8 +205,7 @@ func (h doors) corsConfiguration() any {
 	return cors
 }
 
-// addPreflight is the route of the requests by which browsers ask what they may: those are never authorised. API Gateway
-// answers them itself.
+// addPreflight adds a route without authorization for CORS preflight requests. API Gateway responds to them.
 func (h doors) addPreflight(api awsapigatewayv2.CfnApi, condition awscdk.CfnCondition, target *string) {
 	route := awsapigatewayv2.NewCfnRoute(h.Construct, jsii.String("PreflightRoute"), &awsapigatewayv2.CfnRouteProps{
 		ApiId: api.Ref(), RouteKey: jsii.String("OPTIONS /v1/{proxy+}"), AuthorizationType: jsii.String(authNone), Target: target,

@@ -2,8 +2,8 @@ package cdk
 
 import "strings"
 
-// jsonField is a name and its value, already in JSON. Values hold CDK tokens,
-// which encoding/json would escape beyond recognition.
+// jsonField is a field of a JSON object with its value in JSON. It replaces encoding/json, which would escape the CDK
+// tokens in values.
 type jsonField struct{ name, value string }
 
 func jsonObject(fields []jsonField) string {
@@ -14,5 +14,5 @@ func jsonObject(fields []jsonField) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// quoted is for names and URLs, which hold nothing that JSON escapes.
+// quoted quotes a name or URL, which has no characters that JSON escapes.
 func quoted(s string) string { return `"` + s + `"` }

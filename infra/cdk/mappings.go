@@ -11,18 +11,17 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// batchSize is the most a FIFO queue delivers, and the most a standard queue
-// delivers without a batching window, which would add to every hop.
+// batchSize is the maximum of a FIFO queue, and of a standard queue without a batching window, which would add latency.
 const batchSize = 10
 
-// watchAgeMinutes is how old a look may be that Lambda could not begin.
+// watchAgeMinutes is the maximum age of an invocation of the sweeper that Lambda could not start.
 const watchAgeMinutes = 2
 
-// uncappedWarning is the id of the warning, for Annotations.AcknowledgeWarning.
+// uncappedWarning is the ID of the warning for Annotations.AcknowledgeWarning.
 const uncappedWarning = "@perdure/cdk:mappingWithoutMaximumConcurrency"
 
-// warnUncapped warns of mappings that may use all concurrent executions of the account. An account has 1,000 by default,
-// but a new one may have 10 ("Lambda quotas"), and synthesis does not know how many.
+// warnUncapped adds a warning for mappings that can use all concurrent executions of the account. The default quota is
+// 1,000, a new account may have 10 ("Lambda quotas"), and synthesis does not know the quota.
 func warnUncapped(h *TaskHub) {
 	var uncapped []string
 	if h.props.InboxConcurrency == 0 {
@@ -41,9 +40,10 @@ func warnUncapped(h *TaskHub) {
 		return
 	}
 	awscdk.Annotations_Of(h.Construct).AddWarningV2(jsii.String(uncappedWarning), jsii.String(
-		"field "+strings.Join(uncapped, ", ")+": not set, so the functions may use all concurrent executions of the account. "+
-			"A new account may have only 10, and then the functions throttle each other: compare with `aws lambda get-account-settings`. "+
-			"Set a share of the account's quota, or acknowledge this warning. `perdure doctor` checks a deployed hub."))
+		"unlimited concurrency: "+strings.Join(uncapped, ", ")+" not set: the functions can use all concurrent executions "+
+			"of the account. A new account may have only 10, and the functions then throttle each other. Check the quota "+
+			"with `aws lambda get-account-settings`. Set a share of the quota, or acknowledge this warning. "+
+			"`perdure doctor` checks a deployed hub."))
 }
 
 func (h *TaskHub) addMappings() {
@@ -56,7 +56,7 @@ func (h *TaskHub) addMappings() {
 	}
 }
 
-// aliasOr is what a queue is mapped to: the alias of a function, where it has one.
+// aliasOr returns the target of a mapping: the alias of a function if it has one.
 func aliasOr(alias awslambda.Alias, function awslambda.Function) awslambda.IFunction {
 	if alias != nil {
 		return alias
@@ -70,27 +70,24 @@ func (h *TaskHub) addMapping(id string, queue awssqs.Queue, function awslambda.I
 		Target:                  function,
 		BatchSize:               jsii.Number(batch),
 		ReportBatchItemFailures: jsii.Bool(true),
-		// Not reserved concurrency: alone, that makes a mapping receive more than
-		// it can deliver.
+		// Reserved concurrency alone would make the mapping receive more messages than it can deliver.
 		MaxConcurrency: optionalNumber(concurrency),
 	})
 }
 
-// addWatch wakes the renewer to look for what is stuck (R11, R13, R17).
+// addWatch adds the EventBridge rule that starts the sweeper.
 func (h *TaskHub) addWatch() {
 	h.watch = awsevents.NewRule(h.Construct, jsii.String("Watch"), &awsevents.RuleProps{
-		Description: jsii.String("Wakes the renewer of perdure hub " + h.props.HubName),
+		Description: jsii.String("Starts the sweeper of perdure hub " + h.props.HubName),
 		Schedule:    awsevents.Schedule_Expression(jsii.String(h.props.WatchRate)),
 		Targets: &[]awsevents.IRuleTarget{
-			// The next watch comes anyway: retrying an old one is of no use. This is
-			// about handing it to Lambda; what Lambda does then is below.
+			// The next run of the rule replaces a retry. This setting concerns the delivery from EventBridge to Lambda.
 			awseventstargets.NewLambdaFunction(h.Renewer, &awseventstargets.LambdaFunctionProps{
 				RetryAttempts: jsii.Number(0),
 			}),
 		},
 	})
-	// Lambda would invoke the renewer twice more for a look that failed, and keep one that is
-	// throttled for six hours.
+	// By default, Lambda retries a failed invocation twice and keeps a throttled one for six hours.
 	awslambda.NewEventInvokeConfig(h.Construct, jsii.String("WatchRetries"), &awslambda.EventInvokeConfigProps{
 		Function: h.Renewer, RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(watchAgeMinutes)),
 	})

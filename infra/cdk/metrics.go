@@ -11,38 +11,38 @@ import (
 
 const metricMinutes = 5
 
-// hubMetrics are the metrics of a hub, which has them as methods.
+// hubMetrics has the metrics of a hub as methods.
 type hubMetrics struct{ hub *TaskHub }
 
-// MetricInboxAge is the age in seconds of the oldest message no turn has consumed.
+// MetricInboxAge returns the age of the oldest message in the inbox, in seconds.
 func (m hubMetrics) MetricInboxAge() awscloudwatch.Metric {
 	return m.hub.Inbox.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum"))
 }
 
-// MetricDeadLetters is the number of messages in one dead-letter queue.
+// MetricDeadLetters returns the number of visible messages in a dead-letter queue.
 func (m hubMetrics) MetricDeadLetters(queue awssqs.Queue) awscloudwatch.Metric {
 	return queue.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum"))
 }
 
-// MetricRecursiveInvocationsDropped counts what Lambda threw away because it took
-// a chain of turns for a runaway loop. It must stay at zero.
+// MetricRecursiveInvocationsDropped returns the number of invocations that Lambda dropped as a recursive loop. It must
+// be zero.
 func (m hubMetrics) MetricRecursiveInvocationsDropped(function awslambda.Function) awscloudwatch.Metric {
 	return function.Metric(jsii.String("RecursiveInvocationsDropped"), metricOptions("Sum"))
 }
 
-// MetricWorkAge is the age in seconds of the oldest work item that is not done, waiting or at
-// work. A message that was received three times and more is left out by SQS.
+// MetricWorkAge returns the age of the oldest work item that waits or runs, in seconds. SQS excludes messages that were
+// received three or more times.
 func (m hubMetrics) MetricWorkAge(queue WorkQueue) awscloudwatch.Metric {
 	return queue.Queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum"))
 }
 
-// MetricTimersAge is the age in seconds of the oldest message of the timers queue, its delay included.
+// MetricTimersAge returns the age of the oldest message in the timers queue in seconds, including its delay.
 func (m hubMetrics) MetricTimersAge() awscloudwatch.Metric {
 	return m.hub.Timers.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum"))
 }
 
-// MetricTimersWaiting is how many timers are due or nearly so in a period in which none was
-// served: the mapping is disabled, or the renewer is throttled or fails.
+// MetricTimersWaiting returns the number of timers that are due, or almost due, in a period in which none was
+// processed. It is positive if the mapping is disabled, or if the renewer is throttled or fails.
 func (m hubMetrics) MetricTimersWaiting() awscloudwatch.MathExpression {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Label:      jsii.String("timers waiting"),
@@ -55,7 +55,7 @@ func (m hubMetrics) MetricTimersWaiting() awscloudwatch.MathExpression {
 	})
 }
 
-// MetricTableThrottles counts the requests of the table and its indexes that DynamoDB has throttled.
+// MetricTableThrottles returns the number of throttled requests of the table and its indexes.
 func (m hubMetrics) MetricTableThrottles() awscloudwatch.IMetric {
 	return m.hub.Table.MetricThrottledRequestsForOperations(&awsdynamodb.OperationsMetricOptions{
 		Label: jsii.String("throttled requests"), Period: metricPeriod(), Statistic: jsii.String("Sum"),
@@ -66,7 +66,7 @@ func (m hubMetrics) MetricTableThrottles() awscloudwatch.IMetric {
 	})
 }
 
-// MetricWatchLooks counts how often EventBridge has woken the renewer to keep watch.
+// MetricWatchLooks returns the number of invocations of the sweeper by EventBridge.
 func (m hubMetrics) MetricWatchLooks() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Events"), MetricName: jsii.String("Invocations"),
@@ -75,38 +75,39 @@ func (m hubMetrics) MetricWatchLooks() awscloudwatch.Metric {
 	})
 }
 
-// MetricActivitiesWithoutWorker is the number of messages in a work queue of which no
-// worker has been heard of: its function dies at init, or may not read the queue. The
-// renewer's log makes it; there are no data points while all is well.
+// MetricActivitiesWithoutWorker returns the number of messages in a work queue for which no worker has reported. For
+// example, the function crashes at init or has no permission to read the queue. The log of the renewer creates the
+// metric. It has no data points while workers report.
 func (m hubMetrics) MetricActivitiesWithoutWorker(queue string) awscloudwatch.Metric {
 	return m.ownMetric("ActivitiesWithoutWorker", "Maximum", queue)
 }
 
-// MetricActivitiesUnregistered counts the deliveries of activities that the build of a queue's
-// worker does not have. The worker's log makes it; there are no data points while all is well.
+// MetricActivitiesUnregistered returns the number of deliveries of activities that the build of the queue's worker does
+// not have. The log of the worker creates the metric. It has no data points while all activities are registered.
 func (m hubMetrics) MetricActivitiesUnregistered(queue string) awscloudwatch.Metric {
 	return m.ownMetric("ActivitiesUnregistered", "Sum", queue)
 }
 
-// MetricInstancesBlocked is the number of blocked instances, up to 1,000. The renewer's log makes
-// it at each look of its watch; there are no data points while there are none.
+// MetricInstancesBlocked returns the number of blocked instances, up to 1,000. The log of the sweeper creates the
+// metric. It has no data points while no instance is blocked.
 func (m hubMetrics) MetricInstancesBlocked() awscloudwatch.Metric {
 	return m.ownMetric("InstancesBlocked", "Maximum", "")
 }
 
-// MetricInstancesDeleting is the number of instances whose deletion has made no progress for two
-// minutes, up to 1,000; made as MetricInstancesBlocked is.
+// MetricInstancesDeleting returns the number of instances whose deletion has made no progress for two minutes, up to
+// 1,000. The log of the sweeper creates the metric. It has no data points while there is no such instance.
 func (m hubMetrics) MetricInstancesDeleting() awscloudwatch.Metric {
 	return m.ownMetric("InstancesDeleting", "Maximum", "")
 }
 
-// MetricOldestPending is for how many seconds the oldest instance without a first turn has waited
-// for it, once that is two minutes; made as MetricInstancesBlocked is.
+// MetricOldestPending returns the time that the oldest pending instance has waited for its first turn, in seconds, if
+// it is at least two minutes. The log of the sweeper creates the metric. It has no data points while there is no such
+// instance.
 func (m hubMetrics) MetricOldestPending() awscloudwatch.Metric {
 	return m.ownMetric("OldestPendingSeconds", "Maximum", "")
 }
 
-// ownMetric is one that lines of the functions' logs make, of a queue unless that is empty.
+// ownMetric returns a metric from the logs of the functions. An empty queue selects the metric of the hub.
 func (m hubMetrics) ownMetric(name, statistic, queue string) awscloudwatch.Metric {
 	dimensions := map[string]*string{"hub": jsii.String(m.hub.props.HubName)}
 	if queue != "" {
@@ -118,7 +119,7 @@ func (m hubMetrics) ownMetric(name, statistic, queue string) awscloudwatch.Metri
 	})
 }
 
-// metricGatewayErrors counts the answers of the HTTP API with a status of 500 and more.
+// metricGatewayErrors returns the number of responses of the HTTP API with a status of at least 500.
 func (m hubMetrics) metricGatewayErrors() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/ApiGateway"), MetricName: jsii.String("5xx"),
@@ -127,7 +128,7 @@ func (m hubMetrics) metricGatewayErrors() awscloudwatch.Metric {
 	})
 }
 
-// metricURLErrors counts the same of the function URL.
+// metricURLErrors returns the number of responses of the function URL with a status of at least 500.
 func (m hubMetrics) metricURLErrors() awscloudwatch.Metric {
 	return m.hub.API.Metric(jsii.String("Url5xxCount"), metricOptions("Sum"))
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// mailDays is how long the copy of a payload is kept that is sent with a message: a queue and its dead letters keep one for 14 days each, and who
-// redrives it begins again.
+// mailDays is the retention of payloads of messages. A queue and its dead-letter queue keep a message for 14 days each,
+// and a redrive starts again.
 const mailDays = 60
 
-// Actions on payloads. A copy needs those of a read and of a write. Who may not list is told of an object that is not there that access is denied.
+// Actions on payloads. A copy needs read and write permissions. Without the list permission, S3 returns "access denied"
+// for a missing object.
 const (
 	listPayloads   = "s3:ListBucket"
 	getPayload     = "s3:GetObject"
@@ -19,7 +20,7 @@ const (
 	deletePayloads = "s3:DeleteObject"
 )
 
-// addPayloads makes the bucket for large payloads, where the hub is to have one, unless it was given.
+// addPayloads sets the payload store. It creates a bucket if LargePayloads is set without PayloadBucket.
 func addPayloads(h *TaskHub) {
 	if h.props.PayloadBucket != nil || !h.props.LargePayloads {
 		h.Payloads = h.props.PayloadBucket
@@ -30,7 +31,7 @@ func addPayloads(h *TaskHub) {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		EnforceSSL:        jsii.Bool(true),
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
-		RemovalPolicy:     h.props.TableRemovalPolicy, // histories refer to what is in it
+		RemovalPolicy:     h.props.TableRemovalPolicy, // histories refer to its objects
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{Id: jsii.String("messages"), Prefix: jsii.String(h.props.HubName + "/m/"), Expiration: awscdk.Duration_Days(jsii.Number(mailDays))},
 		},
@@ -41,7 +42,7 @@ func addPayloads(h *TaskHub) {
 	h.Payloads = awss3.NewBucket(h.Construct, jsii.String("Payloads"), props)
 }
 
-// payloadPermissions are actions on the payloads of the hub; none where it has no bucket.
+// payloadPermissions returns permissions for payloads of the hub, or nothing without a payload store.
 func payloadPermissions(h *TaskHub, actions ...string) []awsiam.PolicyStatement {
 	if h.Payloads == nil {
 		return nil
@@ -52,7 +53,7 @@ func payloadPermissions(h *TaskHub, actions ...string) []awsiam.PolicyStatement 
 	}
 }
 
-// payloadEnvironment is for all functions.
+// payloadEnvironment returns the variables of all functions for the payload store.
 func (h environments) payloadEnvironment() environment {
 	if h.Payloads == nil {
 		return nil

@@ -6,13 +6,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Each list names single actions: no role of a hub holds a wildcard action.
-// TransactWriteItems needs no action of its own but those of its parts.
+// Roles have no wildcard actions. TransactWriteItems needs the actions of its parts.
 var (
 	readItems   = []string{"dynamodb:GetItem", "dynamodb:Query"}
 	writeItems  = []string{"dynamodb:PutItem", "dynamodb:UpdateItem"}
-	checkItems  = []string{"dynamodb:ConditionCheckItem"} // the fence of retries, R14
-	deleteItems = []string{"dynamodb:DeleteItem"}         // deletion, R17
+	checkItems  = []string{"dynamodb:ConditionCheckItem"} // for retries
+	deleteItems = []string{"dynamodb:DeleteItem"}         // for purges
 	consume     = []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
 	}
@@ -23,21 +22,21 @@ const (
 	lock = "sqs:ChangeMessageVisibility"
 )
 
-// permissions are those of a hub's functions.
+// permissions creates the permissions of a hub's functions.
 type permissions struct{ *TaskHub }
 
-// orchestratorPermissions: it commits turns and sends whatever they say.
+// orchestratorPermissions permits committing turns and sending their messages, work items and timers.
 func (h permissions) orchestratorPermissions() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems, checkItems)...),
 		allow(arns(h.Inbox), concat(consume, []string{send})...),
 		allow(append(h.workQueueARNs(), arns(h.Timers, h.InboxDeadLetters)...), send),
-		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // a cancelled timer, R15
+		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // for cancelled timers
 	}, payloadPermissions(h.TaskHub, getPayload, putPayload)...)
 }
 
-// workerPermissions: it runs the activities of one queue, sends some anew there and
-// copies poison messages to that queue's dead letters (R13).
+// workerPermissions permits running the activities of a queue, resending work items and moving poison messages to the
+// dead-letter queue.
 func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement {
 	all := []awsiam.PolicyStatement{
 		allow(h.tableARNs(), concat(readItems, writeItems)...),
@@ -50,10 +49,8 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 	return append(all, payloadPermissions(h.TaskHub, getPayload, putPayload)...)
 }
 
-// renewerPermissions: it keeps the timers, picks up what queues have moved to their
-// dead letters (R13) and sends it on, finishes deletions (R17), deletes what need not
-// be kept any longer (R21), revives what is stuck, counts what no worker takes, and
-// extends the locks of work items for workers that are not functions of the hub.
+// renewerPermissions permits handling timers, recovering dead letters, continuing deletions, applying retention, waking
+// stuck instances, counting work items without a worker, and extending the locks of external workers.
 func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 	passRole := allow([]string{*h.schedule.role.RoleArn()}, "iam:PassRole")
 	passRole.AddCondition(jsii.String("StringEquals"),
@@ -68,8 +65,8 @@ func (h permissions) renewerPermissions() []awsiam.PolicyStatement {
 	}, payloadPermissions(h.TaskHub, deletePayloads)...)
 }
 
-// apiPermissions: what a client may do, and no more; where it was asked for, also what who deals
-// with dead letters needs. A redrive sends to the inbox and the timers queue too, which the API may anyway.
+// apiPermissions permits the operations of a client, and access to dead letters if DeadLetters is set. A redrive also
+// sends to the inbox and the timers queue, which the API can do in any case.
 func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 	var more []awsiam.PolicyStatement
 	if h.props.DeadLetters {
@@ -79,12 +76,13 @@ func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 	return append([]awsiam.PolicyStatement{
 		allow(h.tableARNs(indexByCreation, indexByAttention), concat(readItems, writeItems, deleteItems)...),
 		allow(arns(h.Inbox, h.Timers), send),
-		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // of the timers of a deleted instance, R17
+		allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // for timers of purged instances
 		h.askPermission(),
 	}, more...)
 }
 
-// askPermission: a query invokes the orchestrator function, which can be handed forged messages as well. So it is full control of the hub.
+// askPermission permits queries. It is full control of the hub, because an invocation of the orchestrator can contain
+// any message.
 func (h permissions) askPermission() awsiam.PolicyStatement {
 	return allow([]string{h.asked()}, "lambda:InvokeFunction")
 }
@@ -107,7 +105,7 @@ func namedARNs(queues []namedQueue) []string {
 	return all
 }
 
-// arns are those of a work queue, and of the one for exclusive keys beside it.
+// arns returns the ARNs of a work queue and its queue for exclusive keys.
 func (w WorkQueue) arns() []string {
 	if w.Exclusive == nil {
 		return arns(w.Queue)

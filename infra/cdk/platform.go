@@ -17,93 +17,89 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// PlatformProps is where and under whose rules a hub lives. The zero value of each
-// field is its default.
+// PlatformProps configures the names, network, encryption and existing resources of a hub. The zero value of a field
+// selects its default.
 type PlatformProps struct {
-	// NamePrefix begins the name of whatever a hub names: of its functions, logs,
-	// alarms and API; and, where it is set, of its queues and its table, which
-	// CloudFormation names otherwise. At most 30 characters. Default: perdure-<hub>.
+	// NamePrefix is the prefix of the names of functions, log groups, alarms and the API. If it is set, it is also the
+	// prefix of the names of the queues and the table, which CloudFormation chooses otherwise. The maximum is 30
+	// characters. Default: perdure-<hub>.
 	NamePrefix string
 
-	// Vpc is where the functions run. It needs a way to DynamoDB, SQS, EventBridge
-	// Scheduler and CloudWatch Logs: endpoints, or a NAT. Default: no VPC.
+	// Vpc is the VPC of the functions. It needs access to DynamoDB, SQS, EventBridge Scheduler and CloudWatch Logs,
+	// through endpoints or a NAT gateway. Default: no VPC.
 	Vpc awsec2.IVpc
-	// VpcSubnets of Vpc. Default: its private subnets.
+	// VpcSubnets selects the subnets of Vpc. Default: the private subnets.
 	VpcSubnets *awsec2.SubnetSelection
-	// SecurityGroups of the functions. Default: one that is made, a function.
+	// SecurityGroups has the security groups of the functions. Default: a new security group per function.
 	SecurityGroups []awsec2.ISecurityGroup
 
-	// EncryptionKey encrypts the table, the bucket, the queues, the logs and the environment of the
-	// functions. The functions may use it; who is granted access past the API may too.
-	// A key of another stack must let logs.<region>.amazonaws.com use it.
-	// Default: the keys that AWS owns.
+	// EncryptionKey encrypts the table, the payload store, the queues, the logs and the environments of the functions.
+	// The functions and the grantees of direct grants receive permissions to use the key. The policy of a key of
+	// another stack must permit logs.<region>.amazonaws.com to use it. Default: keys that AWS owns.
 	EncryptionKey awskms.IKey
-	// Table is one that exists, with the keys and the three indexes of a hub's table
-	// (docs/formats.md) and with TTL on the attribute ttl. A table holds one hub.
-	// Default: a table is made.
+	// Table is an existing table with the keys and the three indexes of a hub (docs/internals/formats.md), and with TTL
+	// on the attribute ttl. A table can have only one hub. Default: a new table.
 	Table awsdynamodb.ITable
-	// PayloadBucket is a bucket for large payloads that exists, in the hub's region. The hub's
-	// lie below its name. No rule is added to its lifecycle: what is below <hub>/m/ should expire after
-	// 60 days, versions of what is deleted soon after, and nothing below <hub>/x/ ever; perdure doctor
-	// looks. Default: one is made where the hub has LargePayloads.
+	// PayloadBucket is an existing bucket in the region of the hub, used as payload store. Keys of the hub start with
+	// its name. NewTaskHub does not change the lifecycle rules of the bucket. Objects with the prefix <hub>/m/ should
+	// expire after 60 days, noncurrent versions soon after their deletion, and objects with the prefix <hub>/x/ never.
+	// The command perdure doctor checks the rules. Default: a new bucket if LargePayloads is set.
 	PayloadBucket awss3.IBucket
-	// MaxReadRequestUnits and MaxWriteRequestUnits cap what the table, and each of its
-	// indexes, takes a second on demand; beyond that requests are throttled, and the work goes
-	// on more slowly. Default: the account's quota.
+	// MaxReadRequestUnits and MaxWriteRequestUnits limit the on-demand request units per second of the table and of
+	// each index. DynamoDB throttles other requests, and processing slows down. Default: the quota of the account.
 	MaxReadRequestUnits, MaxWriteRequestUnits int
 
-	// TableRemovalPolicy, QueueRemovalPolicy and LogRemovalPolicy are what becomes of
-	// them when the stack is deleted. Default: the table is retained (destroyed with
-	// WithoutDeletionProtection), queues and logs are destroyed. Of none of them a snapshot can be taken.
+	// TableRemovalPolicy, QueueRemovalPolicy and LogRemovalPolicy apply when the stack is deleted. SNAPSHOT is not
+	// supported. Default: the table is retained (destroyed with WithoutDeletionProtection), and queues and logs are
+	// destroyed.
 	TableRemovalPolicy, QueueRemovalPolicy, LogRemovalPolicy awscdk.RemovalPolicy
 
-	// PermissionsBoundary of every role that is made. Default: none.
+	// PermissionsBoundary is the permissions boundary of all roles. Default: none.
 	PermissionsBoundary awsiam.IManagedPolicy
 }
 
-// FunctionProps is what one function has of its own. The zero value of each field
-// is its default.
+// FunctionProps configures a function. The zero value of a field selects its default.
 type FunctionProps struct {
-	// MemorySize in MB, from 128 to 10,240; processor comes with it.
+	// MemorySize is the memory size in MB, from 128 to 10,240. The CPU share is proportional to it. Default: 512 for
+	// the orchestrator, 256 for other functions.
 	MemorySize int
-	// Code instead of the binary in FunctionsDir.
+	// Code replaces the binary in FunctionsDir.
 	Code *FunctionCode
 }
 
-// FunctionCode is code that lies in S3 or ECR.
+// FunctionCode is the code of a function in S3 or ECR.
 type FunctionCode struct {
-	// Code is awslambda.Code_FromBucketV2 of a zip with a bootstrap, or
-	// awslambda.Code_FromEcrImage.
+	// Code is awslambda.Code_FromBucketV2 with a zip file that has a bootstrap binary, or awslambda.Code_FromEcrImage.
+	// It is required.
 	Code awslambda.Code
-	// Image says that Code is an image.
+	// Image reports that Code is a container image.
 	Image bool
-	// BuildID names the state of the code, for instance by its commit. Required: the
-	// instances that a build has blocked go on once another build reports.
+	// BuildID identifies the build, for example by its commit. It is required. Instances that a build blocked resume
+	// when another build reports.
 	BuildID string
 }
 
-// WorkQueueProps is what one work queue and its worker have of their own. The zero
-// value of each field is its default.
+// WorkQueueProps configures a work queue and its worker. The zero value of a field selects its default.
 type WorkQueueProps struct {
 	FunctionProps
 
-	// Timeout bounds an activity in the worker, and is the visibility of the queue.
-	// Default: WorkTimeout.
+	// Timeout is the timeout of the worker function and the visibility timeout of the queue. It limits the run time of
+	// an activity. Default: WorkTimeout.
 	Timeout awscdk.Duration
-	// Concurrency caps the invocations of the mapping, 2 to 1,000. Default: WorkConcurrency.
+	// Concurrency limits the concurrent invocations of the mapping, from 2 to 1,000. Default: WorkConcurrency.
 	Concurrency int
-	// BatchSize is how many activities an invocation runs side by side, 1 to 10. Default: 10.
+	// BatchSize is the maximum number of activities that an invocation runs concurrently, from 1 to 10. Default: 10.
 	BatchSize int
-	// AgeAlarm is from which age of its oldest work item on the queue is in alarm. Default: 30 minutes.
+	// AgeAlarm is the age of the oldest work item at which the alarm of the queue fires. Default: 30 minutes.
 	AgeAlarm awscdk.Duration
-	// Exclusive gives the queue what perdure.Exclusive needs: a FIFO queue beside it, with dead letters and alarms of its own, which
-	// the worker serves too, by a mapping with the same Concurrency and BatchSize. Default: an activity that is called with an
-	// exclusive key fails.
+	// Exclusive adds a FIFO queue for activities with an exclusive key (perdure.Exclusive), with its own dead-letter
+	// queue and alarms. The worker processes it through a mapping with the same Concurrency and BatchSize. Default:
+	// calls with an exclusive key fail.
 	Exclusive bool
-	// Client lets the activities of the queue hold a client of the hub (lambdahandler.NewClient): they may start
-	// orchestrations, at once or with a delay, raise events, cancel, read and list. A worker may write to the table and
-	// send to the inbox in any case; this adds the timers queue, and the indexes for lists.
-	// Default: the worker is not told where timers go, and NewClient returns an error.
+	// Client allows the activities of the queue to use a client of the hub (lambdahandler.NewClient). The client can
+	// start orchestrations immediately or with a delay, raise events, cancel, query, read and list. It adds permissions
+	// for the timers queue, the indexes of the table and the orchestrator function. Workers can always write to the
+	// table and send to the inbox. Default: NewClient returns an error.
 	Client bool
 }
 
@@ -113,24 +109,27 @@ const (
 	leastMapping, mostMapping = 2, 1000
 )
 
-// validateFunctions refuses props of functions and queues that AWS would refuse.
+// validateFunctions returns an error for props of functions and queues that AWS would reject.
 func (p TaskHubProps) validateFunctions() error {
 	if len(p.NamePrefix) > longestPrefix && !isToken(p.NamePrefix) {
-		return fmt.Errorf("task hub %s: NamePrefix %q has more than %d characters", p.HubName, p.NamePrefix, longestPrefix)
+		return fmt.Errorf("task hub %s: invalid NamePrefix %q: more than %d characters",
+			p.HubName, p.NamePrefix, longestPrefix)
 	}
 	if slices.Contains([]awscdk.RemovalPolicy{p.TableRemovalPolicy, p.QueueRemovalPolicy, p.LogRemovalPolicy}, awscdk.RemovalPolicy_SNAPSHOT) {
-		return fmt.Errorf("task hub %s: CloudFormation makes no snapshots of tables, queues and logs: a removal policy is DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE", p.HubName)
+		return fmt.Errorf("task hub %s: removal policy SNAPSHOT is not supported: "+
+			"use DESTROY, RETAIN or RETAIN_ON_UPDATE_OR_DELETE", p.HubName)
 	}
 	if !slices.Contains([]string{"", MetricsByHub, MetricsByName}, p.Metrics) {
-		return fmt.Errorf("task hub %s: Metrics %q is neither %s nor %s", p.HubName, p.Metrics, MetricsByHub, MetricsByName)
+		return fmt.Errorf("task hub %s: invalid Metrics %q: use %s or %s",
+			p.HubName, p.Metrics, MetricsByHub, MetricsByName)
 	}
 	if !slices.Contains([]string{"", "debug", "info", "warn"}, p.LogLevel) {
-		return fmt.Errorf("task hub %s: LogLevel %q is none of debug, info, warn: the alarms rest on lines of level warn", p.HubName, p.LogLevel)
+		return fmt.Errorf("task hub %s: invalid LogLevel %q: use debug, info or warn", p.HubName, p.LogLevel)
 	}
 	functions := map[string]FunctionProps{"OrchestratorProps": p.OrchestratorProps, "RenewerProps": p.RenewerProps, "APIProps": p.APIProps}
 	for _, name := range slices.Sorted(maps.Keys(p.WorkQueueProps)) {
 		if !slices.Contains(p.WorkQueues, name) {
-			return fmt.Errorf("task hub %s: WorkQueueProps has %q, which is not in WorkQueues", p.HubName, name)
+			return fmt.Errorf("task hub %s: WorkQueueProps: unknown queue %q: add it to WorkQueues", p.HubName, name)
 		}
 		if err := p.WorkQueueProps[name].validate(); err != nil {
 			return fmt.Errorf("task hub %s: WorkQueueProps of %q: %w", p.HubName, name, err)
@@ -150,11 +149,11 @@ func (p TaskHubProps) validateFunctions() error {
 func (f FunctionProps) validate(dir string) error {
 	switch {
 	case f.MemorySize != 0 && (f.MemorySize < leastMemory || f.MemorySize > mostMemory):
-		return fmt.Errorf("field MemorySize: %d is not from %d to %d", f.MemorySize, leastMemory, mostMemory)
+		return fmt.Errorf("invalid MemorySize %d: must be from %d to %d", f.MemorySize, leastMemory, mostMemory)
 	case f.Code == nil && dir == "":
-		return errors.New("there is neither FunctionsDir nor Code")
+		return errors.New("set FunctionsDir or Code")
 	case f.Code != nil && (f.Code.Code == nil || f.Code.BuildID == ""):
-		return errors.New("field Code lacks Code or BuildID")
+		return errors.New("incomplete code: Code and BuildID are required")
 	}
 	return nil
 }
@@ -162,14 +161,14 @@ func (f FunctionProps) validate(dir string) error {
 func (w WorkQueueProps) validate() error {
 	switch {
 	case w.BatchSize < 0 || w.BatchSize > batchSize:
-		return fmt.Errorf("field BatchSize: %d is not from 1 to %d", w.BatchSize, batchSize)
+		return fmt.Errorf("invalid BatchSize %d: must be from 1 to %d", w.BatchSize, batchSize)
 	case w.Concurrency != 0 && (w.Concurrency < leastMapping || w.Concurrency > mostMapping):
-		return fmt.Errorf("field Concurrency: %d is not from %d to %d", w.Concurrency, leastMapping, mostMapping)
+		return fmt.Errorf("invalid Concurrency %d: must be from %d to %d", w.Concurrency, leastMapping, mostMapping)
 	}
 	return nil
 }
 
-// queueProps is what a work queue, and the one for exclusive keys beside it, has of its own, with the hub's defaults.
+// queueProps returns the props of a work queue, or of its queue for exclusive keys, with the defaults of the hub.
 func (h *TaskHub) queueProps(name string) WorkQueueProps {
 	w := h.props.WorkQueueProps[strings.TrimSuffix(name, exclusiveSuffix)]
 	if w.Timeout == nil {
@@ -187,7 +186,7 @@ func (h *TaskHub) queueProps(name string) WorkQueueProps {
 	return w
 }
 
-// givenName is a name where the prefix was set; nil leaves it to CloudFormation.
+// givenName returns a name if NamePrefix is set. With nil, CloudFormation chooses the name.
 func (h *TaskHub) givenName(part string) *string {
 	if h.props.NamePrefix == "" {
 		return nil
@@ -195,13 +194,13 @@ func (h *TaskHub) givenName(part string) *string {
 	return h.name(part)
 }
 
-// useKey are the rights that functions, and schedules, need for what the key encrypts.
+// useKey has the permissions that functions and schedules need for the key.
 var useKey = []string{
 	"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
 	"kms:ReEncryptFrom", "kms:ReEncryptTo",
 }
 
-// keyPermissions is empty without a key.
+// keyPermissions returns the permissions for the key, or nothing without a key.
 func (h *TaskHub) keyPermissions() []awsiam.PolicyStatement {
 	if h.props.EncryptionKey == nil {
 		return nil
@@ -209,7 +208,7 @@ func (h *TaskHub) keyPermissions() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{allow([]string{*h.props.EncryptionKey.KeyArn()}, useKey...)}
 }
 
-// admitLogs lets CloudWatch Logs use the key for the groups of this account.
+// admitLogs permits CloudWatch Logs to use the key for the log groups of the account.
 func (h *TaskHub) admitLogs() {
 	if h.props.EncryptionKey == nil {
 		return
@@ -225,7 +224,8 @@ func (h *TaskHub) admitLogs() {
 	}), jsii.Bool(true))
 }
 
-// networkPermissions is empty without a VPC. EC2 knows no resources for them.
+// networkPermissions returns the permissions for a VPC, or nothing without one. EC2 does not support resources for
+// them.
 func (h permissions) networkPermissions() []awsiam.PolicyStatement {
 	if h.props.Vpc == nil {
 		return nil

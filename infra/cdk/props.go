@@ -13,129 +13,127 @@ import (
 
 // Values of [TaskHubProps.Timers].
 const (
-	TimersSchedules = "schedules" // EventBridge Scheduler beyond 15 minutes
-	TimersHops      = "hops"      // SQS delays of 15 minutes each, where schedules do not fire
+	TimersSchedules = "schedules" // EventBridge Scheduler for timers of more than 15 minutes
+	TimersHops      = "hops"      // repeated SQS delays of 15 minutes, for clouds without EventBridge Scheduler
 )
 
 // Values of [TaskHubProps.APIKind].
 const (
-	APIKindHTTP        = "http-api"     // an API Gateway HTTP API, 30 s a request
-	APIKindFunctionURL = "function-url" // the function's own URL, without that limit
+	APIKindHTTP        = "http-api"     // an API Gateway HTTP API, at most 30 s per request
+	APIKindFunctionURL = "function-url" // a Lambda function URL, without this limit
 )
 
 // Values of [TaskHubProps.Metrics].
 const (
-	MetricsByHub  = "hub"  // a metric has the hub as its dimension
-	MetricsByName = "name" // and the name of the activity or orchestration
+	MetricsByHub  = "hub"  // metrics with the hub as dimension
+	MetricsByName = "name" // also metrics with the name of the activity or orchestration as dimension
 )
 
-// TaskHubProps says what a [TaskHub] is made of. HubName and FunctionsDir are
-// required; the zero value of every other field means its default.
+// TaskHubProps configures a [TaskHub]. HubName is required. FunctionsDir is required unless every function has its own
+// Code. The zero value of every other field selects its default.
 type TaskHubProps struct {
-	// HubName is what callers find the hub by: lower-case letters, digits and
-	// hyphens, beginning with a letter, at most 20 characters (function names are
-	// made of it and of a queue's name, and AWS ends those at 64).
+	// HubName is the name of the hub. It has at most 20 lower-case letters, digits and hyphens and starts with a
+	// letter. Function names contain it.
 	HubName string
-	// FunctionsDir holds orchestrator/, worker/, renewer/ and api/, each with a
-	// Linux binary called bootstrap. They may be the team's own. It may be empty
-	// where each function has code of its own.
+	// FunctionsDir is a directory with the subdirectories orchestrator, worker, renewer and api. Each one has a Linux
+	// binary named bootstrap. It can be empty if every function has its own Code.
 	FunctionsDir string
-	// Architecture of those binaries. Default: arm64.
+	// Architecture is the architecture of the binaries. Default: arm64.
 	Architecture awslambda.Architecture
-	// WorkQueues names the work queues; each gets a worker function and a
-	// dead-letter queue of its own. Named as HubName is. Default: default.
+	// WorkQueues has the names of the work queues, with the same format as HubName. Each work queue has its own worker
+	// function and dead-letter queue. Default: one queue with the name default.
 	WorkQueues []string
-	// WorkQueueProps says what a queue of WorkQueues has of its own, by its name.
+	// WorkQueueProps configures work queues by their names in WorkQueues.
 	WorkQueueProps map[string]WorkQueueProps
-	// OrchestratorProps, RenewerProps and APIProps say what these functions have of
-	// their own. Default memory: 512 MB for the orchestrator, 256 for the others.
+	// OrchestratorProps, RenewerProps and APIProps configure these functions. Default memory: 512 MB for the
+	// orchestrator, 256 MB for the others.
 	OrchestratorProps, RenewerProps, APIProps FunctionProps
 
-	// InboxTimeout bounds an invocation of the orchestrator. Default: 30 s.
+	// InboxTimeout is the timeout of the orchestrator function. Default: 30 s.
 	InboxTimeout awscdk.Duration
-	// InboxVisibility must not be below InboxTimeout, or Lambda refuses the
-	// mapping. Default: 90 s, so that a throttled delivery is not lost (R19).
+	// InboxVisibility is the visibility timeout of the inbox. It must not be less than InboxTimeout. Default: 90 s.
 	InboxVisibility awscdk.Duration
-	// InlineTimeout is how long an inline activity (perdure.Inline) may take in the
-	// orchestrator's function before it goes to its work queue; a third of InboxTimeout
-	// where that is less. 0: none runs inline. At most 5 minutes. Default: 2 s.
+	// InlineTimeout limits the time that an inline activity (perdure.Inline) runs in the orchestrator function before
+	// it moves to its work queue. A third of InboxTimeout also limits it. 0 disables inline execution. The maximum is 5
+	// minutes. Default: 2 s.
 	InlineTimeout awscdk.Duration
-	// WorkTimeout bounds an activity in a worker function and is the visibility
-	// of its queue. Default: 900 s, Lambda's limit.
+	// WorkTimeout is the timeout of the worker functions and the visibility timeout of the work queues. It limits the
+	// run time of an activity. Default: 900 s, the maximum of Lambda.
 	WorkTimeout awscdk.Duration
-	// LockTimeout is how long a worker's lock lasts unless it is renewed. Default: 30 s.
+	// LockTimeout is the duration of a lease that a worker does not renew. Default: 30 s.
 	LockTimeout awscdk.Duration
-	// LockRenewalBuffer is how long before its end a lock is renewed. Default: 5 s.
+	// LockRenewalBuffer is the time before the end of a lease at which the worker renews it. Default: 5 s.
 	LockRenewalBuffer awscdk.Duration
-	// CancelPollInterval is how often a worker reads the cancel record. Default: 250 ms.
+	// CancelPollInterval is the interval at which a worker reads the cancel record. Default: 250 ms.
 	CancelPollInterval awscdk.Duration
-	// CancellationGracePeriod is how long a cancelled activity may take to return. Default: 10 s.
+	// CancellationGracePeriod is the time that a cancelled activity has to return. Default: 10 s.
 	CancellationGracePeriod awscdk.Duration
-	// MaxAttempts is how often the code that a message leads to may take its process
-	// down, alone and in a row, before the message is poison (R13). Default: 10.
+	// MaxAttempts is the number of consecutive crashes that the processing of a single message may cause. After that,
+	// the message is poison. Default: 10.
 	MaxAttempts *float64
-	// OmitErrorTexts keeps what activities fail with out of the workers' logs: of an
-	// error that is tried again its type alone is logged. History has it whole.
+	// OmitErrorTexts removes error messages of activities from the logs of workers. The logs then have only the types
+	// of retried errors. Histories always have the messages.
 	OmitErrorTexts bool
-	// LargePayloads makes a bucket for inputs, results and outputs that are too large for
-	// histories, of up to 32 MiB (R28), unless PayloadBucket is one. Default: they fail.
+	// LargePayloads creates an S3 bucket as payload store for payloads of up to 32 MiB, unless PayloadBucket is set.
+	// Default: payloads that are too large for a history fail.
 	LargePayloads bool
-	// Retention is how long an instance is kept after its end, and a past execution
-	// of one that continues as new: then the renewer deletes it (R21), within a day.
-	// At least an hour; past executions are kept for 30 days at least. An orchestration
-	// may say otherwise (perdure.WithRetention). Default: for ever.
+	// Retention is the time that the hub keeps ended instances and past executions. The sweeper then deletes them
+	// within a day. The minimum is one hour, and 30 days for past executions. perdure.WithRetention overrides it for an
+	// orchestration. Default: without limit.
 	Retention awscdk.Duration
-	// WatchRate is how often the renewer looks for what is stuck (R11): an
-	// EventBridge schedule expression. Default: rate(2 minutes).
+	// WatchRate is the schedule of the sweeper as an EventBridge schedule expression. Default: rate(2 minutes).
 	WatchRate string
-	// Timers is TimersSchedules (the default) or TimersHops.
+	// Timers is TimersSchedules or TimersHops. Default: TimersSchedules.
 	Timers string
-	// TimerLongestDelay is how long a timer is delayed by its queue at most, from
-	// 1 s. It is for tests of long timers. Default: 900 s, SQS's limit.
+	// TimerLongestDelay is the longest delay of a timer in its queue, at least 1 s. It is for tests of long timers.
+	// Default: 900 s, the maximum of SQS.
 	TimerLongestDelay awscdk.Duration
-	// ScheduleLead is how long before its timer is due a schedule fires; at least
-	// a second less than TimerLongestDelay. It is for tests: Scheduler may be a
-	// minute late. Default: 120 s.
+	// ScheduleLead is the time before the due time of a timer at which its EventBridge schedule fires. It must be at
+	// least 1 s less than TimerLongestDelay. It is for tests, because EventBridge Scheduler can be a minute late.
+	// Default: 120 s.
 	ScheduleLead awscdk.Duration
 
-	// InboxConcurrency, TimersConcurrency and WorkConcurrency cap the invocations a mapping runs at
-	// once, 2 to 1,000. Default: no cap but the account's; synthesis warns, since a new account may
-	// have only 10 concurrent executions.
+	// InboxConcurrency, TimersConcurrency and WorkConcurrency limit the concurrent invocations of an event source
+	// mapping, from 2 to 1,000. Default: only the limit of the account applies, and synthesis prints a warning, because
+	// a new account may have only 10 concurrent executions.
 	InboxConcurrency, TimersConcurrency, WorkConcurrency int
-	// APIConcurrency reserves concurrency for the api function and caps it there.
-	// Default: none, because a young account has none to reserve.
+	// APIConcurrency is the reserved concurrency of the API function, which is also its limit. Default: none, because a
+	// new account has no concurrency to reserve.
 	APIConcurrency int
 
-	// APIKind is APIKindHTTP (the default) or APIKindFunctionURL. Both are
-	// authorised by IAM, unless HTTPAPI says otherwise.
+	// APIKind is APIKindHTTP or APIKindFunctionURL. IAM authorizes the callers of both, unless HTTPAPI has another
+	// authorizer. Default: APIKindHTTP.
 	APIKind string
-	// UI has the api function serve the page at /ui too, to the callers of the API. A
-	// browser cannot sign requests: where IAM authorises them, use perdure ui.
+	// UI makes the API function serve the web UI at /ui. A browser cannot sign requests: if IAM authorizes the callers,
+	// use perdure ui instead. Default: false.
 	UI bool
-	// DeadLetters lets the api function show, redrive and drop dead letters, for its calls below
-	// /v1/dead-letters and the page. No other call needs the rights that this takes: to receive and
-	// delete in the dead-letter queues, and to send to the work queues. perdure dead does without.
+	// DeadLetters allows the API function to list, redrive and drop dead letters, for the routes under /v1/dead-letters
+	// and the web UI. It adds permissions to receive from and delete in the dead-letter queues, and to send to the work
+	// queues. The command perdure dead does not need it. Default: false.
 	DeadLetters bool
-	// Schedules start orchestrations by the clock.
+	// Schedules start orchestrations at fixed times.
 	Schedules []Schedule
-	// HTTPAPI is how the HTTP API is called: limits, logs, who may, domain, CORS.
+	// HTTPAPI configures the limits, access logs, authorizer, domain and CORS of the HTTP API.
 	HTTPAPI HTTPAPIProps
-	// Canary shifts work to a new build bit by bit, and back when that fails. Default: a deployment replaces the build at once.
+	// Canary shifts traffic to a new build gradually and rolls back if the build fails. Default: a deployment replaces
+	// the build immediately.
 	Canary *Canary
-	// WithoutDeletionProtection lets a delete of the stack delete the table too.
+	// WithoutDeletionProtection deletes the table when the stack is deleted. Default: the table is protected and
+	// retained.
 	WithoutDeletionProtection bool
-	// LogRetention of the functions' logs. Default: 30 days.
+	// LogRetention is the retention of the log groups of the functions. Default: 30 days.
 	LogRetention awslogs.RetentionDays
-	// LogLevel of the functions: debug, info (the default) or warn. Alarms rest on
-	// lines of level warn, so error is refused.
+	// LogLevel is the log level of the functions: debug, info or warn. The level error is not valid, because alarms
+	// depend on log lines with the level warn. Default: info.
 	LogLevel string
-	// Metrics are what the functions log of what they do, beside what alarms rest on: MetricsByHub
-	// or MetricsByName. CloudWatch bills each metric of each hub, and of each name. Default: none.
+	// Metrics enables metrics of activities, orchestrations and turns: MetricsByHub or MetricsByName. CloudWatch bills
+	// every metric per hub, or per hub and name. Default: only the metrics of alarms.
 	Metrics string
-	// WithoutAlarms leaves the alarms out; AlarmTopic is told of those there are.
+	// WithoutAlarms omits the alarms. Alarms of a Canary remain.
 	WithoutAlarms bool
-	AlarmTopic    awssns.ITopic
-	// WithoutDashboard leaves the dashboard out.
+	// AlarmTopic receives a notification when an alarm fires and when it clears. Default: no notifications.
+	AlarmTopic awssns.ITopic
+	// WithoutDashboard omits the dashboard.
 	WithoutDashboard bool
 
 	PlatformProps
@@ -143,7 +141,7 @@ type TaskHubProps struct {
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// withDefaults returns a copy with every default filled in.
+// withDefaults returns a copy with all defaults.
 func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds := func(d *awscdk.Duration, n float64) {
 		if *d == nil {
@@ -188,18 +186,18 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	return p
 }
 
-// validate refuses what CloudFormation would refuse much later, or never.
+// validate returns an error for props that would fail at deployment or at run time.
 func (p TaskHubProps) validate() error {
 	if !isToken(p.HubName) && !namePattern.MatchString(p.HubName) {
-		return fmt.Errorf("task hub: HubName %q does not match %s", p.HubName, namePattern)
+		return fmt.Errorf("task hub: invalid HubName %q: must match %s", p.HubName, namePattern)
 	}
 	seen := map[string]bool{deadLettersInbox: true, deadLettersTimers: true}
 	for _, name := range p.WorkQueues {
 		if !namePattern.MatchString(name) {
-			return fmt.Errorf("task hub %s: work queue %q does not match %s", p.HubName, name, namePattern)
+			return fmt.Errorf("task hub %s: invalid work queue %q: must match %s", p.HubName, name, namePattern)
 		}
 		if seen[name] {
-			return fmt.Errorf("task hub %s: work queue %q is named twice, or as the hub's own %s or %s",
+			return fmt.Errorf("task hub %s: invalid work queue %q: duplicate or reserved name (%s, %s)",
 				p.HubName, name, deadLettersInbox, deadLettersTimers)
 		}
 		seen[name] = true
@@ -214,20 +212,20 @@ func (p TaskHubProps) validate() error {
 		return fmt.Errorf("task hub %s: Schedules: %w", p.HubName, err)
 	}
 	if shorter(p.InboxVisibility, p.InboxTimeout) {
-		return fmt.Errorf("task hub %s: InboxVisibility is shorter than InboxTimeout", p.HubName)
+		return fmt.Errorf("task hub %s: InboxVisibility must not be less than InboxTimeout", p.HubName)
 	}
 	if p.InlineTimeout != nil && shorter(awscdk.Duration_Minutes(jsii.Number(5)), p.InlineTimeout) {
-		return fmt.Errorf("task hub %s: InlineTimeout is longer than 5 minutes", p.HubName)
+		return fmt.Errorf("task hub %s: InlineTimeout must not be more than 5 minutes", p.HubName)
 	}
 	if p.Retention != nil && shorter(p.Retention, awscdk.Duration_Hours(jsii.Number(1))) {
-		return fmt.Errorf("task hub %s: Retention is shorter than an hour", p.HubName)
+		return fmt.Errorf("task hub %s: Retention must be at least 1 hour", p.HubName)
 	}
 	return nil
 }
 
 func isToken(s string) bool { return *awscdk.Token_IsUnresolved(s) }
 
-// shorter says whether a is known to be shorter than b; tokens are not known.
+// shorter reports whether a is less than b. It returns false if one of them is a token.
 func shorter(a, b awscdk.Duration) bool {
 	if *a.IsUnresolved() || *b.IsUnresolved() {
 		return false

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// maxAttempts is the functions' own limit (R13).
+	// maxAttempts is the default of TaskHubProps.MaxAttempts.
 	maxAttempts = 10
-	// maxReceiveCount is far above the functions' own attempt limit: they
-	// record a poison message before SQS moves it away unseen (R13), and a
-	// throttled mapping raises receive counts without any code having run.
+	// maxReceiveCount is much larger than maxAttempts, so that a function records a poison message before SQS moves it
+	// to the dead-letter queue. A throttled mapping increases receive counts without running code.
 	maxReceiveCount = 100
-	// retentionDays is SQS's limit, for queues and dead-letter queues alike (R19).
+	// retentionDays is the maximum of SQS. It applies to queues and dead-letter queues.
 	retentionDays = 14
-	// maxMessageBytes is what SQS permits at most, and perdure sends. New queues have it by default; those that were made
-	// before August 2025 have 256 KiB (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html).
+	// maxMessageBytes is the maximum of SQS, and perdure sends messages of this size. It is the default of new queues.
+	// Queues created before August 2025 have 256 KiB
+	// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html).
 	maxMessageBytes = 1 << 20
-	// renewerTimeoutSeconds is also the timers queue's visibility.
+	// renewerTimeoutSeconds is also the visibility timeout of the timers queue.
 	renewerTimeoutSeconds = 60
 
 	deadLettersInbox  = "inbox"
@@ -40,10 +40,10 @@ func (h *TaskHub) addQueues() {
 	}
 }
 
-// exclusiveSuffix is what perdure calls the queue for exclusive keys beside a work queue: a format that outlives a release.
+// exclusiveSuffix is the suffix of the name of the FIFO queue for exclusive keys. It is part of a stable format.
 const exclusiveSuffix = ".fifo"
 
-// servedQueues are the work queues, each with the one for exclusive keys beside it, where it has that, as a work queue of its own.
+// servedQueues returns the work queues and their queues for exclusive keys, each one as a work queue.
 func (h *TaskHub) servedQueues() (all []WorkQueue) {
 	for _, work := range h.WorkQueues {
 		all = append(all, work)
@@ -56,10 +56,10 @@ func (h *TaskHub) servedQueues() (all []WorkQueue) {
 	return all
 }
 
-// queueMaker makes the queues of a hub.
+// queueMaker creates the queues of a hub.
 type queueMaker struct{ *TaskHub }
 
-// add makes a queue with a dead-letter queue of its own and of its kind.
+// add creates a queue with a dead-letter queue of the same type.
 func (h queueMaker) add(id, part string, visibility awscdk.Duration, fifo bool) (queue, deadLetters awssqs.Queue) {
 	deadLetters = awssqs.NewQueue(h.Construct, jsii.String(id+"DeadLetters"), h.propsOf(part+"-dead-letters", fifo))
 	props := h.propsOf(part, fifo)
@@ -81,8 +81,7 @@ func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 	}
 	if fifo {
 		props.Fifo = jsii.Bool(true)
-		// High throughput needs both; a limit by message group without a
-		// deduplication scope of the same is refused.
+		// High throughput requires both settings.
 		props.DeduplicationScope = awssqs.DeduplicationScope_MESSAGE_GROUP
 		props.FifoThroughputLimit = awssqs.FifoThroughputLimit_PER_MESSAGE_GROUP_ID
 		part += ".fifo"
@@ -91,8 +90,7 @@ func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 	return props
 }
 
-// deadLetters lists every dead-letter queue under the name that
-// PERDURE_DEAD_LETTERS gives it, in the order of the props.
+// deadLetters returns all dead-letter queues with their names in PERDURE_DEAD_LETTERS, in the order of the props.
 func (h *TaskHub) deadLetters() []namedQueue {
 	all := []namedQueue{{deadLettersInbox, h.InboxDeadLetters}, {deadLettersTimers, h.TimersDeadLetters}}
 	for _, work := range h.servedQueues() {
@@ -114,8 +112,8 @@ type namedQueue struct {
 	queue awssqs.Queue
 }
 
-// queueURLs is the JSON object of names to URLs. The order is the slice's, so
-// that a template is the same each time it is synthesised.
+// queueURLs returns a JSON object with the URLs of queues by name. It keeps the order of the slice, so that synthesis
+// is deterministic.
 func queueURLs(queues []namedQueue) string {
 	fields := make([]jsonField, 0, len(queues))
 	for _, q := range queues {

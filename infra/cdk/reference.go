@@ -7,23 +7,22 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// ReferenceStackProps is what the reference stack cannot take as a parameter.
+// ReferenceStackProps configures the settings of the reference stack that are not template parameters.
 type ReferenceStackProps struct {
-	// FunctionsDir as in TaskHubProps.
+	// FunctionsDir is TaskHubProps.FunctionsDir.
 	FunctionsDir string
-	// WorkQueues as in TaskHubProps.
+	// WorkQueues is TaskHubProps.WorkQueues.
 	WorkQueues []string
-	// Exclusive is as in WorkQueueProps, for all work queues.
+	// Exclusive is WorkQueueProps.Exclusive for all work queues.
 	Exclusive bool
-	// Client is as in WorkQueueProps, for all work queues.
+	// Client is WorkQueueProps.Client for all work queues.
 	Client bool
-	// LargePayloads is as in TaskHubProps.
+	// LargePayloads is TaskHubProps.LargePayloads.
 	LargePayloads bool
 }
 
-// NewApp is the CDK app of the reference stack. outdir is where the cloud
-// assembly is written; empty leaves it to the cdk command, which would not find
-// it elsewhere.
+// NewApp returns a CDK app with the reference stack. outdir is the directory of the cloud assembly. It must be empty if
+// the cdk command runs the app.
 func NewApp(outdir string, props ReferenceStackProps) awscdk.App {
 	var out *string
 	if outdir != "" {
@@ -39,13 +38,13 @@ func NewApp(outdir string, props ReferenceStackProps) awscdk.App {
 	return app
 }
 
-// NewReferenceStack is one hub whose settings are the template's parameters, so
-// that tests deploy the very template with short times.
+// NewReferenceStack adds a stack with one hub to scope. Its settings are template parameters, so that tests can deploy
+// the same template with short timeouts.
 func NewReferenceStack(scope constructs.Construct, id string, props ReferenceStackProps) *TaskHub {
 	stack := awscdk.NewStack(scope, jsii.String(id), &awscdk.StackProps{
 		Description: jsii.String("A perdure task hub"),
-		// Agnostic of account and region, and without the rule that asks for a
-		// bootstrapped account, which a local cloud is not.
+		// The template works in any account and region. It has no bootstrap rule, because a local cloud is not
+		// bootstrapped.
 		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
 			GenerateBootstrapVersionRule: jsii.Bool(false),
 		}),
@@ -56,7 +55,7 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		own[queue] = WorkQueueProps{Exclusive: props.Exclusive, Client: props.Client}
 	}
 	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
-		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "The name the hub is found by"),
+		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "Name of the hub"),
 		FunctionsDir:            props.FunctionsDir,
 		WorkQueues:              props.WorkQueues,
 		WorkQueueProps:          own,
@@ -69,8 +68,8 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
-		MaxAttempts:             p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // beside three deliveries before
-		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "How often the renewer keeps watch"),
+		MaxAttempts:             p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // in addition to three earlier deliveries
+		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
 		Timers:                  p.choice("Timers", TimersSchedules, TimersHops),
 		TimerLongestDelay:       p.seconds("TimerLongestDelay", 900, 1, 900),
 		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
@@ -86,7 +85,7 @@ func output(stack awscdk.Stack, id, value string) {
 	awscdk.NewCfnOutput(stack, jsii.String(id), &awscdk.CfnOutputProps{Value: jsii.String(value)})
 }
 
-// parameters adds template parameters to a stack and gives the tokens for them.
+// parameters adds template parameters to a stack and returns their tokens.
 type parameters struct{ stack awscdk.Stack }
 
 func (p parameters) seconds(id string, value, least, most float64) awscdk.Duration {
@@ -110,7 +109,7 @@ func (p parameters) count(id string, value, least, most float64) *float64 {
 	return parameter.ValueAsNumber()
 }
 
-// choice takes the first of the values as its default.
+// choice adds a parameter with allowed values. The first value is the default.
 func (p parameters) choice(id string, values ...string) string {
 	parameter := awscdk.NewCfnParameter(p.stack, jsii.String(id), &awscdk.CfnParameterProps{
 		Default:       values[0],

@@ -5,29 +5,34 @@ import (
 	"fmt"
 )
 
-// Schedule starts an orchestration by the clock. The hub's renewer makes it, and changes it when its declaration has changed; one that is
-// taken out of the stack goes on until it is deleted. When it is due is checked by the renewer, whose alarm says what is wrong.
+// Schedule declares a schedule that starts an orchestration at fixed times. The renewer creates the schedule, and
+// updates it when the declaration changes. A schedule that you remove from the stack continues until you delete it.
+// Synthesis does not validate When. If it is invalid, the renewer reports an error, which an alarm detects.
 type Schedule struct {
-	// ID names the schedule. ID, Orchestration and When are required.
-	ID            string `json:"id"`
+	// ID is the ID of the schedule. It is required.
+	ID string `json:"id"`
+	// Orchestration is the name of the orchestration. It is required.
 	Orchestration string `json:"orchestration"`
-	Version       string `json:"version,omitempty"`
-	// Input is that of each run: a JSON document.
+	// Version is the version of the orchestration. Default: the highest version when a run starts.
+	Version string `json:"version,omitempty"`
+	// Input is the input of each run, a JSON document. Default: no input.
 	Input json.RawMessage `json:"input,omitempty"`
-	// When is rate(5 minutes), cron(0 2 * * ? *) as EventBridge Scheduler has it, five fields as crontab has them, or @daily.
+	// When is a schedule expression: rate(5 minutes), cron(0 2 * * ? *) in the format of EventBridge Scheduler, five
+	// crontab fields, or a macro such as @daily. It is required.
 	When string `json:"when"`
-	// TimeZone is that of a cron expression, such as Europe/Berlin. Default: UTC.
+	// TimeZone is the time zone of a cron expression, such as Europe/Berlin. Default: UTC.
 	TimeZone string `json:"timeZone,omitempty"`
-	// Overlap is what becomes of a time that comes while a run is under way: skip (the default), queue, cancel or allow.
+	// Overlap is the policy for a time at which the previous run has not ended: skip, queue, cancel or allow. Default:
+	// skip.
 	Overlap string `json:"overlap,omitempty"`
-	// CatchUp is what becomes of times that were missed: last (the default), none or all.
+	// CatchUp is the policy for missed times: last, none or all. Default: last.
 	CatchUp string `json:"catchUp,omitempty"`
 }
 
-// maxSchedulesBytes leaves room for the other variables of the renewer: AWS Lambda ends a function's at 4 KB.
+// maxSchedulesBytes limits Schedules, because Lambda limits all variables of a function to 4 KB.
 const maxSchedulesBytes = 2048
 
-// schedulesEnvironment is what the renewer is told of them.
+// schedulesEnvironment returns the variables of the renewer for Schedules.
 func (h environments) schedulesEnvironment() environment {
 	if len(h.props.Schedules) == 0 {
 		return nil
@@ -39,7 +44,7 @@ func (h environments) schedulesEnvironment() environment {
 	return environment{"PERDURE_SCHEDULES": string(doc)}
 }
 
-// validateSchedules refuses what the renewer would refuse much later.
+// validateSchedules returns an error for schedules that the renewer would reject.
 func (p TaskHubProps) validateSchedules() error {
 	seen := map[string]bool{}
 	for i, s := range p.Schedules {
@@ -47,15 +52,16 @@ func (p TaskHubProps) validateSchedules() error {
 		case s.ID == "" || s.Orchestration == "" || s.When == "":
 			return fmt.Errorf("schedule %d (%q): ID, Orchestration and When are required", i, s.ID)
 		case seen[s.ID]:
-			return fmt.Errorf("schedule %q is declared twice", s.ID)
+			return fmt.Errorf("duplicate schedule %q", s.ID)
 		case len(s.Input) > 0 && !json.Valid(s.Input):
-			return fmt.Errorf("schedule %q: Input is no JSON document", s.ID)
+			return fmt.Errorf("schedule %q: Input is not valid JSON", s.ID)
 		}
 		seen[s.ID] = true
 	}
 	doc, err := json.Marshal(p.Schedules)
 	if err == nil && len(doc) > maxSchedulesBytes {
-		err = fmt.Errorf("they take %d bytes of the renewer's environment, %d are there: put those with large inputs by the API", len(doc), maxSchedulesBytes)
+		err = fmt.Errorf("size is %d bytes, the limit is %d: create schedules with large inputs through the API",
+			len(doc), maxSchedulesBytes)
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// scheduling is what timers of more than 15 minutes need (design §5).
+// scheduling has the EventBridge Scheduler resources for timers of more than 15 minutes.
 type scheduling struct {
 	group        string
 	groupARN     string
-	schedulesARN string // every schedule of the group
+	schedulesARN string // all schedules of the group
 	role         awsiam.Role
 }
 
@@ -27,8 +27,7 @@ func (h *TaskHub) addScheduling() {
 		Resource:     jsii.String("schedule"),
 		ResourceName: jsii.String(h.schedule.group + "/*"),
 	})
-	// The dead-letter queue is the timers' own: a schedule that could not be
-	// delivered is gone from Scheduler, and the renewer looks there (R13).
+	// Undelivered schedules move to the dead-letter queue of the timers, where the sweeper recovers them.
 	h.schedule.role = awsiam.NewRole(h.Construct, jsii.String("ScheduleRole"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
 			Conditions: &map[string]any{"StringEquals": map[string]any{

@@ -5,14 +5,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The indexes of the hub's table.
+// Indexes of the table.
 const (
 	indexByCreation  = "byCreation"
 	indexByAttention = "byAttention"
 	indexByDue       = "byDue"
 )
 
-// addTable makes the hub's one table (design §4), unless it was given.
+// addTable creates the table, unless props have one.
 func (h *TaskHub) addTable() {
 	if h.props.Table != nil {
 		h.Table = h.props.Table
@@ -40,10 +40,9 @@ func (h *TaskHub) addTable() {
 	h.Table = table
 }
 
-// addIndexes keeps lists off the hot path: gs is one of 16 shards, because an
-// index keyed by status alone would be a hot partition, and byAttention is
-// sparse, so it costs nothing for an instance that is well.
-// byDue, sparse too, is what the renewer finds instances by whose retention is over.
+// addIndexes adds the indexes of the table. The key gs has 16 shards, because an index by status would have a hot
+// partition. The index byAttention is sparse and has no items for healthy instances. The index byDue is sparse, and the
+// sweeper finds instances whose retention has ended with it.
 func addIndexes(table awsdynamodb.Table, own *PlatformProps) {
 	add := func(index *awsdynamodb.GlobalSecondaryIndexProps) {
 		index.MaxReadRequestUnits = optionalNumber(own.MaxReadRequestUnits)
@@ -69,7 +68,7 @@ func addIndexes(table awsdynamodb.Table, own *PlatformProps) {
 	add(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(indexByDue),
 		PartitionKey:   stringAttribute("due"),
-		SortKey:        stringAttribute("created"), // pk may be longer than an index's sort key, 1,024 bytes
+		SortKey:        stringAttribute("created"), // pk can exceed the 1,024 bytes of a sort key
 		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 	})
 }

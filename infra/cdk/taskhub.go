@@ -12,52 +12,57 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// WorkQueue is one named work queue with the function that runs its activities.
+// WorkQueue is a work queue with the function that runs its activities.
 type WorkQueue struct {
+	// Name is the name of the work queue in TaskHubProps.WorkQueues.
 	Name        string
 	Queue       awssqs.Queue
 	DeadLetters awssqs.Queue
-	// Exclusive is the FIFO queue beside Queue that WorkQueueProps.Exclusive asks for, and ExclusiveDeadLetters are its
-	// dead letters; nil without. Worker serves it too.
+	// Exclusive is the additional FIFO queue for activities with an exclusive key, and ExclusiveDeadLetters is its
+	// dead-letter queue. Both are nil unless WorkQueueProps.Exclusive is set. Worker also processes Exclusive.
 	Exclusive, ExclusiveDeadLetters awssqs.Queue
-	// Worker is granted nothing but the hub: give its role what the activities
-	// of this queue need.
+	// Worker is the worker function. Its role has only the permissions for the hub. Grant it the permissions that the
+	// activities of this queue need.
 	Worker awslambda.Function
-	// Alias is what the queue is mapped to where the hub has a Canary; nil without.
+	// Alias is the alias that processes the queue if the hub has a Canary. It is nil otherwise.
 	Alias awslambda.Alias
 }
 
-// TaskHub is everything a hub consists of: the table, the queues, the functions
-// and how a hub is found. Its resources are open to the stack that contains it.
+// TaskHub is a construct with all resources of a hub: the table, the queues, the functions, the API and the SSM
+// parameter with its configuration. Create it with [NewTaskHub].
 type TaskHub struct {
 	constructs.Construct
 	hubGrants
 	hubMetrics
 
-	// Table is the hub's. A right to write to it, or to send to Inbox, is full control of
-	// every instance: history is what the code is replayed from. Grants go through the API.
+	// Table is the table of the hub. A permission to write to Table or to send to Inbox is full control of every
+	// instance, because the code is replayed from the history. Use the grants for the API instead.
 	Table awsdynamodb.ITable
-	// Payloads holds what is too large for the table; nil where the hub has no bucket. It goes as the
-	// table does when the stack is deleted, and must be empty to be destroyed.
+	// Payloads is the payload store. It is nil if the hub has none. It has the removal policy of the table, and it must
+	// be empty to be destroyed.
 	Payloads awss3.IBucket
-	Inbox    awssqs.Queue
-	// InboxDeadLetters takes what no turn could consume.
+	// Inbox is the FIFO queue of the hub.
+	Inbox awssqs.Queue
+	// InboxDeadLetters has the messages that no turn could consume.
 	InboxDeadLetters awssqs.Queue
-	Timers           awssqs.Queue
-	// TimersDeadLetters is also where EventBridge Scheduler puts what it could not send.
+	// Timers is the queue of due and delayed timers.
+	Timers awssqs.Queue
+	// TimersDeadLetters has the timers that could not be processed or that EventBridge Scheduler could not send.
 	TimersDeadLetters awssqs.Queue
-	WorkQueues        []WorkQueue
+	// WorkQueues has the work queues in the order of TaskHubProps.WorkQueues.
+	WorkQueues []WorkQueue
 
+	// Orchestrator, Renewer and API are the functions of the hub besides the workers.
 	Orchestrator awslambda.Function
 	Renewer      awslambda.Function
 	API          awslambda.Function
-	// OrchestratorAlias is what the inbox is mapped to where the hub has a Canary; nil without.
+	// OrchestratorAlias is the alias that processes the inbox if the hub has a Canary. It is nil otherwise.
 	OrchestratorAlias awslambda.Alias
-	// APIURL is where the HTTP API answers, without a trailing slash or /v1.
+	// APIURL is the URL of the HTTP API, without a trailing slash and without /v1.
 	APIURL string
-	// APIDomainTarget is what the record of HTTPAPI.Domain points at; empty without one.
+	// APIDomainTarget is the target for the DNS record of HTTPAPI.Domain. It is empty without a domain.
 	APIDomainTarget string
-	// ConfigParameter is the name of the SSM parameter a hub is found by.
+	// ConfigParameter is the name of the SSM parameter with the configuration of the hub.
 	ConfigParameter string
 
 	props    TaskHubProps
@@ -65,12 +70,11 @@ type TaskHub struct {
 	schedule scheduling
 	api      apiResources
 	watch    awsevents.Rule
-	alarms   []awscloudwatch.Alarm // without those on a condition
-	builds   map[string]string     // of functions, by the ids of their constructs
+	alarms   []awscloudwatch.Alarm // without conditional alarms
+	builds   map[string]string     // build IDs by the construct IDs of the functions
 }
 
-// NewTaskHub adds a task hub to scope. It panics on props that can never be
-// deployed, as CDK constructs do.
+// NewTaskHub adds a task hub to scope. Like other CDK constructs, it panics if the props are invalid.
 func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *TaskHub {
 	props = props.withDefaults()
 	if err := props.validate(); err != nil {
@@ -100,7 +104,7 @@ func NewTaskHub(scope constructs.Construct, id string, props TaskHubProps) *Task
 	return hub
 }
 
-// name returns perdure-<hub>-<part>, for the resources people look up by name.
+// name returns the name perdure-<hub>-<part> for a resource with a fixed name.
 func (h *TaskHub) name(part string) *string {
 	return jsii.String(h.prefix() + "-" + part)
 }

@@ -1,4 +1,4 @@
-// What the tests of the page stand on: the server, a headless Chromium that came with npm, and a watch over what must never happen.
+// Test fixture of the web UI: the server, a headless Chromium from npm, and checks for browser errors and accessibility.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { chromium } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-// serve starts the server, which ends with its standard input.
+// serve starts the server, which exits when its standard input closes.
 export async function serve(env = {}) {
   const server = spawn(process.env.UI_SERVER, [], { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } });
   const [line] = await once(server.stdout, 'data');
@@ -32,20 +32,20 @@ export async function browse(...args) {
   return chromium.launch({ executablePath: await chromiumBinary.executablePath(), args: ['--no-sandbox', '--disable-gpu', ...args], headless: true });
 }
 
-// open opens a view. Whatever the browser complains of, such as what the page's policy forbids, is in wrong.
+// open opens a view. wrong collects browser errors, such as violations of the Content-Security-Policy.
 export async function open(browser, base, path, { width = 1280, height = 760, dark = false } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true });
   const page = await context.newPage();
-  page.setDefaultTimeout(12_000); // of a machine that is busy
+  page.setDefaultTimeout(12_000); // tolerates a busy machine
   const wrong = [];
   page.on('console', (m) => { if (m.type() === 'error' || m.type() === 'warning') wrong.push(m.text()); });
   page.on('pageerror', (e) => wrong.push(String(e)));
-  page.on('request', (r) => { if (!r.url().startsWith(base) && !r.url().startsWith('data:') && !r.url().startsWith('blob:')) wrong.push(`asked ${r.url()}`); });
+  page.on('request', (r) => { if (!r.url().startsWith(base) && !r.url().startsWith('data:') && !r.url().startsWith('blob:')) wrong.push(`requested ${r.url()}`); });
   await page.goto(`${base}/ui${path}`);
   return { page, wrong, close: () => context.close() };
 }
 
-// violations are what axe finds of WCAG 2.2 A and AA, and of good practice.
+// violations returns the axe violations of WCAG 2.2 A and AA and of best practices.
 export async function violations(page) {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })).violations);

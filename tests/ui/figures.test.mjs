@@ -1,4 +1,4 @@
-// Figures: what the browser itself has measured. They are printed; those that hold on a slow machine are asserted.
+// Performance figures that the browser measures. All are printed. Those that hold on a slow machine are asserted.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -23,11 +23,11 @@ test('first paint', async (t) => {
     }
     paints.sort((a, b) => a - b);
     t.diagnostic(`first contentful paint of /ui${path}: median ${Math.round(at(paints, 0.5))} ms, of ${paints.map(Math.round).join(', ')}`);
-    assert.ok(paints[0] < 300, `${path}: ${paints}`); // the quickest: whatever else a machine does only makes it later
+    assert.ok(paints[0] < 300, `${path}: ${paints}`); // the fastest run: other load on the machine only delays it
   }
 });
 
-// scrolled scrolls a grid by some rows a frame for 100 frames, and returns what the trace and the frames tell.
+// scrolled scrolls a grid by rowsAFrame rows per frame for 100 frames and returns the figures of its trace.
 async function scrolled(page, rowsAFrame) {
   const cdp = await page.context().newCDPSession(page);
   const events = [];
@@ -56,8 +56,8 @@ async function scrolled(page, rowsAFrame) {
 
 const stages = { script: ['FireAnimationFrame'], style: ['UpdateLayoutTree'], layout: ['Layout'], paint: ['PrePaint', 'Paint', 'Layerize', 'UpdateLayer'], commit: ['Commit'] };
 
-// workOf is for how long the main thread ran for each frame, in milliseconds of processor: what it waited for, as other programs on the machine, is
-// not its work. A frame ends where it is committed. parts says on what, in the mean.
+// workOf returns the CPU time of the main thread per frame in milliseconds, and the mean CPU time of each stage. CPU time excludes waiting for other
+// programs on the machine. A frame ends with its commit.
 function workOf(events) {
   const main = events.find((e) => e.name === 'FireAnimationFrame')?.tid;
   const mine = events.filter((e) => e.tid === main && e.tdur);

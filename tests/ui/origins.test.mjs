@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { browse, open, proxy, serve } from './browser.mjs';
 
-// The page of another origin, and a browser for which the name rebound.example is this machine.
+// A document of another origin, and a browser that resolves rebound.example to this machine.
 let evil;
 let browser;
 const stop = [];
@@ -26,7 +26,7 @@ const stateOf = async (base, id) => (await fetch(`${base}/v1/instances/${id}?pen
 
 for (const [from, host] of [['another port', '127.0.0.1'], ['another site', 'localhost']]) {
   for (const at of ['the listener', 'the proxy']) {
-    test(`a page of ${from} reads and changes nothing through ${at}`, async () => {
+    test(`a document of ${from} cannot read or change anything through ${at}`, async () => {
       const before = { 'order-8': await stateOf(bases[at], 'order-8'), 'charge-31': await stateOf(bases[at], 'charge-31') };
       const page = await browser.newPage();
       await page.goto(`http://${host}:${evil.address().port}/`);
@@ -54,7 +54,7 @@ for (const [from, host] of [['another port', '127.0.0.1'], ['another site', 'loc
 }
 
 for (const at of ['the listener', 'the proxy']) {
-  test(`after DNS rebinding a page reads nothing through ${at}`, async () => {
+  test(`a document cannot read anything through ${at} after DNS rebinding`, async () => {
     const page = await browser.newPage();
     const rebound = bases[at].replace('127.0.0.1', 'rebound.example');
     for (const path of ['/v1/instances', '/ui']) {

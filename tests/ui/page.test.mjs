@@ -15,9 +15,9 @@ const views = {
   data: ['?instance=order-7&tab=data', 'pre.json'], blocked: ['?instance=order-9', '.sides'], paused: ['?instance=order-10', '#paused'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
 };
 
-// A view is a promise to everybody: whoever listens to it, prefers the dark, or holds a phone.
+// Every view works with a screen reader, in dark mode and on a phone.
 for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phone: { width: 390, height: 844 } })) {
-  test(`every view, ${name}: axe finds nothing, the browser complains of nothing, nothing sticks out`, async () => {
+  test(`every view, ${name}: no axe violations, no browser errors, no horizontal overflow`, async () => {
     for (const [what, [path, ready]] of Object.entries(views)) {
       const { page, wrong, close } = await view(path, how);
       await page.locator(ready).first().waitFor();
@@ -27,18 +27,18 @@ for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phon
       if (what === 'timeline') {
         await page.locator('.timeline .row').nth(4).click();
         await page.locator('aside.detail .steps').waitFor();
-        assert.deepEqual(await violations(page), [], `what was chosen, ${name}`);
+        assert.deepEqual(await violations(page), [], `details, ${name}`);
         await page.getByRole('button', { name: 'Terminate …' }).click();
         await page.getByRole('dialog').waitFor();
-        assert.deepEqual(await violations(page), [], `a question, ${name}`);
+        assert.deepEqual(await violations(page), [], `dialog, ${name}`);
       }
       if (what === 'letters') {
         await page.locator('.letters .row').nth(2).click();
         await page.locator('aside.detail pre.json').waitFor();
-        assert.deepEqual(await violations(page), [], `a dead letter, ${name}`);
+        assert.deepEqual(await violations(page), [], `dead letter, ${name}`);
         await page.getByRole('button', { name: 'Redrive all …' }).click();
         await page.getByRole('button', { name: /^Redrive [\d,]+/ }).waitFor();
-        assert.deepEqual(await violations(page), [], `a question about dead letters, ${name}`);
+        assert.deepEqual(await violations(page), [], `dead letter dialog, ${name}`);
       }
       assert.deepEqual(wrong, [], `${what}, ${name}`);
       await close();
@@ -46,7 +46,7 @@ for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phon
   });
 }
 
-test('filters are the address: they are kept by a reload, and undone by going back', async () => {
+test('list filters are in the URL and survive reload and back navigation', async () => {
   const { page, wrong, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
   await page.getByLabel('Orchestration', { exact: true }).fill('charge');
@@ -56,7 +56,7 @@ test('filters are the address: they are kept by a reload, and undone by going ba
   await page.waitForURL(/name=charge/);
   const at = new URL(page.url()).searchParams;
   assert.deepEqual([at.get('name'), at.getAll('tag'), at.get('version')], ['charge', ['region=eu', 'customer=6'], '1.1.0']);
-  await page.getByText(/^\d+ instances? match$/).waitFor();
+  await page.getByText(/^\d+ matching instances?$/).waitFor();
   for (const row of await page.locator('.instances .row:visible').all()) {
     assert.match(await row.locator('.cell').nth(2).innerText(), /^charge$/);
     assert.match(await row.locator('.cell').nth(6).innerText(), /customer=6 region=eu/);
@@ -73,7 +73,7 @@ test('filters are the address: they are kept by a reload, and undone by going ba
   await close();
 });
 
-test('10,000 instances are read as they are scrolled to, and only those in sight are elements', async () => {
+test('scrolling through 10,000 instances loads them in pages and renders only visible rows', async () => {
   const { page, close } = await view('');
   const grid = page.getByRole('grid', { name: 'Instances' });
   await grid.getByRole('row').nth(2).waitFor();
@@ -90,7 +90,7 @@ test('10,000 instances are read as they are scrolled to, and only those in sight
   await close();
 });
 
-test('the list is live: what is started shows by itself', async () => {
+test('the list shows a new instance without a reload', async () => {
   const { page, close } = await view('?name=ship');
   await page.locator('.instances .row').first().waitFor();
   const made = await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"instanceId":"just-now"}' });
@@ -99,7 +99,7 @@ test('the list is live: what is started shows by itself', async () => {
   await close();
 });
 
-test('many are dealt with after a preview, and the job shows', async () => {
+test('a bulk purge shows a preview, creates a job with the filter and lists the job', async () => {
   const { page, close } = await view('?name=report&status=Completed&tag=region%3Dus');
   await page.locator('.instances .row').first().waitFor();
   await page.getByRole('button', { name: 'Purge matching …' }).click();
@@ -109,12 +109,12 @@ test('many are dealt with after a preview, and the job shows', async () => {
   const [request] = await Promise.all([page.waitForRequest((r) => r.url().endsWith('/v1/jobs') && r.method() === 'POST'), button.click()]);
   const { startedBefore, ...filter } = request.postDataJSON().filter;
   assert.deepEqual([request.postDataJSON().operation, filter], ['purge', { name: 'report', statuses: ['Completed'], tags: { region: 'us' } }]);
-  assert.ok(Date.parse(startedBefore) <= Date.now(), 'what starts after the question is not meant by the answer');
+  assert.ok(Date.parse(startedBefore) <= Date.now(), 'the job excludes instances that start after the preview');
   await page.locator('table.jobs td', { hasText: 'purge' }).first().waitFor();
   await close();
 });
 
-test('what is done to an instance is asked first, and nothing is sent without the answer', async () => {
+test('instance actions ask for confirmation and send nothing before it', async () => {
   const { page, close } = await view('?instance=order-8');
   const sent = [];
   page.on('request', (r) => { if (r.method() !== 'GET') sent.push(`${r.method()} ${new URL(r.url()).pathname} ${r.postData() || ''}`); });
@@ -125,46 +125,46 @@ test('what is done to an instance is asked first, and nothing is sent without th
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), name, 'the focus goes back');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), name, 'the focus returns');
   }
   assert.deepEqual(sent, []);
   await act('Cancel …');
-  await page.getByLabel(/^Why/).fill('the customer asked');
+  await page.getByLabel(/^Message/).fill('the customer asked');
   await page.keyboard.press('Enter');
-  await page.getByText('The cancel is accepted').waitFor();
+  await page.getByText('Cancellation requested').waitFor();
   await act('Raise event …');
-  await page.getByLabel('Event', { exact: true }).fill('a/b');
+  await page.getByLabel('Event name', { exact: true }).fill('a/b');
   await page.getByLabel(/^Data/).fill('{"a":');
-  await page.getByRole('button', { name: 'Raise the event' }).click();
+  await page.getByRole('button', { name: 'Raise event', exact: true }).click();
   await page.getByText('The data is not JSON').waitFor();
   await page.getByLabel(/^Data/).fill('{"a":1}');
-  await page.getByRole('button', { name: 'Raise the event' }).click();
-  await page.getByText('The event is accepted').waitFor();
+  await page.getByRole('button', { name: 'Raise event', exact: true }).click();
+  await page.getByText('Event accepted').waitFor();
   await page.locator('.timeline .row', { hasText: 'printLabel' }).click();
-  await page.getByRole('button', { name: 'Cancel this activity …' }).click();
-  await page.getByRole('button', { name: 'Cancel this activity', exact: true }).click();
-  await page.getByText('The cancel is accepted').last().waitFor();
+  await page.getByRole('button', { name: 'Cancel activity …' }).click();
+  await page.getByRole('button', { name: 'Cancel activity', exact: true }).click();
+  await page.getByText('Cancellation requested').last().waitFor();
   assert.deepEqual(sent, ['POST /v1/instances/order-8/cancel {"message":"the customer asked"}', 'POST /v1/instances/order-8/events/~YS9i {"a":1}', 'POST /v1/instances/order-8/activities/4/cancel {"message":""}']);
   await close();
 });
 
-test('a cancellation is told from its decision to its end, on the bar and beside it', async () => {
+test('the timeline and the Cancellations tab show the steps of a cancellation', async () => {
   const { page, close } = await view('?instance=order-7');
   const row = page.locator('.timeline .row', { hasText: 'quoteSlow' });
-  await row.locator('.said').filter({ hasText: 'ended stopped +1.5 s' }).waitFor();
-  assert.equal(await row.locator('.said').innerText(), 'decided select_loser by body → seen +1.3 s → ended stopped +1.5 s');
+  await row.locator('.said').filter({ hasText: 'stopped +1.5 s' }).waitFor();
+  assert.equal(await row.locator('.said').innerText(), 'Cancelled (lost a select) → observed +1.3 s → stopped +1.5 s');
   assert.equal((await row.locator('.mark').allInnerTexts()).join(''), '◆◇■');
   assert.equal(await row.locator('.seg.unseen').count() + await row.locator('.seg.seen').count(), 2);
   const mail = page.locator('.timeline .row', { hasText: 'sendMail' });
-  assert.match(await mail.getAttribute('aria-label'), /cancelled, .*requested by alice “the mail server hangs” → seen \+4.0 s → ended stopped \+5.0 s/);
+  assert.match(await mail.getAttribute('aria-label'), /cancelled, .*Cancelled by alice “the mail server hangs” → observed \+4.0 s → stopped \+5.0 s/);
   await page.getByRole('tab', { name: /^Cancellations \(4\)/ }).click();
-  assert.match(await page.locator('.cancels .row', { hasText: 'quoteOther' }).innerText(), /decided .*select_loser by body.*seen \+1.0 s.*ended LEAKED: it ignored its context/s);
+  assert.match(await page.locator('.cancels .row', { hasText: 'quoteOther' }).innerText(), /Cancelled .*\(lost a select\).*observed \+1.0 s.*abandoned \(ignored its context\)/s);
   await close();
 });
 
-test('waiting is apart from working, idle time is folded, and zoom and its keys change what is in sight', async () => {
+test('the timeline separates waiting from running, collapses idle time and zooms with keys', async () => {
   const { page, close } = await view('?instance=order-7');
-  await page.getByText(/working, 1 d waiting, 1 idle stretch folded/).waitFor();
+  await page.getByText(/active, 1 d idle, 1 idle period collapsed/).waitFor();
   assert.ok(await page.locator('.timeline .row', { hasText: 'packed' }).locator('.seg.wait').count());
   assert.ok(await page.locator('.nowline').count() > 5);
   assert.equal(await page.locator('.axis .skipped').innerText(), '⋯ 1 d');
@@ -175,28 +175,28 @@ test('waiting is apart from working, idle time is folded, and zoom and its keys 
   assert.ok(await width() > folded * 1.3);
   await page.keyboard.press('0');
   assert.ok(Math.abs(await width() - folded) < 4);
-  await page.getByLabel('Fold idle time').uncheck();
-  assert.ok(await width() < folded / 5, 'a day that is not folded takes all the room');
+  await page.getByLabel('Collapse idle time').uncheck();
+  assert.ok(await width() < folded / 5, 'an expanded day takes most of the width');
   await close();
 });
 
-test('what it waits for says attempt, error, next try, and that nobody works', async () => {
+test('pending activities show attempt, last error, next attempt and a queue without workers', async () => {
   const { page, close } = await view('?instance=order-8&tab=pending');
   await page.locator('.pending .row').first().waitFor();
   const rows = await page.locator('.pending .row:visible').allInnerTexts();
-  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next try in \d min/);
-  assert.match(rows[1], /printLabel[\s\S]*waits in queue printers: no worker of it has been heard of ever/);
+  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next attempt in \d min/);
+  assert.match(rows[1], /printLabel[\s\S]*waiting in queue printers, no worker has ever reported/);
   await close();
 });
 
-test('events are filtered by kind and text, and the download is a history that replays', async () => {
+test('events are filtered by kind and text, and the download is a complete history', async () => {
   const { page, close } = await view('?instance=order-7&tab=events');
   const rowcount = () => page.locator('[role=grid][aria-label=Events]').getAttribute('aria-rowcount');
   await page.getByRole('tab', { name: 'Events (22)' }).waitFor();
   await page.locator('.events .row').nth(8).waitFor();
   assert.equal(await rowcount(), '23');
-  for (const kind of ['Activities', 'Timers', 'Children', 'External events', 'Turns', 'Others']) await page.getByLabel(kind, { exact: true }).uncheck();
-  assert.equal(await rowcount(), '4'); // two cancels of activities and one of a timer
+  for (const kind of ['Activities', 'Timers', 'Children', 'External events', 'Turns', 'Other']) await page.getByLabel(kind, { exact: true }).uncheck();
+  assert.equal(await rowcount(), '4'); // two cancelled activities and one cancelled timer
   await page.getByLabel('Activities').check();
   await page.getByLabel('Search events').fill('sendmail');
   assert.equal(await rowcount(), '2');
@@ -206,24 +206,24 @@ test('events are filtered by kind and text, and the download is a history that r
   await close();
 });
 
-test('a blocked instance shows history and code side by side, and what to do', async () => {
+test('a blocked instance shows the history, the current code and the next step', async () => {
   const { page, close } = await view('?instance=order-9');
-  assert.match(await page.locator('.sides > div').first().innerText(), /History has, at #6[\s\S]*chargeCard/);
-  assert.match(await page.locator('.sides > div').last().innerText(), /The code asked for[\s\S]*authoriseCard/);
-  await page.getByText('What to do:').waitFor();
+  assert.match(await page.locator('.sides > div').first().innerText(), /History, event #6[\s\S]*chargeCard/);
+  assert.match(await page.locator('.sides > div').last().innerText(), /Current code[\s\S]*authoriseCard/);
+  await page.getByText('Next step:').waitFor();
   await page.getByRole('button', { name: 'Show event #6' }).click();
   await page.locator('aside.detail', { hasText: 'ActivityScheduled' }).waitFor();
   await close();
 });
 
-test('a paused instance says who paused it, when and why, its bar shows when it was, and it is paused and resumed after a question', async () => {
+test('a paused instance shows who paused it, when and why, and Pause and Resume ask for confirmation', async () => {
   const { page, close } = await view('?instance=order-10');
   const note = page.locator('#paused');
   await note.waitFor();
   assert.match(await note.innerText(), /Paused[^]*since .* by alice: the carrier asks to wait once more/);
   assert.equal(await page.locator('.chip.Paused').count(), 1);
   const pauses = page.locator('.timeline .row').first().locator('.seg.paused');
-  await pauses.nth(1).waitFor({ state: 'attached' }); // a row may be there before its bars
+  await pauses.nth(1).waitFor({ state: 'attached' }); // a row can appear before its bars
   assert.equal(await pauses.count(), 2);
   assert.match(await page.locator('.timeline .row').first().innerText(), /paused by alice/);
   assert.equal(await page.locator('.seg.blocked').count(), 0);
@@ -231,36 +231,36 @@ test('a paused instance says who paused it, when and why, its bar shows when it 
   const sent = [];
   page.on('request', (r) => { if (r.method() === 'POST') sent.push(`${new URL(r.url()).pathname} ${r.postData()}`); });
   await page.getByRole('button', { name: 'Resume …' }).click();
-  await page.getByRole('button', { name: 'Keep things as they are' }).click();
+  await page.getByRole('button', { name: 'Go back' }).click();
   assert.deepEqual(sent, []);
   await page.getByRole('button', { name: 'Resume …' }).click();
-  await page.getByLabel('Why (it is written to history)').fill('he is back');
-  await page.getByRole('button', { name: 'Resume it' }).click();
-  await page.getByText('The order to go on is accepted').waitFor();
+  await page.getByLabel('Message (stored in the history)').fill('he is back');
+  await page.getByRole('button', { name: 'Resume instance' }).click();
+  await page.getByText('Resume requested').waitFor();
   await close();
 
   const other = await view('?instance=order-8');
   other.page.on('request', (r) => { if (r.method() === 'POST') sent.push(`${new URL(r.url()).pathname} ${r.postData()}`); });
   await other.page.getByRole('button', { name: 'Pause …' }).click();
-  await other.page.getByRole('button', { name: 'Pause it' }).click();
-  await other.page.getByText('The order to pause is accepted').waitFor();
+  await other.page.getByRole('button', { name: 'Pause instance' }).click();
+  await other.page.getByText('Pause requested').waitFor();
   assert.deepEqual(sent, ['/v1/instances/order-10/resume {"message":"he is back"}', '/v1/instances/order-8/pause {"message":""}']);
   await other.close();
 });
 
-test('the family goes up to the parents and down to the children', async () => {
+test('the Relationships tab shows the parents and loads the children', async () => {
   const { page, close } = await view('?instance=ship-order-7&tab=family');
   await page.locator('.tree').getByRole('link', { name: 'order-7', exact: true }).click();
-  await page.getByRole('tab', { name: 'Family (1)' }).click();
-  await page.getByRole('button', { name: 'Show the children of ship-order-7' }).click();
+  await page.getByRole('tab', { name: 'Relationships (1)' }).click();
+  await page.getByRole('button', { name: 'Show children of ship-order-7' }).click();
   await page.getByText('no children').waitFor();
-  await page.getByRole('link', { name: 'Children as a list' }).click();
+  await page.getByRole('link', { name: 'List children' }).click();
   await page.locator('.instances a.id', { hasText: 'ship-order-7' }).waitFor();
   assert.equal(new URL(page.url()).searchParams.get('parent'), 'order-7');
   await close();
 });
 
-test('all of it goes by keyboard', async () => {
+test('the list, the tabs and the details work with the keyboard', async () => {
   const { page, close } = await view('?name=charge');
   await page.locator('.instances .row').first().waitFor();
   for (let n = 0; n < 40 && !(await page.evaluate(() => document.activeElement.matches('.instances .row'))); n++) await page.keyboard.press('Tab');
@@ -279,19 +279,19 @@ test('all of it goes by keyboard', async () => {
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.locator('aside.detail', { hasText: 'chargeCard' }).waitFor();
-  assert.ok(await page.evaluate(() => document.activeElement.matches('aside.detail')), 'what was chosen has the focus');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('aside.detail')), 'the details have the focus');
   await page.keyboard.press('Escape');
-  assert.ok(await page.evaluate(() => document.activeElement.matches('.timeline .row')), 'the focus goes back to the row');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('.timeline .row')), 'the focus returns to the row');
   await close();
 });
 
-test('what is live takes no focus away', async () => {
+test('a refresh keeps the focus', async () => {
   const { page, close } = await view('?instance=order-7');
   const answered = () => page.waitForResponse((r) => r.url().endsWith('order-7?pending=false'));
   await page.locator('.timeline .said.off').first().waitFor();
   await page.locator('.timeline .row').nth(3).focus();
   await answered();
-  await answered(); // what the first one brought is drawn by now
+  await answered(); // the first response is rendered by now
   assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /^activity quoteFast number 5/);
   await page.getByRole('tab', { name: /^Events/ }).click();
   await page.getByLabel('Search events').fill('quote');
@@ -301,17 +301,17 @@ test('what is live takes no focus away', async () => {
   await close();
 });
 
-test('ids of any letters are found, and what is not there says so', async () => {
+test('IDs with special characters open, and an unknown ID shows an error', async () => {
   const { page, close } = await view('?status=Terminated');
   await page.getByRole('link', { name: 'report/2026 <q3>' }).click();
   await page.getByRole('heading', { name: 'report/2026 <q3>' }).waitFor();
   await page.getByText('not needed any more').first().waitFor();
   await page.goto(`${server.base}/ui?instance=nobody`);
-  await page.getByText('There is no such instance').waitFor();
+  await page.getByText('Instance or execution not found').waitFor();
   await close();
 });
 
-test('past executions can be looked at', async () => {
+test('an earlier execution can be selected', async () => {
   const { page, close } = await view('?instance=poller');
   await page.getByLabel('Execution').focus();
   await page.getByRole('option', { name: /^execution 1,/ }).waitFor({ state: 'attached' });
@@ -323,7 +323,7 @@ test('past executions can be looked at', async () => {
 
 const json = (status, body) => ({ status, contentType: 'application/json', body: JSON.stringify(body) });
 
-test('a key that is held confirms nothing, and the first focus of a dangerous question keeps things as they are', async () => {
+test('a held Enter key confirms nothing, and a destructive dialog focuses its dismiss button', async () => {
   const { page, close } = await view('?instance=order-8');
   const sent = [];
   page.on('request', (r) => { if (r.method() !== 'GET') sent.push(r.url()); });
@@ -331,64 +331,64 @@ test('a key that is held confirms nothing, and the first focus of a dangerous qu
   await page.locator('.timeline .said').first().waitFor();
   for (const name of ['Cancel …', 'Terminate …']) {
     await page.getByRole('button', { name, exact: true }).focus();
-    for (let i = 0; i < 5; i++) await page.keyboard.down('Enter'); // all but the first repeat it
+    for (let i = 0; i < 5; i++) await page.keyboard.down('Enter'); // all but the first are repeats
     await page.keyboard.up('Enter');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
   }
   await page.getByRole('button', { name: 'Terminate …', exact: true }).press('Enter');
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Keep things as they are');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Go back');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   assert.deepEqual(sent, []);
   await close();
 });
 
-test('an order that is under way cannot be kept back, a page to sign in is no answer, and its refusal is shown', async () => {
+test('a dialog cannot be closed during its request, and a sign-in response is shown as an error', async () => {
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
   let answer;
   await page.route(/\/terminate$/, (r) => new Promise((done) => { answer = () => { r.fulfill({ status: 200, contentType: 'text/html', body: '<html>sign in</html>' }); done(); }; }));
   await page.getByRole('button', { name: 'Terminate …', exact: true }).click();
-  const [request] = await Promise.all([page.waitForRequest(/terminate$/), page.getByRole('button', { name: 'Terminate it' }).click()]);
+  const [request] = await Promise.all([page.waitForRequest(/terminate$/), page.getByRole('button', { name: 'Terminate instance' }).click()]);
   assert.equal(request.method(), 'POST');
-  const keep = page.getByRole('button', { name: 'Keep things as they are' });
+  const keep = page.getByRole('button', { name: 'Go back' });
   assert.ok(await keep.isDisabled());
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
   assert.equal(await page.getByRole('dialog').count(), 1);
   answer();
-  await page.locator('dialog .wrong', { hasText: 'the answer is not of the API' }).waitFor();
+  await page.locator('dialog .wrong', { hasText: 'The response is not from the API' }).waitFor();
   await keep.click();
   await close();
 });
 
-test('an event is sent as it was written, and twice is once', async () => {
+test('an event is sent unchanged, and a repeated request has the same idempotency key', async () => {
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
   const sent = [];
   await page.route(/\/events\//, (r) => { sent.push([r.request().postData(), r.request().headers()['idempotency-key']]); return r.fulfill(sent.length === 1 ? json(504, { message: 'timed out' }) : json(202, {})); });
   await page.getByRole('button', { name: 'Raise event …' }).click();
-  await page.getByLabel('Event', { exact: true }).fill('packed');
+  await page.getByLabel('Event name', { exact: true }).fill('packed');
   await page.getByLabel(/^Data/).fill('{"order": 9007199254740993}');
-  await page.getByRole('button', { name: 'Raise the event' }).click();
-  await page.getByText('the gateway answered 504: timed out').waitFor(); // its own words, where it is not the API that answers
-  await page.getByRole('button', { name: 'Raise the event' }).click();
-  await page.getByText('The event is accepted').waitFor();
+  await page.getByRole('button', { name: 'Raise event', exact: true }).click();
+  await page.getByText('The gateway returned 504: timed out').waitFor(); // shows the gateway's message
+  await page.getByRole('button', { name: 'Raise event', exact: true }).click();
+  await page.getByText('Event accepted').waitFor();
   assert.deepEqual(sent.map(([data]) => data), ['{"order": 9007199254740993}', '{"order": 9007199254740993}']);
   assert.ok(sent[0][1]);
   assert.equal(sent[0][1], sent[1][1]);
   await close();
 });
 
-test('numbers of payloads are shown as they are', async () => {
+test('numbers in payloads are shown unchanged', async () => {
   await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"instanceId":"long-numbers","input":{"id":9007199254740993,"b":1.0}}' });
   const { page, close } = await view('?instance=long-numbers&tab=data');
   assert.equal((await page.locator('pre.json').first().innerText()).replace(/\s+/g, ''), '{"id":9007199254740993,"b":1.0}');
   await close();
 });
 
-test('the header follows after an action, and the focus stays on its button', async () => {
+test('the header updates after a status change and keeps the focus', async () => {
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
   const was = await (await fetch(`${server.base}/v1/instances/order-8?pending=false`)).json();
@@ -400,7 +400,7 @@ test('the header follows after an action, and the focus stays on its button', as
   await close();
 });
 
-test('a history that was read in part is read to its end, and downloaded no sooner', async () => {
+test('loading a history continues after an error, and the download waits for the end', async () => {
   const { page, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
   let failed = false;
@@ -408,7 +408,7 @@ test('a history that was read in part is read to its end, and downloaded no soon
   const wellAgain = new Promise((done) => { well = done; });
   await page.route(/charge-31\/history/, async (r) => { if (!failed) { failed = true; return r.fulfill(json(429, { message: 'Too Many Requests' })); } await wellAgain; return r.continue(); });
   await page.goto(`${server.base}/ui?instance=charge-31&tab=events`);
-  await page.locator('.note.bad', { hasText: 'could not be read' }).waitFor();
+  await page.locator('.note.bad', { hasText: 'Could not load the instance' }).waitFor();
   const save = page.getByRole('button', { name: 'Download JSON' });
   assert.ok(await save.isDisabled());
   well();
@@ -417,21 +417,21 @@ test('a history that was read in part is read to its end, and downloaded no soon
   await close();
 });
 
-test('a rare match is searched for in steps', async () => {
+test('a search with few matches continues on request', async () => {
   const { page, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
   let asked = 0;
   await page.route(/\/v1\/instances\?.*tag=rare/, (r) => r.fulfill(json(200, { items: [], nextCursor: new URL(r.request().url()).searchParams.get('limit') === '100' ? undefined : `c${++asked}` })));
   await page.goto(`${server.base}/ui?tag=rare%3D1`);
-  await page.getByRole('button', { name: 'Search on' }).click();
-  await page.getByRole('button', { name: 'Search on' }).waitFor();
+  await page.getByRole('button', { name: 'Continue search' }).click();
+  await page.getByRole('button', { name: 'Continue search' }).waitFor();
   assert.equal(asked, 20);
   await close();
 });
 
 const instance = (id, createdAt) => ({ instanceId: id, orchestration: 'many', version: '1.0.0', status: 'Completed', executionId: `x-${id}`, createdAt, updatedAt: createdAt, tags: {} });
 
-test('more than a page that start between two looks are all in the list', async () => {
+test('the list includes all instances when more than a page start between two refreshes', async () => {
   const { page, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
   const all = [instance('first', '2026-01-01T00:00:00Z')];
@@ -442,16 +442,16 @@ test('more than a page that start between two looks are all in the list', async 
     return r.fulfill(json(200, { items, nextCursor: from + 100 < all.length ? String(from + 100) : undefined }));
   });
   await page.goto(`${server.base}/ui?name=many`);
-  await page.getByText('1 instance match').waitFor();
+  await page.getByText('1 matching instance').waitFor();
   for (let n = 0; n < 350; n++) all.unshift(instance(`new-${n}`, `2026-01-01T00:0${1 + Math.floor(n / 60)}:${String(n % 60).padStart(2, '0')}Z`));
-  await page.getByText('351 instances match').waitFor({ timeout: 15_000 });
+  await page.getByText('351 matching instances').waitFor({ timeout: 15_000 });
 
-  // After a night it is not all read at once.
+  // After a long absence the list does not load everything at once.
   const asked = [];
   page.on('request', (r) => { if (r.url().includes('name=many')) asked.push(r.url()); });
   for (let n = 0; n < 3000; n++) all.unshift(instance(`late-${n}`, new Date(Date.parse('2026-01-02T00:00:00Z') + n * 1000).toISOString()));
-  await page.getByText('100 or more instances match').waitFor({ timeout: 15_000 });
-  assert.ok(asked.length < 15, `${asked.length} questions`);
+  await page.getByText('100 or more matching instances').waitFor({ timeout: 15_000 });
+  assert.ok(asked.length < 15, `${asked.length} requests`);
   await page.getByRole('button', { name: 'Live' }).click();
   await page.locator('.instances .row').first().focus();
   for (let rows = 101; rows < 3352;) {
@@ -459,11 +459,11 @@ test('more than a page that start between two looks are all in the list', async 
     await page.waitForFunction((before) => Number(document.querySelector('[role=grid]').getAttribute('aria-rowcount')) > before, rows);
     rows = Number(await page.getByRole('grid').getAttribute('aria-rowcount'));
   }
-  await page.getByText('3,351 instances match').waitFor();
+  await page.getByText('3,351 matching instances').waitFor();
   await close();
 });
 
-test('what the list refuses is done to none, and tags with a space stay one', async () => {
+test('bulk actions are disabled while the list has an error, and tags with a space are quoted', async () => {
   const { page, close } = await view('?name=ship&name=charge');
   await page.locator('.note.bad', { hasText: 'name is given more than once' }).waitFor();
   for (const name of ['Cancel matching …', 'Terminate matching …', 'Purge matching …']) assert.ok(await page.getByRole('button', { name }).isDisabled(), name);
@@ -476,12 +476,12 @@ test('what the list refuses is done to none, and tags with a space stay one', as
   await page.locator('.instances .row').first().waitFor();
   assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isEnabled());
   await page.route(/\/v1\/instances\?/, (r) => r.fulfill(json(429, { message: 'Too Many Requests' })));
-  await page.locator('.note.bad', { hasText: 'the gateway answered 429: Too Many Requests' }).waitFor({ timeout: 15_000 });
-  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled(), 'what cannot be read cannot be judged');
+  await page.locator('.note.bad', { hasText: 'The gateway returned 429: Too Many Requests' }).waitFor({ timeout: 15_000 });
+  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled(), 'bulk actions are disabled');
   await close();
 });
 
-test('a job takes what had started by the clock of the hub when it was counted', async () => {
+test('a job excludes instances that start after its preview, by the clock of the hub', async () => {
   const { page, close } = await view('?name=ship');
   await page.locator('.instances .row').first().waitFor();
   const sent = [];
@@ -492,7 +492,7 @@ test('a job takes what had started by the clock of the hub when it was counted',
   });
   await page.getByRole('button', { name: 'Terminate matching …' }).click();
   await page.getByRole('button', { name: 'Terminate 2' }).click();
-  await page.getByText('Job j-1 begins').waitFor();
+  await page.getByText('Job j-1 starts').waitFor();
   assert.deepEqual(sent, [{ operation: 'terminate', filter: { name: 'ship' }, dryRun: true }, { operation: 'terminate', filter: { name: 'ship', startedBefore: '2020-02-02T02:02:02Z' } }]);
   await page.goto(`${server.base}/ui`);
   await page.locator('.instances .row').first().waitFor();
@@ -502,7 +502,7 @@ test('a job takes what had started by the clock of the hub when it was counted',
   await close();
 });
 
-test('a job is stopped after a question, and a question ends when one goes back', async () => {
+test('stopping a job asks for confirmation, and back navigation closes a dialog', async () => {
   const { page, close } = await view('?name=ship');
   await page.locator('.instances .row').first().waitFor();
   let stopped = 0;
@@ -514,12 +514,12 @@ test('a job is stopped after a question, and a question ends when one goes back'
   await page.getByRole('button', { name: 'Jobs' }).click();
   const stop = page.getByRole('button', { name: 'Stop job j-1' });
   await stop.click();
-  await page.getByText('4 of 9 are done').waitFor();
+  await page.getByText('4 of 9 instances are done').waitFor();
   await page.keyboard.press('Escape');
   assert.equal(stopped, 0);
   await stop.click();
-  await page.getByRole('button', { name: 'Stop it' }).click();
-  await page.getByText('The job is stopped').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop job' }).click();
+  await page.getByText('Job stopped').waitFor();
   assert.equal(stopped, 1);
 
   await page.goto(`${server.base}/ui?name=charge`);
@@ -533,21 +533,21 @@ test('a job is stopped after a question, and a question ends when one goes back'
   await close();
 });
 
-test('a purge names the life that was looked at', async () => {
+test('a purge names the incarnation that is shown', async () => {
   const { page, close } = await view('?instance=charge-31');
   await page.locator('.timeline .row').nth(1).waitFor();
   const seen = await (await fetch(`${server.base}/v1/instances/charge-31?pending=false`)).json();
   let asked;
   await page.route(/\/v1\/instances\/charge-31\?createdAt/, (r) => { asked = r.request(); return r.fulfill(json(404, { detail: 'there is no instance of this id', code: 'instance_not_found' })); });
   await page.getByRole('button', { name: 'Purge …', exact: true }).click();
-  await page.getByRole('button', { name: 'Delete it with its history' }).click();
+  await page.getByRole('button', { name: 'Purge instance' }).click();
   await page.locator('dialog .wrong', { hasText: 'there is no instance of this id' }).waitFor();
   assert.equal(asked.method(), 'DELETE');
   assert.equal(new URL(asked.url()).searchParams.get('createdAt'), seen.createdAt);
   await close();
 });
 
-test('times that are none, and years of five digits, are said and not sent', async () => {
+test('invalid times and years with five digits are reported and not sent', async () => {
   const { page, wrong, close } = await view('?startedAfter=yesterday');
   await page.locator('.note.bad', { hasText: 'startedAfter must be a time' }).waitFor();
   assert.deepEqual(wrong.filter((w) => !w.includes('400')), []);
@@ -570,11 +570,11 @@ const orders = (page) => {
   return sent;
 };
 
-test('dead letters are listed by queue, say what to do, and show their body', async () => {
+test('dead letters show queue, next step and body', async () => {
   const { page, wrong, close } = await view('?instance=order-7');
   await page.getByRole('link', { name: 'Dead letters' }).click();
-  await page.getByText('30 read, about 1,233 in all queues').waitFor();
-  assert.equal(await page.getByLabel('Instance', { exact: true }).inputValue(), 'order-7', 'an instance leads to its own');
+  await page.getByText('30 loaded, about 1,233 in all queues').waitFor();
+  assert.equal(await page.getByLabel('Instance', { exact: true }).inputValue(), 'order-7', 'the link filters by the instance');
   await page.locator('.letters .row').first().focus();
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
@@ -582,40 +582,40 @@ test('dead letters are listed by queue, say what to do, and show their body', as
   await detail.getByText('This is the only copy of the message').waitFor();
   await detail.locator('pre.json', { hasText: '"parcel": 1' }).waitFor();
   await page.keyboard.press('Escape');
-  assert.ok(await page.evaluate(() => document.activeElement.matches('.letters .row')), 'the focus goes back to the row');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('.letters .row')), 'the focus returns to the row');
   await page.getByRole('button', { name: 'Clear' }).click();
   await page.getByLabel('Queue').selectOption({ label: 'timers (1)' });
   await page.waitForURL(/dead=timers/);
-  await page.locator('.letters .row', { hasText: 'timer #4' }).filter({ hasText: 'the watch sends it again' }).waitFor();
+  await page.locator('.letters .row', { hasText: 'timer #4' }).filter({ hasText: 'the sweeper sends it again' }).waitFor();
   await page.goBack();
   assert.equal(await page.getByLabel('Queue').inputValue(), '');
   assert.deepEqual(wrong, []);
   await close();
 });
 
-test('one dead letter is redriven and dropped after a question, and what is in history only if that is asked for', async () => {
+test('redriving and dropping one dead letter ask for confirmation, and a handled one needs force', async () => {
   const { page, close } = await view('?dead=inbox&reason=poison:');
   const sent = orders(page);
   await page.locator('.letters .row', { hasText: 'poison' }).click();
   await page.getByRole('button', { name: 'Redrive …', exact: true }).click();
   const dialog = page.getByRole('dialog');
-  assert.ok(await dialog.getByRole('button', { name: 'Redrive it' }).isDisabled(), 'it is in history already');
+  assert.ok(await dialog.getByRole('button', { name: 'Redrive dead letter' }).isDisabled(), 'its message is in the history');
   await dialog.getByRole('checkbox').check();
-  assert.ok(await dialog.getByRole('button', { name: 'Redrive it' }).isEnabled());
+  assert.ok(await dialog.getByRole('button', { name: 'Redrive dead letter' }).isEnabled());
   await page.keyboard.press('Escape');
   assert.deepEqual(sent, []);
   await page.getByRole('button', { name: 'Drop …', exact: true }).click();
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Keep things as they are');
-  await dialog.getByRole('button', { name: 'Drop it' }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Go back');
+  await dialog.getByRole('button', { name: 'Drop dead letter' }).click();
   await page.locator('#toasts').getByText('1 dropped').waitFor();
-  await page.getByText('No dead letters are visible here.').waitFor();
+  await page.getByText('No visible dead letters').waitFor();
   assert.equal(sent.length, 1);
   assert.equal(sent[0][0], 'inbox/drop');
   assert.deepEqual(Object.keys(sent[0][1]), ['ids']);
   await close();
 });
 
-test('many dead letters are redriven call by call, which can be stopped, and none that came after the question', async () => {
+test('a bulk redrive sends several requests, can be stopped and excludes later dead letters', async () => {
   const { page, close } = await view('?dead=payments');
   const sent = orders(page);
   let answer;
@@ -625,45 +625,45 @@ test('many dead letters are redriven call by call, which can be stopped, and non
     await new Promise((go) => { answer = go; });
     return r.fulfill(json(200, { done: 400, kept: 0, later: 2, failed: 0, sent: [], complete: false, errors: [] }));
   });
-  await page.getByText('200 or more read, about 1,200 in payments').waitFor();
-  await page.getByRole('button', { name: 'Redrive of the queue …' }).click();
+  await page.getByText('200 or more loaded, about 1,200 in payments').waitFor();
+  await page.getByRole('button', { name: 'Redrive all in queue …' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('1,000 or more dead letters to redrive (1,000 other)').waitFor();
   assert.equal(await dialog.locator('li').count(), 5);
-  assert.deepEqual(await violations(page), [], 'the question');
+  assert.deepEqual(await violations(page), [], 'the dialog');
   await dialog.getByRole('button', { name: 'Redrive 1,000 or more' }).click();
   await dialog.getByText('500 redriven …').waitFor();
   await dialog.getByRole('button', { name: 'Stop after this call' }).click();
   answer();
-  await page.locator('#toasts').getByText('900 redriven. 2 have come since, and are left. stopped: the others are left as they are').waitFor();
+  await page.locator('#toasts').getByText('900 redriven. 2 skipped (arrived later). Stopped, the others are unchanged').waitFor();
   assert.equal(calls, 2);
-  assert.deepEqual(sent[0], sent[1], 'each call means the same');
+  assert.deepEqual(sent[0], sent[1], 'all requests have the same selection');
   assert.equal(sent[0][1].all, true);
   assert.ok(Date.parse(sent[0][1].sentBefore) <= Date.now());
   await page.unroute(/payments\/redrive$/);
-  await page.getByRole('button', { name: 'Drop of the queue …' }).click();
+  await page.getByRole('button', { name: 'Drop all in queue …' }).click();
   await dialog.getByRole('button', { name: 'Drop 1,000 or more' }).click();
   await page.locator('#toasts').getByText('1,200 dropped').waitFor();
-  await page.getByText('0 read, about 0 in payments').waitFor();
+  await page.getByText('0 loaded, about 0 in payments').waitFor();
   await close();
 });
 
-test('where a redrive fails half way, the dialog says what is done, and goes on where it is told to', async () => {
+test('a redrive that fails midway shows its progress and continues on request', async () => {
   const { page, close } = await view('?dead=inbox&reason=corrupt:');
   let calls = 0;
   await page.route(/inbox\/redrive$/, (r) => (++calls === 1 ? r.fulfill(json(200, { done: 10, kept: 0, later: 0, failed: 0, sent: [], complete: false, errors: [] })) : calls === 2 ? r.fulfill(json(503, { detail: 'the task hub did not answer in time; try again' })) : r.continue()));
-  await page.getByText('30 read').waitFor();
+  await page.getByText('30 loaded').waitFor();
   await page.getByRole('button', { name: 'Redrive matching …' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Redrive 30' }).click();
-  await dialog.getByText('10 are redriven, and then: the task hub did not answer in time').waitFor();
+  await dialog.getByText('10 redriven, then failed: the task hub did not answer in time').waitFor();
   await dialog.getByRole('button', { name: 'Redrive 30' }).click();
   await page.locator('#toasts').getByText('30 redriven').waitFor();
-  await page.getByText('0 read, about 0 in inbox').waitFor();
+  await page.getByText('0 loaded, about 0 in inbox').waitFor();
   await close();
 });
 
-test('an API without dead letters says how they are given', async () => {
+test('an API without access to dead letters shows its error', async () => {
   const { page, close } = await view('');
   await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
   await page.getByRole('link', { name: 'Dead letters' }).click();
@@ -672,41 +672,41 @@ test('an API without dead letters says how they are given', async () => {
   await close();
 });
 
-test('the code of an instance is asked: the answer is in the dialog, as it came, and the next question can be put', async () => {
+test('a query shows its result unchanged, and the dialog accepts another query', async () => {
   const { page, wrong, close } = await view('?instance=order-8');
   await page.getByRole('button', { name: 'Query …' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Query').fill('progress');
+  await dialog.getByLabel('Query name').fill('progress');
   await dialog.getByLabel('Input').fill('{"more": 9007199254740993}');
-  await dialog.getByRole('button', { name: 'Ask' }).click();
-  await dialog.getByRole('heading', { name: 'Answer of progress' }).waitFor();
-  const text = await dialog.getByRole('group', { name: 'Answer of progress' }).innerText();
+  await dialog.getByRole('button', { name: 'Run query' }).click();
+  await dialog.getByRole('heading', { name: 'Result of progress' }).waitFor();
+  const text = await dialog.getByRole('group', { name: 'Result of progress' }).innerText();
   assert.match(text, /"of": "order-8"/);
   assert.match(text, /"more": 9007199254740993/);
   assert.match(text, /"share": 0\.50/);
-  assert.deepEqual(await violations(page), [], 'an answer');
+  assert.deepEqual(await violations(page), [], 'a result');
 
-  await dialog.getByLabel('Query').fill('pace');
-  await dialog.getByRole('button', { name: 'Ask' }).click();
-  await dialog.getByRole('alert').getByText('it has ["progress"]').waitFor();
-  assert.equal(await dialog.getByRole('heading', { name: /^Answer/ }).count(), 0, 'the answer of the question before is gone');
+  await dialog.getByLabel('Query name').fill('pace');
+  await dialog.getByRole('button', { name: 'Run query' }).click();
+  await dialog.getByRole('alert').getByText('known queries: ["progress"]').waitFor();
+  assert.equal(await dialog.getByRole('heading', { name: /^Result/ }).count(), 0, 'the previous result is gone');
   await dialog.getByLabel('Input').fill('{');
-  await dialog.getByRole('button', { name: 'Ask' }).click();
+  await dialog.getByRole('button', { name: 'Run query' }).click();
   await dialog.getByText('The input is not JSON').waitFor();
   assert.deepEqual(wrong.filter((w) => !/404/.test(w)), []);
   await close();
 });
 
-test('a query that is under way can be left, and its late end is not heard', async () => {
+test('closing the dialog during a query ignores its late result', async () => {
   const { page, close } = await view('?instance=charge-31');
   let release;
   const held = new Promise((resolve) => { release = resolve; });
   await page.route(/\/query$/, async (r) => { await held; await r.fulfill(json(422, { code: 'query_timed_out', detail: 'there was no answer in time' })); });
   await page.getByRole('button', { name: 'Query …' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Query').fill('progress');
+  await dialog.getByLabel('Query name').fill('progress');
   await page.keyboard.press('Enter');
-  await dialog.getByText('Its history is replayed …').waitFor();
+  await dialog.getByText('Replaying the history …').waitFor();
   const answered = page.waitForResponse(/\/query$/);
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
@@ -716,37 +716,37 @@ test('a query that is under way can be left, and its late end is not heard', asy
   await close();
 });
 
-test('a restart is from an event where one is chosen, and an event that it cannot be from is told', async () => {
+test('a restart uses the selected event, and an invalid event shows an error', async () => {
   const { page, close } = await view('?instance=charge-31&tab=events');
   await page.locator('.events .row').filter({ hasText: 'ActivityScheduled' }).click();
   await page.getByRole('button', { name: 'Restart from #3 …' }).click();
   const dialog = page.getByRole('dialog');
   assert.equal(await dialog.getByLabel('From event').inputValue(), '3');
-  assert.deepEqual(await violations(page), [], 'the question');
+  assert.deepEqual(await violations(page), [], 'the dialog');
   await dialog.getByLabel('From event').fill('99');
-  await dialog.getByRole('button', { name: 'Start it once more' }).click();
+  await dialog.getByRole('button', { name: 'Restart instance' }).click();
   await dialog.getByRole('alert').getByText(/cannot be/).waitFor();
   await page.route(/\/restart$/, (r) => r.fulfill(json(202, { instanceId: 'order-8' })));
   await dialog.getByLabel('From event').fill('3');
-  const [request] = await Promise.all([page.waitForRequest(/\/restart$/), dialog.getByRole('button', { name: 'Start it once more' }).click()]);
+  const [request] = await Promise.all([page.waitForRequest(/\/restart$/), dialog.getByRole('button', { name: 'Restart instance' }).click()]);
   assert.deepEqual(request.postDataJSON(), { from: 3 });
   await page.locator('h1', { hasText: 'order-8' }).waitFor();
   await close();
 });
 
-// It comes last: the hub has an instance more from here on.
-test('what is over is started once more, as a new instance that is shown then', async () => {
+// This test comes last, because it adds an instance to the hub.
+test('restarting a finished instance opens the new instance', async () => {
   const { page, close } = await view('?instance=charge-31');
   const [request] = await Promise.all([
     page.waitForRequest(/\/restart$/),
     (async () => {
       await page.getByRole('button', { name: 'Restart …', exact: true }).click();
-      await page.getByRole('button', { name: 'Start it once more' }).click();
+      await page.getByRole('button', { name: 'Restart instance' }).click();
     })(),
   ]);
   assert.equal(request.method(), 'POST');
   assert.deepEqual(request.postDataJSON(), {});
   await page.locator('h1', { hasText: 'charge-31.restart-' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'it is not over');
+  assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'the new instance has not ended');
   await close();
 });

@@ -1,9 +1,9 @@
-// Elements, numbers and times.
+// DOM elements, numbers and times.
 
 const $ = (id) => document.getElementById(id);
 const narrow = matchMedia('(max-width: 720px)');
 
-// h makes an element. Text is always text: nothing of a payload is ever markup.
+// h creates an element. It inserts children as text, so that payloads never become markup.
 function h(tag, props, ...children) {
   const el = document.createElement(tag);
   for (const [k, v] of Object.entries(props || {})) {
@@ -30,12 +30,12 @@ function moment(t) {
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(t)}`;
 }
 
-// when is a time in the reader's zone, with UTC on hover.
+// when shows a time in the local time zone, with UTC as tooltip.
 function when(t) {
   return t ? h('time', { datetime: new Date(t).toISOString(), title: new Date(t).toISOString() }, moment(t)) : '—';
 }
 
-// span is a duration in at most two units.
+// span formats a duration in at most two units.
 function span(ms) {
   if (!isFinite(ms)) return '—';
   if (ms < 0) return '−' + span(-ms);
@@ -66,7 +66,7 @@ function chip(status) {
   return h('span', { class: `chip ${status}` }, h('span', { class: 'sign', 'aria-hidden': 'true' }, signs[status] || '·'), status);
 }
 
-// shortName is the last part of an IAM identity: the session's name.
+// shortName returns the last part of an IAM ARN, the session name.
 const shortName = (who) => (who && who.startsWith('arn:') ? who.slice(who.lastIndexOf('/') + 1) : who || '');
 
 function toast(text) {
@@ -75,7 +75,7 @@ function toast(text) {
   setTimeout(() => el.remove(), 6000);
 }
 
-// jsonView shows a document, indented and in colours, up to a size that a browser bears.
+// jsonView shows an indented, highlighted document. It cuts documents that slow down a browser.
 const mostShown = 200_000;
 function jsonView(value, label) {
   const text = JSON.stringify(value, null, 2);
@@ -83,7 +83,7 @@ function jsonView(value, label) {
   const shown = text.length > mostShown ? text.slice(0, mostShown) : text;
   const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
   let at = 0;
-  if (shown.length > 40_000) pre.append(shown); // colours cost an element a token
+  if (shown.length > 40_000) pre.append(shown); // highlighting needs one element per token
   else {
     for (const m of shown.matchAll(token)) {
       pre.append(shown.slice(at, m.index));
@@ -94,18 +94,18 @@ function jsonView(value, label) {
     }
     pre.append(shown.slice(at));
   }
-  if (shown !== text) pre.append(`\n… ${size(text.length - shown.length)} more: download it`);
+  if (shown !== text) pre.append(`\n… ${size(text.length - shown.length)} not shown. Copy the document to see all of it.`);
   return pre;
 }
 
-// sealedOf says of a payload that is encoded, or lies in the bucket, what may be said of it; null of any other.
+// sealedOf describes a payload that is encoded or in the payload store. It returns null for any other value.
 function sealedOf(v) {
   if (!v || typeof v.ref !== 'string' || typeof v.sha256 !== 'string') return null;
-  const [what, codec] = v.ref.startsWith('data:') ? ['encoded', v.ref.slice(5).split(';')[0]] : v.ref.startsWith('object:') ? ['in the bucket', v.ref.split(';')[1]] : [];
-  return what ? `${size(v.bytes)}, ${what}${codec ? ` by ${codec}` : ''}: not shown here` : null;
+  const [what, codec] = v.ref.startsWith('data:') ? ['encoded', v.ref.slice(5).split(';')[0]] : v.ref.startsWith('object:') ? ['in the payload store', v.ref.split(';')[1]] : [];
+  return what ? `${size(v.bytes)}, ${what}${codec ? ` (codec ${codec})` : ''}, not shown` : null;
 }
 
-// payload is a document with its size, and a way to take it along.
+// payload shows a document with its title, its size and a copy button.
 function payload(title, value) {
   const sealed = sealedOf(value);
   if (sealed) return h('div', { class: 'payload' }, h('div', { class: 'bar-row' }, h('h3', {}, title), h('span', { class: 'muted' }, sealed)));
@@ -116,7 +116,7 @@ function payload(title, value) {
 }
 
 function copy(text) {
-  navigator.clipboard.writeText(text).then(() => toast('Copied'), () => toast('The browser does not allow copying here'));
+  navigator.clipboard.writeText(text).then(() => toast('Copied'), () => toast('Copy failed: the browser denied access to the clipboard'));
 }
 
 function download(name, value) {
@@ -126,7 +126,7 @@ function download(name, value) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-// failureText is a failure and its causes, a line each.
+// failureLines returns one line for a failure and one for each of its causes.
 function failureLines(f) {
   const lines = [];
   for (; f; f = f.cause) lines.push(`${f.type}${f.reason ? ` (${f.reason})` : ''}${f.message ? `: ${f.message}` : ''}`);

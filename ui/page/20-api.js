@@ -1,24 +1,24 @@
-// The HTTP API, which is beside the page.
+// The HTTP API, at v1 relative to the document.
 
 class Problem extends Error {
   constructor(status, body) {
-    super(body.detail || (typeof body.message === 'string' && status ? `the gateway answered ${status}: ${body.message}` : `the API answered ${status}`));
+    super(body.detail || (typeof body.message === 'string' && status ? `The gateway returned ${status}: ${body.message}` : `The API returned ${status}`));
     this.status = status;
     this.code = body.code || '';
   }
 }
 
-// parse reads JSON, and keeps the text of numbers that a browser's cannot hold, such as 9007199254740993 and 1.0, where the browser can: payloads
-// are shown and downloaded as they are.
+// parse reads JSON and keeps the source text of numbers that JavaScript cannot represent, such as 9007199254740993 and 1.0, if the browser
+// supports JSON.rawJSON. Payloads are shown and downloaded unchanged.
 const unusual = /\d{16}|\d[eE][+-]?\d|\.\d*0[,\]}\s]|-0[,\]}\s]/;
 function parse(text) {
   if (!JSON.rawJSON || !unusual.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, v, { source }) => (typeof v === 'number' && String(v) !== source ? JSON.rawJSON(source) : v));
 }
 
-const patience = 35_000; // longer than a gateway waits
+const patience = 35_000; // milliseconds, longer than a gateway's timeout
 
-// send makes a call whose body is JSON already, as it is. What is not answered in time is an error: nothing waits for ever.
+// send makes a request with a JSON text as body. It fails if the response does not arrive in time.
 async function send(method, path, text, { signal, headers } = {}) {
   const late = AbortSignal.timeout(patience);
   const init = { method, signal: signal ? AbortSignal.any([signal, late]) : late, headers: { ...headers } };
@@ -33,14 +33,14 @@ async function send(method, path, text, { signal, headers } = {}) {
     answer = await fetch(new URL('v1/' + path, document.baseURI), init);
     said = await answer.text();
   } catch (err) {
-    if (late.aborted && !signal?.aborted) throw new Problem(0, { detail: `the API has not answered within ${patience / 1000} s${method === 'GET' ? '' : '; it may have done it all the same'}` });
+    if (late.aborted && !signal?.aborted) throw new Problem(0, { detail: `No response from the API within ${patience / 1000} s${method === 'GET' ? '' : '. The request may have taken effect.'}` });
     throw err;
   }
   if (answer.status === 204) return null;
   let doc;
-  try { doc = parse(said); } catch { /* a gateway's own answer, or a page to sign in */ }
+  try { doc = parse(said); } catch { /* an error of a gateway, or a sign-in form */ }
   if (!answer.ok) throw new Problem(answer.status, doc || {});
-  if (doc === undefined) throw new Problem(answer.status, { detail: 'the answer is not of the API: the session may have ended, so load the page again' });
+  if (doc === undefined) throw new Problem(answer.status, { detail: 'The response is not from the API. Your session may have expired. Reload to sign in again.' });
   return doc;
 }
 
@@ -48,7 +48,7 @@ const call = (method, path, body, signal) => send(method, path, body === undefin
 
 const get = (path, signal) => call('GET', path, undefined, signal);
 
-// idPath is how an id travels in a path: what is not plain goes as base64url.
+// idPath encodes an ID for a URL path: base64url with the prefix ~, unless all characters are safe.
 function idPath(id) {
   if (/^[A-Za-z0-9._-]+$/.test(id) && !/^\.+$/.test(id)) return id;
   const bytes = utf8.encode(id);

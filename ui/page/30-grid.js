@@ -1,5 +1,5 @@
-// Grid shows any number of rows: only those in sight are elements, and they are used again while it scrolls.
-// It is one stop of the Tab key; the arrow keys, Page Up and Down, Home, End and Enter do the rest.
+// Grid is a virtual list. Only visible rows have elements, which are reused while the list scrolls.
+// The grid is a single tab stop. Arrow keys, Page Up, Page Down, Home and End move in it, and Enter selects a row.
 
 class Grid {
   constructor({ name, label, columns, height, render, open, nearEnd, empty }) {
@@ -7,7 +7,7 @@ class Grid {
     this.sizer = h('div', { class: 'sizer', role: 'rowgroup' });
     this.view = h('div', { class: 'view' }, this.sizer);
     this.headCells = columns.map((c) => h('div', { class: 'cell', role: 'columnheader' }, c));
-    this.empty = h('div', { class: 'empty', hidden: true }, empty || 'Nothing here');
+    this.empty = h('div', { class: 'empty', hidden: true }, empty || 'No rows');
     this.head = h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, this.headCells);
     this.table = h('div', { role: 'grid', 'aria-label': label, 'aria-colcount': columns.length, class: 'inner', style: { display: 'contents' } }, h('div', { role: 'rowgroup' }, this.head), this.view);
     this.root = h('div', { class: `grid ${name}` }, this.table, this.empty);
@@ -38,7 +38,7 @@ class Grid {
     requestAnimationFrame(() => { this.waiting = false; this.paint(false); });
   }
 
-  // paint puts the rows in sight in their places; all: also those that are there.
+  // paint renders the visible rows. Rows that are rendered already are rendered again only if all is true.
   paint(all) {
     const height = this.height();
     const top = this.view.scrollTop;
@@ -112,7 +112,7 @@ class Grid {
   }
 }
 
-// put replaces what a cell shows, where it is not a text that is there already.
+// put replaces the content of a cell, unless the cell shows the same text.
 function put(cell, content) {
   if (typeof content === 'string') {
     if (cell.firstChild?.nodeType === 3 && cell.childNodes.length === 1) { if (cell.firstChild.data !== content) cell.firstChild.data = content; } else cell.textContent = content;

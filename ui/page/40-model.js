@@ -1,4 +1,4 @@
-// What a history says: rows of a timeline, each with its segments. Events are added as they arrive, in order.
+// The model of a history: the rows of the timeline, each with its segments. Events are added in order.
 
 const groups = {
   Activities: ['ActivityScheduled', 'ActivityRetryScheduled', 'ActivityCompleted', 'ActivityFailed'],
@@ -6,12 +6,12 @@ const groups = {
   Children: ['SubOrchestrationScheduled', 'SubOrchestrationCompleted', 'SubOrchestrationFailed', 'DetachedOrchestrationScheduled'],
   'External events': ['ExternalEventSubscribed', 'ExternalEventRaised', 'ExternalEventSent', 'ExternalEventDelivered', 'ExternalEventUndelivered'],
   Updates: ['UpdateReceived', 'UpdateAccepted', 'UpdateRejected', 'UpdateCompleted', 'UpdateAwaited', 'UpdateSent', 'UpdateAnswered'],
-  Cancels: ['CancelRequested', 'ActivityCancelRequested', 'TimerCancelled', 'SubOrchestrationCancelRequested', 'SubOrchestrationCancelFailed'],
+  Cancellations: ['CancelRequested', 'ActivityCancelRequested', 'TimerCancelled', 'SubOrchestrationCancelRequested', 'SubOrchestrationCancelFailed'],
   Turns: ['TurnStarted'],
 };
 const groupOf = new Map(Object.entries(groups).flatMap(([g, kinds]) => kinds.map((k) => [k, g])));
-const groupNames = [...Object.keys(groups), 'Others'];
-const groupFor = (kind) => groupOf.get(kind) || 'Others';
+const groupNames = [...Object.keys(groups), 'Other'];
+const groupFor = (kind) => groupOf.get(kind) || 'Other';
 
 const payloadFields = ['input', 'result', 'output', 'data', 'value', 'customStatus'];
 
@@ -36,7 +36,7 @@ class Model {
     if (e.kind.startsWith('Orchestration') && e.kind !== 'OrchestrationStarted') this.ended(e);
   }
 
-  // parked inputs have arrived, and wait until code can take them.
+  // parked settles the rows whose outcome was received while the instance is blocked or paused.
   parked(e) {
     if (!this.pausedSince) this.blockedSince ??= e.at;
     for (const input of e.inputs || []) {
@@ -137,7 +137,7 @@ class Model {
     else pushTo(this.raised, e.name, e);
   }
 
-  // ExecutionSuspended begins a band on the instance's bar, which ends when it goes on, or is over.
+  // ExecutionSuspended starts a band on the instance's bar. The band ends when the instance resumes or ends.
   ExecutionSuspended(e) { this.pausedSince ??= e.at; }
 
   ExecutionResumed(e) {
@@ -155,7 +155,7 @@ class Model {
     for (const list of this.waits.values()) for (const row of list) { row.end = e.at; row.state = 'gone'; }
   }
 
-  // told adds what only the API knows of a cancellation: when the worker saw it, and how it ended.
+  // told adds the data that only the API has: when the worker observed a cancellation, and how the work ended.
   told(items) {
     for (const c of items) {
       const row = c.target === 'instance' ? this.instance : this.byID.get(c.id);
@@ -167,7 +167,7 @@ class Model {
     }
   }
 
-  // segments are the parts of a row's bar up to a time.
+  // segments returns the parts of a row's bar until now.
   segments(row, now) {
     const to = row.end || now;
     if (row.kind === 'instance') {
@@ -180,7 +180,7 @@ class Model {
     if (row.kind === 'timer' || row.kind === 'wait') return [{ from: row.start, to, type: row.state === 'gone' ? 'gone' : 'wait' }];
     const segs = row.segs.slice();
     let from = row.next || row.start;
-    if (row.retry && !row.end) { // history has no attempt before the outcome: the store knows the last failure alone
+    if (row.retry && !row.end) { // history records attempts with the outcome. Until then, only the last failure is known.
       const { failed, next } = row.retry;
       segs.push({ from, to: failed, type: 'tried' }, { from: failed, to: next, type: 'backoff' });
       from = next;
@@ -188,7 +188,7 @@ class Model {
     const cut = row.cancel ? Math.min(row.cancel.decided, to) : to;
     const type = row.kind === 'activity' ? 'work' : 'child';
     if (from > now && !row.end) return segs;
-    if (row.unserved && !row.end) return [...segs, { from, to, type: 'wait' }]; // nobody works on it
+    if (row.unserved && !row.end) return [...segs, { from, to, type: 'wait' }]; // no worker runs it
     const several = row.end && row.attempt > 1 && !row.fails.length && row.kind === 'activity';
     segs.push({ from: Math.min(from, cut), to: cut, type: row.state === 'failed' ? 'failed' : several ? 'tried' : row.end || row.cancel ? type : `${type} open` });
     const c = row.cancel;
@@ -206,20 +206,35 @@ function pushTo(map, key, value) {
   if (list) list.push(value); else map.set(key, [value]);
 }
 
-// cancelText says in words what became of a cancellation.
-const endTexts = {
-  never_started: 'never started', never_fires: 'never fires', stopped: 'stopped', finished: 'finished all the same', leaked: 'LEAKED: it ignored its context', cancelled: 'cancelled',
-  failed: 'failed', refused: 'not cancelled', worker_gone: 'its worker was gone', timed_out: 'nobody told in its time',
+// cancelSteps describes a cancellation: who requested it and why, when the worker observed it, and how the work ended. Each duration is relative
+// to the step before.
+const reasonTexts = {
+  requested: 'requested', select_loser: 'lost a select', dropped_future: 'scope ended', timeout: 'timed out', parent_cancelled: 'parent cancelled', instance_deleted: 'instance purged',
 };
+const reasonText = (reason) => reasonTexts[reason] || (reason || '').replace(/^orchestration_terminal_/, 'orchestration ').replaceAll('_', ' ');
+const endTexts = {
+  never_started: 'never started', never_fires: 'timer removed', stopped: 'stopped', finished: 'completed anyway', leaked: 'abandoned (ignored its context)', cancelled: 'cancelled',
+  failed: 'failed', refused: 'not cancelled', worker_gone: 'worker lost', timed_out: 'timed out without a report',
+};
+
+// requester names the sender of a request: an IAM session, or one of the engine's own names.
+function requester(by) {
+  if (by?.startsWith('parent:')) return `parent ${by.slice('parent:'.length)}`;
+  return { body: 'the orchestration', engine: 'the engine', client: 'a client' }[by] || shortName(by);
+}
+
 function cancelSteps(c) {
-  const steps = [{ sign: '◆', what: 'decided', at: c.decided, text: `${c.reason || ''}${c.by ? ` by ${shortName(c.by)}` : ''}${c.message ? ` “${c.message}”` : ''}` }];
-  if (c.seen) steps.push({ sign: '◇', what: 'seen', at: c.seen, text: `+${span(c.seen - c.decided)}` });
-  if (c.how) steps.push({ sign: '■', what: 'ended', at: c.ended || 0, text: `${endTexts[c.how] || c.how}${c.ended ? ` +${span(c.ended - (c.seen || c.decided))}` : ''}` });
+  const requested = c.reason === 'requested';
+  const by = c.by && (requested || !['body', 'engine'].includes(c.by)) ? `by ${requester(c.by)}` : ''; // other reasons imply the orchestration or the engine
+  const text = [by, c.reason && !(requested && by) ? `(${reasonText(c.reason)})` : '', c.message ? `“${c.message}”` : ''].filter(Boolean).join(' ');
+  const steps = [{ sign: '◆', what: 'Cancelled', at: c.decided, text }];
+  if (c.seen) steps.push({ sign: '◇', what: 'observed', at: c.seen, text: `+${span(c.seen - c.decided)}` });
+  if (c.how) steps.push({ sign: '■', what: endTexts[c.how] || c.how, at: c.ended || 0, text: c.ended ? `+${span(c.ended - (c.seen || c.decided))}` : '' });
   return steps;
 }
-const cancelText = (c) => cancelSteps(c).map((s) => `${s.what} ${s.text}`).join(' → ');
+const cancelText = (c) => cancelSteps(c).map((s) => (s.text ? `${s.what} ${s.text}` : s.what)).join(' → ');
 
-// Scale maps time to pixels. Where nothing works and nothing happens for long, time is folded to a narrow strip.
+// Scale maps time to pixels. A long period without events and running activities is collapsed to a narrow strip.
 class Scale {
   constructor(model, now, folding) {
     const spans = [];
@@ -272,7 +287,7 @@ class Scale {
     return p.x + Math.max(0, Math.min(1, share)) * p.w - this.shift;
   }
 
-  // ticks are round times in sight, far enough from each other to be read.
+  // ticks returns the visible round times, spaced so that their labels do not overlap.
   ticks() {
     const found = [];
     let free = 0;

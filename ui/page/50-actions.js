@@ -1,12 +1,12 @@
-// What a person may do, each after a question.
+// Actions on instances. Each one asks for confirmation.
 
-// ask shows a dialog, and runs act with its form once it is confirmed. A refusal stays in the dialog, where it can be answered. While the order
-// is under way the question cannot be left: it could not be kept back any more. careful: the first key pressed must not confirm it. reads: nothing
-// is done, so that it may be left and asked again.
+// ask shows a dialog and calls act with its form when the user confirms. An error is shown in the dialog, and the user can try again. The dialog
+// cannot be closed while act runs, because the request cannot be withdrawn. careful and danger: the dismiss button has the initial focus.
+// reads: act changes nothing, so the dialog can be closed at any time and stays open for further requests.
 function ask({ title, body, verb, danger, careful, reads, act, ready }) {
   const wrong = h('p', { class: 'wrong', role: 'alert' });
   const go = h('button', { type: 'submit', class: `primary${danger ? ' danger' : ''}` }, verb);
-  const keep = h('button', { type: 'button', autofocus: Boolean(danger || careful), onclick: () => box.close() }, reads ? 'Close' : 'Keep things as they are');
+  const keep = h('button', { type: 'button', autofocus: Boolean(danger || careful), onclick: () => box.close() }, reads ? 'Close' : 'Go back');
   const form = h('form', {}, h('h2', { id: 'ask-title' }, title), body, wrong, h('div', { class: 'buttons' }, keep, go));
   const box = h('dialog', { 'aria-labelledby': 'ask-title' }, form);
   form.addEventListener('submit', async (e) => {
@@ -29,7 +29,7 @@ function ask({ title, body, verb, danger, careful, reads, act, ready }) {
     }
   });
   box.addEventListener('cancel', (e) => { if (keep.disabled) e.preventDefault(); });
-  const stay = (e) => { if (e.key === 'Escape' && keep.disabled) e.preventDefault(); }; // a browser heeds a second Escape, and the focus may be nowhere
+  const stay = (e) => { if (e.key === 'Escape' && keep.disabled) e.preventDefault(); }; // a browser closes the dialog on a second Escape, and nothing may have the focus
   document.addEventListener('keydown', stay, true);
   const back = document.activeElement;
   box.addEventListener('close', () => { document.removeEventListener('keydown', stay, true); box.remove(); back?.focus?.(); });
@@ -38,115 +38,116 @@ function ask({ title, body, verb, danger, careful, reads, act, ready }) {
   ready?.(form, go);
 }
 
-// jsonOf is the text of a field that holds JSON, as it was written: numbers may be longer than the browser's. Empty is null.
+// jsonOf returns the JSON text of a field unchanged, because JavaScript cannot represent all numbers. An empty field is null.
 function jsonOf(field, what) {
   const text = field.value.trim();
   if (text) { try { JSON.parse(text); } catch (err) { throw new Error(`The ${what} is not JSON: ${err.message}`); } }
   return text || 'null';
 }
 
-const messageField = (label) => h('label', {}, label, h('input', { name: 'message', maxlength: '1000', autocomplete: 'off' }));
+const messageField = (label = 'Message (stored in the history)') => h('label', {}, label, h('input', { name: 'message', maxlength: '1000', autocomplete: 'off' }));
 
 const actions = {
-  raise: (s, key = crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`) => ask({ // one key for the question: what is sent twice is one event
-    title: `Raise an event to ${s.instanceId}`, verb: 'Raise the event',
-    body: [h('label', {}, 'Event', h('input', { name: 'event', required: true, autocomplete: 'off' })), h('label', {}, 'Data, as JSON (empty is null)', h('textarea', { name: 'data', spellcheck: 'false' }))],
+  raise: (s, key = crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`) => ask({ // one key per dialog, so that a repeated request raises one event
+    title: `Raise an event to ${s.instanceId}`, verb: 'Raise event',
+    body: [h('label', {}, 'Event name', h('input', { name: 'event', required: true, autocomplete: 'off' })), h('label', {}, 'Data (JSON, empty for null)', h('textarea', { name: 'data', spellcheck: 'false' }))],
     async act(form) {
       await send('POST', instancePath(s.instanceId, `/events/${idPath(form.elements.event.value)}`), jsonOf(form.elements.data, 'data'), { headers: { 'Idempotency-Key': key } });
-      return 'The event is accepted';
+      return 'Event accepted';
     },
   }),
   query: (s, answer = h('div', { 'aria-live': 'polite' })) => ask({
-    title: `Ask ${s.instanceId}`, verb: 'Ask', reads: true,
-    body: [h('p', {}, 'Its code answers from where its committed turns have led to. Nothing is changed.'),
-      h('label', {}, 'Query', h('input', { name: 'query', required: true, autocomplete: 'off' })), h('label', {}, 'Input, as JSON (empty is null)', h('textarea', { name: 'input', spellcheck: 'false' })), answer],
+    title: `Query ${s.instanceId}`, verb: 'Run query', reads: true,
+    body: [h('p', {}, 'Runs a query handler on the state after the last committed turn. A query changes nothing.'),
+      h('label', {}, 'Query name', h('input', { name: 'query', required: true, autocomplete: 'off' })), h('label', {}, 'Input (JSON, empty for null)', h('textarea', { name: 'input', spellcheck: 'false' })), answer],
     async act(form) {
       answer.replaceChildren();
       const asked = jsonOf(form.elements.input, 'input');
-      answer.replaceChildren(h('p', { class: 'muted' }, 'Its history is replayed …'));
+      answer.replaceChildren(h('p', { class: 'muted' }, 'Replaying the history …'));
       try {
         const name = form.elements.query.value;
         const said = await send('POST', instancePath(s.instanceId, '/query'), `{"query":${JSON.stringify(name)},"input":${asked}}`);
-        answer.replaceChildren(payload(`Answer of ${name}`, said.answer));
+        answer.replaceChildren(payload(`Result of ${name}`, said.answer));
       } catch (err) { answer.replaceChildren(); throw err; }
     },
   }),
   cancel: (s) => ask({
-    title: `Cancel ${s.instanceId}?`, verb: 'Cancel it',
-    body: [h('p', {}, 'Its code is told, and may clean up. What it waits for is cancelled, its sub-orchestrations too.'), messageField('Why (it is written to history)')],
-    async act(form) { await call('POST', instancePath(s.instanceId, '/cancel'), { message: form.elements.message.value }); return 'The cancel is accepted'; },
+    title: `Cancel ${s.instanceId}?`, verb: 'Cancel instance',
+    body: [h('p', {}, 'The orchestration observes the cancellation and can clean up. Its pending tasks are cancelled, including sub-orchestrations.'), messageField()],
+    async act(form) { await call('POST', instancePath(s.instanceId, '/cancel'), { message: form.elements.message.value }); return 'Cancellation requested'; },
   }),
   pause: (s) => ask({
-    title: `Pause ${s.instanceId}?`, verb: 'Pause it',
-    body: [h('p', {}, 'Its code is not run until it is resumed. What arrives meanwhile is kept, a cancel too. Its activities and sub-orchestrations go on.'), messageField('Why (it is written to history)')],
-    async act(form) { await call('POST', instancePath(s.instanceId, '/pause'), { message: form.elements.message.value }); return 'The order to pause is accepted'; },
+    title: `Pause ${s.instanceId}?`, verb: 'Pause instance',
+    body: [h('p', {}, 'The orchestration does not run until you resume it. New inputs are parked, including a cancellation. Running activities and sub-orchestrations continue.'), messageField()],
+    async act(form) { await call('POST', instancePath(s.instanceId, '/pause'), { message: form.elements.message.value }); return 'Pause requested'; },
   }),
   resume: (s) => ask({
-    title: `Resume ${s.instanceId}?`, verb: 'Resume it',
-    body: [h('p', {}, 'Its code goes on, with all that has arrived meanwhile.'), messageField('Why (it is written to history)')],
+    title: `Resume ${s.instanceId}?`, verb: 'Resume instance',
+    body: [h('p', {}, 'The orchestration continues and processes the parked inputs.'), messageField()],
     async act(form) {
       const { notPaused } = await call('POST', instancePath(s.instanceId, '/resume'), { message: form.elements.message.value });
-      return notPaused ? 'It was not paused any more' : 'The order to go on is accepted';
+      return notPaused ? 'The instance is not paused' : 'Resume requested';
     },
   }),
   terminate: (s) => ask({
-    title: `Terminate ${s.instanceId}?`, verb: 'Terminate it', danger: true,
-    body: [h('p', {}, 'It ends at once, and its code is not run again: nothing is undone. Cancel it instead if its code is to clean up.'), messageField('Why')],
-    async act(form) { await call('POST', instancePath(s.instanceId, '/terminate'), { message: form.elements.message.value }); return 'The order to terminate is accepted'; },
+    title: `Terminate ${s.instanceId}?`, verb: 'Terminate instance', danger: true,
+    body: [h('p', {}, 'The instance ends immediately. Its code does not run again, and completed work is not undone. To let the orchestration clean up, cancel the instance instead.'), messageField('Message')],
+    async act(form) { await call('POST', instancePath(s.instanceId, '/terminate'), { message: form.elements.message.value }); return 'Termination requested'; },
   }),
   restart: (s, from) => ask({
-    title: `Restart ${s.instanceId}?`, verb: 'Start it once more', careful: true,
-    body: [h('p', {}, 'A new instance begins with the input, the version and the tags of its last execution. This one stays as it is. What it has done is not undone, and is done again: from an event on, what had not ended by then.'),
-      h('label', {}, 'From event # (empty: from the beginning)', h('input', { name: 'from', inputmode: 'numeric', pattern: '[0-9]*', title: 'the number of an event', autocomplete: 'off', value: from }))],
+    title: `Restart ${s.instanceId}?`, verb: 'Restart instance', careful: true,
+    body: [h('p', {}, 'Starts a new instance with the input, version and tags of the last execution. This instance does not change. Completed work is not undone, and it runs again. If you enter an event number, only work that had not ended by that event runs again.'),
+      h('label', {}, 'From event number (empty for the beginning)', h('input', { name: 'from', inputmode: 'numeric', pattern: '[0-9]*', title: 'Event number', autocomplete: 'off', value: from }))],
     async act(form) {
       const at = form.elements.from.value.trim();
       const { instanceId } = await call('POST', instancePath(s.instanceId, '/restart'), at ? { from: Number(at) } : {});
       go(query([['instance', instanceId]]));
-      return `${instanceId} is started`;
+      return `Started ${instanceId}`;
     },
   }),
   purge: (s) => ask({
-    title: `Purge ${s.instanceId}?`, verb: 'Delete it with its history', danger: true,
-    body: [h('p', {}, over(s.status) ? 'Its history and its result are deleted for good. The id is free then.' : 'It is not over: it ends without running its code, and its history is deleted for good.')],
+    title: `Purge ${s.instanceId}?`, verb: 'Purge instance', danger: true,
+    body: [h('p', {}, over(s.status) ? 'Deletes the history and the result permanently. The instance ID can then be used again.' : 'The instance has not ended. A purge ends it without running its code and deletes its history permanently.')],
     async act() {
       const looked = location.search;
-      await call('DELETE', instancePath(s.instanceId, `?${query([['force', over(s.status) ? '' : 'true'], ['createdAt', s.createdAt]])}`)); // the life that was looked at: the id may have another by now
+      await call('DELETE', instancePath(s.instanceId, `?${query([['force', over(s.status) ? '' : 'true'], ['createdAt', s.createdAt]])}`)); // purge only the incarnation that is shown
       if (location.search === looked) go('');
-      return 'It is deleted';
+      return 'Purge started';
     },
   }),
   cancelActivity: (s, row) => ask({
-    title: `Cancel activity #${row.id} ${row.name}?`, verb: 'Cancel this activity',
-    body: [h('p', {}, 'The orchestration receives a cancelled error for it, and goes on. The worker sees that its context has ended.'), messageField('Why')],
-    async act(form) { await call('POST', instancePath(s.instanceId, `/activities/${row.id}/cancel`), { message: form.elements.message.value }); return 'The cancel is accepted'; },
+    title: `Cancel activity #${row.id} ${row.name}?`, verb: 'Cancel activity',
+    body: [h('p', {}, "The worker cancels the activity's context. The orchestration receives a cancellation error for the activity and continues."), messageField('Message')],
+    async act(form) { await call('POST', instancePath(s.instanceId, `/activities/${row.id}/cancel`), { message: form.elements.message.value }); return 'Cancellation requested'; },
   }),
 };
 
-// bulk asks for work on all instances that a filter selects, once it is known how many there are.
+// bulk creates a bulk job for all instances that match a filter, after a preview of their number.
 const bulkWords = {
-  cancel: 'Their code is told, and may clean up.', terminate: 'They end at once, and their code is not run again.', purge: 'They are deleted for good, with their histories. Those that are not over stay.',
+  cancel: 'The orchestrations observe the cancellation and can clean up.', terminate: 'The instances end immediately. Their code does not run again.',
+  purge: 'Deletes the instances and their histories permanently. Instances that have not ended are skipped.',
 };
 function bulk(operation, filter) {
   const none = Object.keys(filter).length === 0;
-  let upTo; // what is started after the question was asked is not meant by its answer: the preview says when that was, by the hub's clock
-  const found = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Counting what matches …'));
+  let upTo; // the hub's time of the preview: the job excludes instances that start later
+  const found = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Counting matching instances …'));
   ask({
-    title: `${operation[0].toUpperCase()}${operation.slice(1)} many instances?`, verb: `${operation[0].toUpperCase()}${operation.slice(1)} them`, danger: operation !== 'cancel', careful: true,
-    body: [h('p', {}, bulkWords[operation]), h('p', { class: 'muted' }, none ? 'No filter is set: every instance is meant.' : `Filter: ${Object.entries(filter).map(([k, v]) => `${k} ${typeof v === 'object' && !Array.isArray(v) ? Object.entries(v).map((p) => p.join('=')).join(', ') : v}`).join(', ')}`),
-      found, operation === 'purge' ? null : messageField('Why')],
+    title: `${operation[0].toUpperCase()}${operation.slice(1)} ${none ? 'all' : 'matching'} instances?`, verb: `${operation[0].toUpperCase()}${operation.slice(1)} instances`, danger: operation !== 'cancel', careful: true,
+    body: [h('p', {}, bulkWords[operation]), h('p', { class: 'muted' }, none ? 'No filter. The job includes all instances of the hub.' : `Filter: ${Object.entries(filter).map(([k, v]) => `${k} ${typeof v === 'object' && !Array.isArray(v) ? Object.entries(v).map((p) => p.join('=')).join(', ') : v}`).join(', ')}`),
+      found, operation === 'purge' ? null : messageField('Message')],
     async act(form) {
       const message = form.elements.message?.value;
       const body = { operation, filter: { ...filter, startedBefore: upTo } };
       const job = await call('POST', 'jobs', message ? { ...body, message } : body);
       showJobs(true);
-      return `Job ${job.jobId} begins within minutes`;
+      return `Job ${job.jobId} starts within minutes`;
     },
     async ready(form, button) {
       button.disabled = true;
       try {
         const p = await call('POST', 'jobs', { operation, ...(none ? { all: true } : { filter }), dryRun: true });
         upTo = p.startedBefore;
-        found.replaceChildren(h('p', {}, h('b', {}, `${count(p.matched)}${p.complete ? '' : ' or more'} instance${p.matched === 1 ? '' : 's'}`), ` to ${operation}${p.sample.length ? ', such as' : ''}`),
+        found.replaceChildren(h('p', {}, h('b', {}, `${count(p.matched)}${p.complete ? '' : ' or more'} instance${p.matched === 1 ? '' : 's'}`), ` to ${operation}${p.sample.length ? ', for example' : ''}`),
           h('ul', { class: 'mono' }, p.sample.map((id) => h('li', {}, id))));
         button.disabled = p.matched === 0;
         if (p.matched) button.textContent = `${operation[0].toUpperCase()}${operation.slice(1)} ${count(p.matched)}${p.complete ? '' : ' or more'}`;
@@ -156,12 +157,12 @@ function bulk(operation, filter) {
 }
 
 const stop = (j) => ask({
-  title: `Stop this ${j.operation} of many?`, verb: 'Stop it', careful: true,
-  body: [h('p', {}, `${count(j.done)} of ${count(j.matched)} are done, and stay so. Up to 100 that it is dealing with may still be changed; the others are left as they are.`), h('p', { class: 'mono muted' }, j.jobId)],
-  async act() { await call('POST', `jobs/${j.jobId}/cancel`); showJobs(true); return 'The job is stopped'; },
+  title: `Stop this ${j.operation} job?`, verb: 'Stop job', careful: true,
+  body: [h('p', {}, `${count(j.done)} of ${count(j.matched)} instances are done. Up to 100 instances that the job is processing may still change. The others do not change.`), h('p', { class: 'mono muted' }, j.jobId)],
+  async act() { await call('POST', `jobs/${j.jobId}/cancel`); showJobs(true); return 'Job stopped'; },
 });
 
-// showJobs shows how work on many instances stands.
+// showJobs shows the status of bulk jobs.
 async function showJobs(open) {
   const place = $('jobs');
   if (!place || (!open && place.hidden)) return;
@@ -170,7 +171,7 @@ async function showJobs(open) {
     const { items } = await get('jobs');
     const row = (j) => h('tr', {}, h('td', {}, j.operation), h('td', {}, j.state), h('td', {}, when(j.createdAt)), h('td', {}, `${count(j.done)} of ${count(j.matched)}${j.failed ? `, ${count(j.failed)} failed` : ''}`), h('td', {}, shortName(j.requestedBy) || '—'),
       h('td', {}, j.state === 'Running' ? h('button', { type: 'button', 'aria-label': `Stop job ${j.jobId}`, onclick: () => stop(j) }, 'Stop …') : j.errors[0] || ''));
-    place.replaceChildren(h('div', { class: 'bar-row' }, h('h2', {}, 'Jobs of the last seven days'), h('button', { type: 'button', class: 'quiet', onclick: () => { place.hidden = true; } }, 'Hide')),
-      items.length ? h('table', { class: 'jobs' }, h('thead', {}, h('tr', {}, ['What', 'State', 'Asked for', 'Done', 'By', ''].map((t) => (t ? h('th', { scope: 'col' }, t) : h('td', {}))))), h('tbody', {}, items.slice(0, 20).map(row))) : h('p', { class: 'muted' }, 'None'));
+    place.replaceChildren(h('div', { class: 'bar-row' }, h('h2', {}, 'Jobs of the last 7 days'), h('button', { type: 'button', class: 'quiet', onclick: () => { place.hidden = true; } }, 'Hide')),
+      items.length ? h('table', { class: 'jobs' }, h('thead', {}, h('tr', {}, ['Operation', 'State', 'Created', 'Progress', 'Requested by', ''].map((t) => (t ? h('th', { scope: 'col' }, t) : h('td', {}))))), h('tbody', {}, items.slice(0, 20).map(row))) : h('p', { class: 'muted' }, 'No jobs'));
   } catch (err) { place.replaceChildren(h('p', { class: 'wrong' }, err.message)); }
 }

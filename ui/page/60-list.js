@@ -1,11 +1,11 @@
-// The list of instances. Its filters are the address, so that a view can be kept and sent.
+// The list of instances. Its filters are in the URL, so that a view can be bookmarked and shared.
 
-// tagsText shows tags in one line, those with a space in quotes, and tagsOf reads it.
+// tagsText joins tags in one line and quotes those with a space. tagsOf parses such a line.
 const tagsText = (tags) => tags.map((t) => (/[\s"]/.test(t) || t === '' ? JSON.stringify(t) : t)).join(' ');
 const tagsOf = (text) => [...text.matchAll(/"(?:[^"\\]|\\.)*"|\S+/g)].map(([t]) => { try { return t.startsWith('"') ? JSON.parse(t) : t; } catch { return t; } });
 
-// filterOf reads the filter of an address: as the list asks for it, as a job does, and what is wrong with it. The API refuses for a list what a
-// job's form cannot even hold, such as a name given twice: nothing may be done to many by what the list does not show.
+// filterOf parses the filter of a URL. pairs is the filter for a list request, job is the filter for a bulk job, and wrong is an error. A job's
+// filter cannot hold a repeated name, so an error disables the bulk actions: they must not affect instances that the list does not show.
 function filterOf(address) {
   const pairs = filterNames.flatMap((n) => address.getAll(n).filter((v) => v !== '').map((v) => [n, v]));
   const job = {};
@@ -13,9 +13,9 @@ function filterOf(address) {
   for (const [name, v] of pairs) {
     const at = v.indexOf('=');
     if (name === 'tag' && at < 0) wrong ||= `tag ${v} is not KEY=VALUE`;
-    else if (name === 'tag' && Object.hasOwn(job.tags || {}, v.slice(0, at))) wrong ||= `tag ${v.slice(0, at)} is given twice`;
+    else if (name === 'tag' && Object.hasOwn(job.tags || {}, v.slice(0, at))) wrong ||= `tag ${v.slice(0, at)} is repeated`;
     else if (name === 'tag') (job.tags ||= Object.create(null))[v.slice(0, at)] = v.slice(at + 1);
-    else if (name === 'status' ? job.statuses : job[name]) wrong ||= `${name} is given twice`;
+    else if (name === 'status' ? job.statuses : job[name]) wrong ||= `${name} is repeated`;
     else if (name === 'status') job.statuses = [v];
     else job[name] = v;
   }
@@ -24,8 +24,8 @@ function filterOf(address) {
 
 const filterNames = ['status', 'name', 'version', 'tag', 'parent', 'startedAfter', 'startedBefore'];
 
-// local is a time as the fields for times have it, and iso the other way round.
-const latest = '9999-12-31T23:59:59'; // JSON's times have four digits of a year
+// local formats a time for a datetime-local field, and iso converts it back.
+const latest = '9999-12-31T23:59:59'; // years in JSON have four digits
 const local = (t) => { const d = new Date(t || NaN); if (isNaN(d) || d.getFullYear() > 9999 || d.getFullYear() < 0) return ''; return `${String(d.getFullYear()).padStart(4, '0')}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${clock(t)}`; };
 const iso = (v) => (v ? new Date(v).toISOString() : '');
 
@@ -39,7 +39,7 @@ function listView(address) {
   const form = h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter instances' },
     h('label', {}, 'Status', h('select', { name: 'status' }, h('option', { value: '' }, 'Any'), statuses.map((s) => h('option', { value: s, selected: address.get('status') === s }, s)))),
     field('name', 'Orchestration', { value: address.get('name') || '' }), field('version', 'Version', { value: address.get('version') || '' }),
-    field('tag', 'Tags', { value: tagsText(address.getAll('tag')), placeholder: 'key=value "key=two words"' }), field('parent', 'Parent', { value: address.get('parent') || '', placeholder: 'instance id' }),
+    field('tag', 'Tags', { value: tagsText(address.getAll('tag')), placeholder: 'key=value "key=two words"' }), field('parent', 'Parent', { value: address.get('parent') || '', placeholder: 'instance ID' }),
     field('startedAfter', 'Started after', { type: 'datetime-local', step: '1', max: latest, value: local(address.get('startedAfter')) }), field('startedBefore', 'Started before', { type: 'datetime-local', step: '1', max: latest, value: local(address.get('startedBefore')) }),
     h('button', { type: 'submit', class: 'primary' }, 'Filter'), filter.length ? h('button', { type: 'button', onclick: () => go('') }, 'Clear') : null);
   const submit = (e) => {
@@ -49,16 +49,16 @@ function listView(address) {
       ['parent', f.parent.value.trim()], ['startedAfter', iso(f.startedAfter.value)], ['startedBefore', iso(f.startedBefore.value)]]));
   };
   form.addEventListener('submit', submit);
-  form.elements.status.addEventListener('change', () => form.requestSubmit()); // what is not valid is said, and not sent
+  form.elements.status.addEventListener('change', () => form.requestSubmit()); // reports invalid fields instead of sending them
 
-  const find = h('form', { class: 'bar-row find', role: 'search', 'aria-label': 'Open an instance' }, h('input', { name: 'id', 'aria-label': 'Instance id', placeholder: 'Open an instance by its id', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Open'));
+  const find = h('form', { class: 'bar-row find', role: 'search', 'aria-label': 'Open an instance' }, h('input', { name: 'id', 'aria-label': 'Instance ID', placeholder: 'Open by instance ID', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Open'));
   find.addEventListener('submit', (e) => { e.preventDefault(); const id = find.elements.id.value.trim(); if (id) go(query([['instance', id]])); });
 
-  const told = h('span', { class: 'muted', role: 'status' }, 'Reading …');
+  const told = h('span', { class: 'muted', role: 'status' }, 'Loading …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
   const some = filter.length ? 'matching' : 'all';
-  const on = h('button', { type: 'button', hidden: true, onclick: () => more() }, 'Search on');
-  // What is done to many is done to what the list shows: where it cannot be read, there is nothing to judge it by.
+  const on = h('button', { type: 'button', hidden: true, onclick: () => more() }, 'Continue search');
+  // Bulk actions affect the instances that the list shows, so they are disabled while the list cannot be loaded.
   const many = ['cancel', 'terminate', 'purge'].map((op) => h('button', { type: 'button', disabled: true, class: op === 'cancel' ? '' : 'danger', onclick: () => bulk(op, job) }, `${op[0].toUpperCase()}${op.slice(1)} ${some} …`));
   const well = (is) => { wrong.hidden = is; for (const b of many) b.disabled = !is || Boolean(notAFilter); };
   const bar = h('div', { class: 'bar-row' }, told, on, h('span', { class: 'grow' }), find,
@@ -66,8 +66,8 @@ function listView(address) {
     h('button', { type: 'button', class: 'quiet', onclick: () => showJobs(true) }, 'Jobs'), h('a', { href: '?dead' }, 'Dead letters'));
 
   const grid = new Grid({
-    name: 'instances', label: 'Instances, newest first', columns: ['Status', 'Instance', 'Orchestration', 'Version', 'Started', 'Took', 'Tags'],
-    height: () => (narrow.matches ? 60 : 36), empty: filter.length ? 'No instance matches. The filter above may be narrower than you think.' : 'No instances yet. perdure start, or a client, begins one.',
+    name: 'instances', label: 'Instances, newest first', columns: ['Status', 'Instance', 'Orchestration', 'Version', 'Started', 'Duration', 'Tags'],
+    height: () => (narrow.matches ? 60 : 36), empty: filter.length ? 'No matching instances' : 'No instances. Start one with perdure start or a client.',
     open: (s) => go(query([['instance', s.instanceId]])), nearEnd: () => { if (!state.paused) more(); },
     render(s, cells) {
       if (cells[0].shown !== s.status) { cells[0].shown = s.status; put(cells[0], chip(s.status)); }
@@ -84,12 +84,12 @@ function listView(address) {
   });
   grid.view.addEventListener('click', (e) => { const a = e.target.closest('a.id'); if (a && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); go(a.getAttribute('href').slice(1)); } });
 
-  const tell = () => { told.textContent = `${count(state.items.length)}${state.over ? '' : ' or more'} instance${state.items.length === 1 && state.over ? '' : 's'}${filter.length ? ' match' : ''}${state.reading && !state.over ? ', reading on …' : ''}`; };
+  const tell = () => { told.textContent = `${count(state.items.length)}${state.over ? '' : ' or more'}${filter.length ? ' matching' : ''} instance${state.items.length === 1 && state.over ? '' : 's'}${state.reading && !state.over ? ', loading more …' : ''}`; };
   const show = () => { for (const s of state.items) s.key = s.instanceId; grid.set(state.items); tell(); };
-  const fail = (err) => { if (err.name === 'AbortError') return; well(false); wrong.replaceChildren(h('b', {}, 'The list could not be read'), h('span', {}, err.message)); };
+  const fail = (err) => { if (err.name === 'AbortError') return; well(false); wrong.replaceChildren(h('b', {}, 'Could not load instances'), h('span', {}, err.message)); };
 
-  // more reads on. An answer may be empty and not the last: what is read is bounded, so a rare match takes several. After many of them, and where
-  // nobody looks, it waits until it is told to search on.
+  // more loads further pages. A page can be empty without being the last one, because the API limits the items that it reads per page. After many
+  // empty pages, or while the document is hidden, more pauses until the user continues the search.
   const mostEmpty = 10;
   async function more() {
     if (state.reading || state.over) return;
@@ -116,8 +116,8 @@ function listView(address) {
     tell();
   }
 
-  // between reads what has started since the newest that is known, where the newest page does not reach back to it; null where that is too much,
-  // as after a night in which nobody looked.
+  // between loads the instances that started between the newest known one and the newest page. It returns null if they are too many, for example
+  // after the document was hidden for a night.
   const mostBetween = 10;
   async function between(page) {
     const newest = state.items[0];
@@ -137,15 +137,15 @@ function listView(address) {
     return missing;
   }
 
-  // refresh reads the newest page, and what is in sight and not over.
+  // refresh loads the newest page and the visible instances that have not ended.
   async function refresh() {
     if (state.reading || state.refreshing) return;
     state.refreshing = true;
     try {
       const page = await get(`instances?${query([...filter, ['limit', 100]])}`, state.stop.signal);
       const missing = await between(page);
-      if (!missing && state.reading) return true; // the next look begins the list anew: now its end is read, which would come behind another beginning
-      if (!missing) { // the list begins anew, and reads on as it is scrolled
+      if (!missing && state.reading) return true; // more is loading the end of the old list, so the next refresh reloads it
+      if (!missing) { // reload the list, which loads more pages while it scrolls
         Object.assign(state, { items: page.items, ids: new Map(page.items.map((s) => [s.instanceId, s])), cursor: page.nextCursor, over: false });
         grid.view.scrollTop = 0;
         well(true);

@@ -1,46 +1,46 @@
-// The dead letters: what could not be handled, by queue. SQS can only receive them, which hides each from everybody else for that time: so the
-// list is read when it is asked for, and only their number is kept up to date.
+// Dead letters by queue. SQS has no list operation: receiving a record hides it from other readers for a while. Therefore the list loads only on
+// request, and a refresh updates only the counts.
 
 const lettersPath = (queue, rest) => `dead-letters/${idPath(queue)}${rest || ''}`;
 
-// whatOf says what a dead letter is.
+// whatOf returns the kind and name of a dead letter.
 function whatOf(d) {
   if (d.activityId && d.name) return `activity ${d.name} #${d.activityId}`;
   if (!d.kind && d.timerId) return `timer #${d.timerId}`;
-  return [d.kind, d.name].filter(Boolean).join(' ') || 'it cannot be read';
+  return [d.kind, d.name].filter(Boolean).join(' ') || 'unreadable';
 }
 
-// isHandled is what a redrive keeps unless it is told otherwise.
+// isHandled reports whether a redrive keeps a dead letter unless it is forced.
 const handled = ['poison:', 'picked up:'];
 const isHandled = (d) => handled.some((prefix) => (d.reason || '').startsWith(prefix));
 
-// todo is what a reason leads to.
+// todo has the next step for each prefix of a reason.
 const todo = [
-  ['poison:', 'Its code took the process down again and again. The failure is in history, or the instance is blocked with the input kept: fix the cause, then drop it.'],
-  ['corrupt:', 'The history could not be read. This is the only copy of the message: redrive it once it can be.'],
-  ['picked up:', 'SQS had moved it here, and the hub has sent it again: find out why, then drop it.'],
-  ['', 'This release cannot read it. Redrive it when one that can is deployed.'],
+  ['poison:', 'Processing it repeatedly ended the process. The failure is in the history, or the instance is blocked and the input is parked. Fix the cause, then drop the dead letter.'],
+  ['corrupt:', 'The history could not be read. This is the only copy of the message. Repair the history, then redrive the dead letter.'],
+  ['picked up:', 'SQS moved it here, and the hub sent it again. Find the cause, then drop the dead letter.'],
+  ['', 'This release cannot read it. Deploy a release that can, then redrive the dead letter.'],
 ];
-const noReason = 'none: SQS moved it here, the watch sends it again';
-const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix))[1] : 'SQS moved it here after 100 deliveries. Leave it to the watch, which sends it again within minutes.');
+const noReason = 'none: SQS moved it here, the sweeper sends it again';
+const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix))[1] : 'SQS moved it here after 100 deliveries. No action is needed: the sweeper sends it again within minutes.');
 
 const redriveWords = {
-  redrive: ['Redrive', 'redriven', 'Each is sent to its queue again as a new record, and then deleted here. Code may run again that has run.'],
-  drop: ['Drop', 'dropped', 'They are deleted for good. One that begins with corrupt:, or has no reason, is the only copy of its message.'],
+  redrive: ['Redrive', 'redriven', 'Sends each dead letter to its queue as a new record, then deletes it here. Code that already ran may run again.'],
+  drop: ['Drop', 'dropped', 'Deletes dead letters permanently. A dead letter whose reason begins with corrupt:, or that has no reason, is the only copy of its message.'],
 };
 
-// dealWith redrives or drops what is selected of queues, call by call: an API answers within seconds, and there may be 100,000. going says whether
-// to go on, and told is called after each.
+// dealWith redrives or drops the selected dead letters of some queues. It sends many requests, because one request handles only as many as fit in a
+// few seconds and there may be 100,000. going reports whether to continue, and told is called after each request.
 async function dealWith(verb, queues, selection, going, told) {
   const sum = { done: 0, kept: 0, later: 0, failed: 0, sent: [], errors: [] };
-  const mostIdle = 20; // calls in a row that had nothing to do but look
+  const mostIdle = 20; // consecutive requests that handled nothing
   for (const queue of queues) {
     let last;
     let idle = 0;
     do {
       if (!going()) return { ...sum, stopped: true };
       try { last = await call('POST', lettersPath(queue, `/${verb}`), selection); } catch (err) {
-        if (sum.done) err.message = `${count(sum.done)} are ${redriveWords[verb][1]}, and then: ${err.message}`;
+        if (sum.done) err.message = `${count(sum.done)} ${redriveWords[verb][1]}, then failed: ${err.message}`;
         throw err;
       }
       for (const n of ['done', 'kept', 'later', 'failed']) sum[n] += last[n];
@@ -53,21 +53,21 @@ async function dealWith(verb, queues, selection, going, told) {
   return sum;
 }
 
-// outcome says what came of it.
+// outcome describes the result.
 function outcome(verb, sum) {
   const parts = [`${count(sum.done)} ${redriveWords[verb][1]}`];
-  if (sum.kept) parts.push(`${count(sum.kept)} kept: they are in history, or were sent again`);
-  if (sum.later) parts.push(`${count(sum.later)} have come since, and are left`);
+  if (sum.kept) parts.push(`${count(sum.kept)} kept (in the history or sent again already)`);
+  if (sum.later) parts.push(`${count(sum.later)} skipped (arrived later)`);
   if (sum.failed) parts.push(`${count(sum.failed)} failed${sum.errors.length ? `: ${[...new Set(sum.errors)].join('; ')}` : ''}`);
-  if (sum.sent.length) parts.push(`sent and to be dropped: ${sum.sent.join(', ')}`);
-  if (sum.stopped) parts.push('stopped: the others are left as they are');
+  if (sum.sent.length) parts.push(`Redriven but not deleted, drop them: ${sum.sent.join(', ')}`);
+  if (sum.stopped) parts.push('Stopped, the others are unchanged');
   return parts.join('. ');
 }
 
-// order asks before letters are redriven or dropped: one, or all that a filter selects of some queues.
+// order asks for confirmation before it redrives or drops one dead letter, or all matching ones of some queues.
 function order(verb, { one, queues, filter, done }) {
   const [name] = redriveWords[verb];
-  const found = h('div', { 'aria-live': 'polite' }, one ? h('p', {}, `${whatOf(one)}${one.instanceId ? ` of ${one.instanceId}` : ''}, in ${one.queue}`) : h('p', { class: 'muted' }, 'Looking at what matches …'));
+  const found = h('div', { 'aria-live': 'polite' }, one ? h('p', {}, `${whatOf(one)}${one.instanceId ? ` of ${one.instanceId}` : ''} in ${one.queue}`) : h('p', { class: 'muted' }, 'Counting matching dead letters …'));
   const progress = h('p', { role: 'status' });
   const force = h('input', { type: 'checkbox', name: 'force' });
   let stopped = false;
@@ -77,15 +77,15 @@ function order(verb, { one, queues, filter, done }) {
   let sentBefore;
   const meant = () => seen.filter((d) => verb === 'drop' || force.checked || !isHandled(d));
   ask({
-    title: one ? `${name} this dead letter?` : `${name} many dead letters?`, verb: one ? `${name} it` : `${name} them`, danger: verb === 'drop', careful: true,
-    body: [h('p', {}, redriveWords[verb][2]), found, verb === 'redrive' ? h('label', { class: 'check' }, force, 'Also what is in history already, or was sent again (poison:, picked up:): an event may be applied twice') : null, progress, halt],
+    title: one ? `${name} this dead letter?` : `${name} dead letters?`, verb: one ? `${name} dead letter` : `${name} dead letters`, danger: verb === 'drop', careful: true,
+    body: [h('p', {}, redriveWords[verb][2]), found, verb === 'redrive' ? h('label', { class: 'check' }, force, 'Include dead letters that are in the history or were sent again (poison:, picked up:). An event may be applied twice.') : null, progress, halt],
     async act(form) {
       halt.hidden = Boolean(one);
       const selection = one ? { ids: [one.id] } : { ...(Object.keys(filter).length ? filter : { all: true }), sentBefore };
       if (verb === 'redrive' && force.checked) selection.force = true;
       const sum = await dealWith(verb, queues, selection, () => !stopped && form.isConnected, (s) => { progress.textContent = `${count(s.done)} ${redriveWords[verb][1]} …`; })
         .finally(() => { halt.hidden = true; done(); });
-      if (one && sum.done + sum.kept + sum.failed === 0) throw new Error('It is not visible now: somebody looks at it, or it is gone.');
+      if (one && sum.done + sum.kept + sum.failed === 0) throw new Error('The dead letter is not available. Another reader holds it, or it was deleted.');
       if (sum.failed) throw new Error(outcome(verb, sum));
       return outcome(verb, sum);
     },
@@ -95,9 +95,9 @@ function order(verb, { one, queues, filter, done }) {
         button.disabled = n === 0;
         if (one) return;
         const kinds = new Map();
-        for (const d of seen) { const k = d.reason ? (todo.find(([p]) => p && d.reason.startsWith(p)) || ['other'])[0] : 'without a reason'; kinds.set(k, (kinds.get(k) || 0) + 1); }
-        found.replaceChildren(h('p', {}, h('b', {}, `${count(n)}${complete ? '' : ' or more'} dead letter${n === 1 ? '' : 's'}`), ` to ${verb}${n < seen.length ? `, ${count(seen.length - n)} are kept` : ''} (${[...kinds].map(([k, v]) => `${count(v)} ${k}`).join(', ') || 'none'})`),
-          h('ul', { class: 'mono' }, meant().slice(0, 5).map((d) => h('li', {}, `${d.queue}: ${whatOf(d)}${d.instanceId ? ` of ${d.instanceId}` : ''}`))), complete ? null : h('p', { class: 'muted' }, 'It goes on call by call. If this page is closed, what is left stays as it is.'));
+        for (const d of seen) { const k = d.reason ? (todo.find(([p]) => p && d.reason.startsWith(p)) || ['other'])[0] : 'without reason'; kinds.set(k, (kinds.get(k) || 0) + 1); }
+        found.replaceChildren(h('p', {}, h('b', {}, `${count(n)}${complete ? '' : ' or more'} dead letter${n === 1 ? '' : 's'}`), ` to ${verb}${n < seen.length ? `, ${count(seen.length - n)} kept` : ''} (${[...kinds].map(([k, v]) => `${count(v)} ${k}`).join(', ') || 'none'})`),
+          h('ul', { class: 'mono' }, meant().slice(0, 5).map((d) => h('li', {}, `${d.queue}: ${whatOf(d)}${d.instanceId ? ` of ${d.instanceId}` : ''}`))), complete ? null : h('p', { class: 'muted' }, 'Runs in several requests. If you close this window, the remaining dead letters are unchanged.'));
         button.textContent = `${name} ${count(n)}${complete ? '' : ' or more'}`;
       };
       force.addEventListener('change', tell);
@@ -108,7 +108,7 @@ function order(verb, { one, queues, filter, done }) {
           const list = await get(lettersPath(queue, `?${query([['reason', filter.reason], ['instance', filter.instanceId], ['limit', 1000]])}`));
           seen.push(...list.items);
           complete &&= list.complete;
-          if (!sentBefore || list.readAt < sentBefore) sentBefore = list.readAt; // what comes after the question was asked is not meant by its answer
+          if (!sentBefore || list.readAt < sentBefore) sentBefore = list.readAt; // excludes dead letters that arrive after this preview
         }
         tell();
       } catch (err) { found.replaceChildren(h('p', { class: 'wrong' }, err.message)); }
@@ -123,25 +123,25 @@ function deadView(address) {
 
   const queueField = h('select', { name: 'dead' }, h('option', { value: '' }, 'All'));
   const form = h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter dead letters' }, h('label', {}, 'Queue', queueField),
-    h('label', {}, 'Reason begins with', h('input', { name: 'reason', value: at.reason, placeholder: 'corrupt:', autocomplete: 'off' })),
+    h('label', {}, 'Reason prefix', h('input', { name: 'reason', value: at.reason, placeholder: 'corrupt:', autocomplete: 'off' })),
     h('label', { class: 'wide' }, 'Instance', h('input', { name: 'about', value: at.about, autocomplete: 'off', spellcheck: 'false' })),
     h('button', { type: 'submit', class: 'primary' }, 'Filter'), at.queue || at.reason || at.about ? h('button', { type: 'button', onclick: () => go('dead') }, 'Clear') : null);
   const submit = (e) => { e?.preventDefault(); const f = form.elements; go(`dead=${encodeURIComponent(f.dead.value)}&${query([['reason', f.reason.value], ['about', f.about.value.trim()]])}`); };
   form.addEventListener('submit', submit);
   queueField.addEventListener('change', () => form.requestSubmit());
 
-  const told = h('span', { class: 'muted', role: 'status' }, 'Reading …');
+  const told = h('span', { class: 'muted', role: 'status' }, 'Loading …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
   const looked = () => (at.queue ? [at.queue] : state.queues.filter((q) => q.visible + q.hidden > 0).map((q) => q.queue));
   const done = () => { state.again = true; };
-  const some = at.reason || at.about ? 'matching' : at.queue ? 'of the queue' : 'all';
+  const some = at.reason || at.about ? 'matching' : at.queue ? 'all in queue' : 'all';
   const many = ['redrive', 'drop'].map((verb) => h('button', { type: 'button', disabled: true, class: verb === 'drop' ? 'danger' : '', onclick: () => order(verb, { queues: looked(), filter, done }) }, `${redriveWords[verb][0]} ${some} …`));
-  const readAgain = h('button', { type: 'button', onclick: () => { state.again = true; refresh(); } }, 'Read again');
+  const readAgain = h('button', { type: 'button', onclick: () => { state.again = true; refresh(); } }, 'Refresh');
   const bar = h('div', { class: 'bar-row' }, told, readAgain, h('span', { class: 'grow' }), many);
 
-  const detail = h('aside', { class: 'detail', hidden: true, 'aria-label': 'The dead letter', tabindex: '-1' });
+  const detail = h('aside', { class: 'detail', hidden: true, 'aria-label': 'Dead letter', tabindex: '-1' });
   const grid = new Grid({
-    name: 'letters', label: 'Dead letters', columns: ['Queue', 'Sent', 'Instance', 'What', 'Reason'], height: () => (narrow.matches ? 60 : 36), empty: 'No dead letters are visible here.', open: (d) => show(d),
+    name: 'letters', label: 'Dead letters', columns: ['Queue', 'Sent', 'Instance', 'Record', 'Reason'], height: () => (narrow.matches ? 60 : 36), empty: 'No visible dead letters', open: (d) => show(d),
     render(d, cells) {
       put(cells[0], d.queue);
       put(cells[1], moment(d.sentAt));
@@ -154,15 +154,15 @@ function deadView(address) {
   detail.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hide(); grid.focus(grid.at); } });
   function hide() { detail.hidden = true; grid.chosen = null; grid.paint(true); }
 
-  // show shows one with its body, which the list does not have: it may be a megabyte.
+  // show shows a dead letter with its body. The list has no bodies, because one may have a megabyte.
   async function show(d) {
     const fact = (name, value) => (value ? [h('dt', {}, name), h('dd', {}, value)] : null);
-    const body = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Reading its body …'));
+    const body = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Loading the body …'));
     detail.hidden = false;
     detail.replaceChildren(h('div', { class: 'bar-row' }, h('h2', {}, whatOf(d)), h('span', { class: 'grow' }), h('button', { type: 'button', class: 'quiet', onclick: () => { hide(); grid.focus(grid.at); } }, 'Close')),
       h('dl', {}, fact('Queue', d.queue), fact('Reason', d.reason || noReason), fact('Sent', when(d.sentAt)), fact('Deliveries', String(d.deliveries)),
-        d.instanceId ? fact('Instance', h('a', { href: '?' + query([['instance', d.instanceId]]) }, d.instanceId)) : null, fact('Execution', d.executionId), fact('Attempt', d.attempt ? String(d.attempt) : ''), fact('Id', h('span', { class: 'mono' }, d.id))),
-      h('p', {}, h('b', {}, 'What to do: '), todoOf(d)),
+        d.instanceId ? fact('Instance', h('a', { href: '?' + query([['instance', d.instanceId]]) }, d.instanceId)) : null, fact('Execution', d.executionId), fact('Attempt', d.attempt ? String(d.attempt) : ''), fact('ID', h('span', { class: 'mono' }, d.id))),
+      h('p', {}, h('b', {}, 'Next step: '), todoOf(d)),
       h('div', { class: 'bar-row' }, h('button', { type: 'button', onclick: () => order('redrive', { one: d, queues: [d.queue], done }) }, 'Redrive …'), h('button', { type: 'button', class: 'danger', onclick: () => order('drop', { one: d, queues: [d.queue], done }) }, 'Drop …')),
       body);
     detail.focus({ preventScroll: true });
@@ -176,7 +176,7 @@ function deadView(address) {
     const here = state.queues.filter((q) => !at.queue || q.queue === at.queue);
     const hidden = here.reduce((n, q) => n + q.hidden, 0);
     const all = here.reduce((n, q) => n + q.visible, 0) + hidden;
-    told.textContent = `${count(state.items.length)}${state.complete ? '' : ' or more'} read, about ${count(all)} in ${at.queue || 'all queues'}${hidden ? `, ${count(hidden)} of them hidden: the watch looks at them for a minute, or somebody does` : ''}`;
+    told.textContent = `${count(state.items.length)}${state.complete ? '' : ' or more'} loaded, about ${count(all)} in ${at.queue || 'all queues'}${hidden ? `, ${count(hidden)} of them hidden while the sweeper (for a minute) or another reader holds them` : ''}`;
     for (const q of state.queues) {
       let option = [...queueField.options].find((o) => o.value === q.queue);
       if (!option) { option = h('option', { value: q.queue, selected: q.queue === at.queue }); queueField.append(option); }
@@ -184,7 +184,7 @@ function deadView(address) {
     }
   }
 
-  // refresh reads how many there are, which costs a call a queue and hides none; the list where that was asked for.
+  // refresh loads the counts, with one call per queue that hides no records. It loads the list only on request.
   async function refresh() {
     if (state.reading) return true;
     state.reading = true;
@@ -192,7 +192,7 @@ function deadView(address) {
     try {
       state.queues = (await get('dead-letters', state.stop.signal)).queues;
       if (state.again) {
-        told.textContent = 'Reading …';
+        told.textContent = 'Loading …';
         const lists = [];
         for (const queue of looked()) lists.push(await get(lettersPath(queue, `?${query([['reason', at.reason], ['instance', at.about], ['limit', 200]])}`), state.stop.signal));
         Object.assign(state, { items: lists.flatMap((l) => l.items), complete: lists.every((l) => l.complete), again: false });
@@ -209,7 +209,7 @@ function deadView(address) {
       for (const b of many) b.disabled = true;
       told.textContent = '';
       wrong.hidden = false;
-      wrong.replaceChildren(h('b', {}, 'The dead letters could not be read'), h('span', {}, err.message));
+      wrong.replaceChildren(h('b', {}, 'Could not load dead letters'), h('span', {}, err.message));
       return false;
     } finally { state.reading = false; readAgain.disabled = false; }
   }

@@ -1,17 +1,17 @@
-// The timeline: a bar for each thing an execution waits for, attempts inside, and on the bar of what was cancelled how that went.
+// The timeline: a bar for each task of an execution, with its attempts and the steps of its cancellation.
 
 const kindSigns = { instance: '●', activity: '▶', timer: '◷', child: '⤷', detached: '↗', wait: '✉', told: '➹' };
-const kindWords = { instance: 'the instance', activity: 'activity', timer: 'timer', child: 'sub-orchestration', detached: 'detached orchestration', wait: 'external event', told: 'event for another instance' };
-const stateWords = { open: 'open', done: 'done', failed: 'failed', cancelled: 'cancelled', gone: 'not waited for any more' };
+const kindWords = { instance: 'instance', activity: 'activity', timer: 'timer', child: 'sub-orchestration', detached: 'detached orchestration', wait: 'external event', told: 'sent event or update' };
+const stateWords = { open: 'pending', done: 'done', failed: 'failed', cancelled: 'cancelled', gone: 'no longer awaited' };
 
 function timeline(view) {
   const frame = { zoom: 1, pan: 0, folding: true, scale: null, now: Date.now() };
   const axis = h('div', { class: 'axis' });
-  const pan = h('input', { type: 'range', min: '0', max: '1000', value: '0', 'aria-label': 'Move along the time', disabled: true });
+  const pan = h('input', { type: 'range', min: '0', max: '1000', value: '0', 'aria-label': 'Scroll the timeline', disabled: true });
   const fold = h('input', { type: 'checkbox', checked: true });
   const totals = h('span', { class: 'muted' });
   const grid = new Grid({
-    name: 'timeline', label: 'Timeline', columns: ['What', ''], height: () => (narrow.matches ? 52 : 30), empty: 'No events yet',
+    name: 'timeline', label: 'Timeline', columns: ['Task', ''], height: () => (narrow.matches ? 52 : 30), empty: 'No events yet',
     open: (row) => view.choose(row), render: (row, cells, el) => render(row, cells, el),
   });
   grid.headCells[1].replaceChildren(axis);
@@ -23,7 +23,7 @@ function timeline(view) {
   const set = (zoom, about = 0.5) => {
     const old = frame.zoom;
     frame.zoom = Math.max(1, Math.min(20_000, zoom));
-    if (frame.zoom > 1) { // what is at this share of the width stays there
+    if (frame.zoom > 1) { // the time at this share of the width keeps its position
       const at = (frame.pan * (old - 1) + about) / old;
       frame.pan = Math.max(0, Math.min(1, (at * frame.zoom - about) / (frame.zoom - 1)));
     } else frame.pan = 0;
@@ -62,7 +62,7 @@ function timeline(view) {
     let free = -1;
     for (const [a, b] of s.folds) {
       const x = (s.x(a) + s.x(b)) / 2;
-      if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} in which nothing worked` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 34)) + 'px'; free = x + 58; }
+      if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} idle` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 34)) + 'px'; free = x + 58; }
     }
     if (!view.model.instance.end) marks.push(h('span', { class: 'now', style: { left: s.x(frame.now) + 'px' } }, 'now'));
     axis.replaceChildren(...marks);
@@ -125,7 +125,7 @@ function timeline(view) {
 
   const bar = (cls, left, width) => ({ cls, left, width });
 
-  // draw shows parts in a lane. Its elements are used again, as rows are: they are the most of what a frame has to style and to lay out.
+  // draw shows parts in a lane. It reuses the elements, because they dominate the style and layout time of a frame.
   const measures = ['left', 'right', 'width', 'maxWidth'];
   function draw(lane, parts) {
     while (lane.childElementCount > parts.length) lane.lastChild.remove();
@@ -138,32 +138,32 @@ function timeline(view) {
     });
   }
 
-  // said is what a bar is told in words, and in which tone.
+  // said returns the label of a bar and its tone.
   function said(row) {
     if (row.cancel) return [cancelText(row.cancel), 'off'];
     const p = view.waiting.get(row.id);
     if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90) || (row.endEvent?.message ? `terminated: ${row.endEvent.message}` : 'failed'), 'bad'];
     if (p && row.state === 'open') {
-      if (p.noWorker) return [`no worker of queue ${p.queue} has been heard of`, 'bad'];
-      if (p.unknownBuild) return ['no worker knows it', 'bad'];
-      if (p.handedOverAt) return ['waits for whoever has its token', ''];
+      if (p.noWorker) return [`no active worker for queue ${p.queue}`, 'bad'];
+      if (p.unknownBuild) return [`not registered in build ${p.unknownBuild}`, 'bad'];
+      if (p.handedOverAt) return ['waiting for asynchronous completion', ''];
       if (p.lastError) return [`attempt ${p.attempt}${Date.parse(p.nextTryAt) > frame.now ? ` in ${span(Date.parse(p.nextTryAt) - frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
       if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
     }
     if (row.kind === 'instance' && view.status?.paused) return [`paused${view.status.paused.by ? ` by ${shortName(view.status.paused.by)}` : ''}${view.status.paused.message ? `: ${view.status.paused.message}` : ''}`, 'warn'];
     if (row.kind === 'instance' && view.status?.status === 'Blocked') return [`blocked: ${view.status.failure?.type || ''}`, 'warn'];
     if (row.kind === 'timer' && row.state === 'open') return [`due ${moment(row.due)}`, ''];
-    if (row.parked) return ['its outcome has come, and waits for the code', 'warn'];
-    if (row.state === 'gone') return ['it never came', ''];
+    if (row.parked) return ['outcome received and parked', 'warn'];
+    if (row.state === 'gone') return ['never received', ''];
     if (row.kind === 'instance') return ['', ''];
-    const took = row.kind === 'detached' ? 'sent' : span((row.end || frame.now) - row.start);
+    const took = row.kind === 'detached' ? 'scheduled' : span((row.end || frame.now) - row.start);
     return [row.kind === 'activity' && row.attempt > 1 ? `${took}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${took}, attempt ${row.event.attempt}` : took, ''];
   }
 
   function update() {
     frame.now = Date.now();
     frame.scale = new Scale(view.model, frame.now, frame.folding);
-    totals.textContent = `${span(frame.scale.busy)} working, ${span(frame.scale.idle)} waiting${frame.scale.folds.length ? `, ${count(frame.scale.folds.length)} idle ${frame.scale.folds.length === 1 ? 'stretch' : 'stretches'} folded` : ''}`;
+    totals.textContent = `${span(frame.scale.busy)} active, ${span(frame.scale.idle)} idle${frame.scale.folds.length ? `, ${count(frame.scale.folds.length)} idle period${frame.scale.folds.length === 1 ? '' : 's'} collapsed` : ''}`;
     fit();
     grid.set(view.model.rows);
   }
@@ -171,7 +171,7 @@ function timeline(view) {
   const key = (cls, text) => h('span', {}, h('i', { class: cls }), text);
   const bars = h('div', { class: 'bar-row' }, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
     h('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => set(frame.zoom / 1.5) }, '−'), h('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => set(frame.zoom * 1.5) }, '+'),
-    h('button', { type: 'button', onclick: () => set(1) }, 'Fit'), pan), h('label', { class: 'toggle' }, fold, 'Fold idle time'), totals, h('span', { class: 'grow' }),
-    h('div', { class: 'legend', 'aria-hidden': 'true' }, key('seg work', 'works'), key('seg wait', 'waits'), key('seg tried', 'several attempts'), key('seg backoff', 'until the next attempt'), key('seg child', 'child'), key('seg failed', 'failed'), key('seg unseen', 'cancelled ◆, not yet seen'), key('seg seen', 'seen ◇, until its end ■')));
+    h('button', { type: 'button', onclick: () => set(1) }, 'Fit'), pan), h('label', { class: 'toggle' }, fold, 'Collapse idle time'), totals, h('span', { class: 'grow' }),
+    h('div', { class: 'legend', 'aria-hidden': 'true' }, key('seg work', 'running'), key('seg wait', 'waiting'), key('seg tried', 'several attempts'), key('seg backoff', 'retry delay'), key('seg child', 'child'), key('seg failed', 'failed'), key('seg unseen', 'cancelled ◆, not observed'), key('seg seen', 'observed ◇, until ended ■')));
   return { grid, bars, update };
 }

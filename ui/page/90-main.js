@@ -1,4 +1,4 @@
-// Where the page is: the address says it, and going back works.
+// Navigation: the URL selects the view, and the Back button works.
 
 let shown = null;
 let timer = 0;
@@ -26,12 +26,12 @@ function show() {
 function told(ok) {
   if (ok) lastRead = Date.now();
   const age = Date.now() - lastRead;
-  $('fresh').textContent = age > 15_000 ? `read ${span(age)} ago` : '';
+  $('fresh').textContent = age > 15_000 ? `updated ${span(age)} ago` : '';
 }
 
 const isLive = () => $('live').getAttribute('aria-pressed') === 'true';
 
-// tick reads again while the page is looked at: after failures in a row, ever more seldom.
+// tick refreshes the view while the document is visible. Consecutive failures double the interval, up to longestPause.
 const longestPause = 60_000;
 let failures = 0;
 function tick() {
@@ -50,12 +50,12 @@ function tick() {
 
 function changed() { setTimeout(() => shown?.refresh(), 300); }
 
-// A question is about what was shown: it ends when that goes. An order that is under way is told of once it is answered.
+// Navigation closes dialogs, because they refer to the previous view. The result of a request that is still running is shown when it arrives.
 addEventListener('popstate', () => {
   for (const question of document.querySelectorAll('dialog')) question.close();
   show();
 });
-// A key that is held repeats: it would answer the question that its first stroke has asked.
+// Ignore a repeated Enter: a held key would confirm the dialog that its first press opened.
 document.addEventListener('keydown', (e) => { if (e.repeat && e.key === 'Enter' && !e.target.closest('textarea')) e.preventDefault(); }, true);
 document.addEventListener('visibilitychange', () => { if (!document.hidden && isLive()) shown?.refresh(); });
 document.addEventListener('click', (e) => {
@@ -73,7 +73,7 @@ const themes = ['auto', 'light', 'dark'];
 function theme(name) {
   document.documentElement.style.colorScheme = name === 'auto' ? 'light dark' : name;
   $('theme').textContent = `Theme: ${name}`;
-  try { localStorage.setItem('perdure-theme', name); } catch { /* a browser may forbid it */ }
+  try { localStorage.setItem('perdure-theme', name); } catch { /* the browser may deny access */ }
 }
 $('theme').addEventListener('click', () => theme(themes[(themes.indexOf($('theme').textContent.slice(7)) + 1) % 3]));
 let kept = 'auto';

@@ -1,4 +1,4 @@
-// Command infra is the CDK app of the team: its own stack, with a hub in it.
+// Command infra is the CDK app of the team. Its stack has a hub.
 package main
 
 import (
@@ -21,31 +21,35 @@ func main() {
 	app.Synth(nil)
 }
 
-// addStack adds what the team deploys. The binaries of the functions are in a folder, each in one of its own.
+// addStack adds the stack of the team. The directory binaries has one subdirectory per function.
 func addStack(app awscdk.App, binaries string) {
 	stack := awscdk.NewStack(app, jsii.String("Subscriptions"), nil)
 	pager := awssns.NewTopic(stack, jsii.String("Pager"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
 	hub := cdk.NewTaskHub(stack, "Hub", cdk.TaskHubProps{
-		HubName:        "subscriptions",
-		FunctionsDir:   binaries,
-		WorkQueues:     []string{"default", subscriptions.QueuePayments},
-		WorkQueueProps: map[string]cdk.WorkQueueProps{subscriptions.QueuePayments: {Concurrency: 5, BatchSize: 1}}, // what the bank bears
-		Canary:         &cdk.Canary{Shift: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE()},
-		AlarmTopic:     pager,
+		HubName:      "subscriptions",
+		FunctionsDir: binaries,
+		WorkQueues:   []string{"default", subscriptions.QueuePayments},
+		WorkQueueProps: map[string]cdk.WorkQueueProps{
+			subscriptions.QueuePayments: {Concurrency: 5, BatchSize: 1}, // the limit of the bank
+		},
+		Canary:     &cdk.Canary{Shift: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE()},
+		AlarmTopic: pager,
 	})
 
-	// What touches money has rights that the other activities lack.
+	// Only the worker of the queue payments has access to the ledger.
 	ledger := awsdynamodb.NewTable(stack, jsii.String("Ledger"), &awsdynamodb.TableProps{
 		PartitionKey: &awsdynamodb.Attribute{Name: jsii.String("key"), Type: awsdynamodb.AttributeType_STRING},
 		BillingMode:  awsdynamodb.BillingMode_PAY_PER_REQUEST,
 	})
 	ledger.GrantReadWriteData(hub.WorkQueues[1].Worker)
 
-	// The shop begins subscriptions, and the support ends them.
+	// The shop starts subscriptions, and the support team ends them.
 	hub.GrantStart(role(stack, "Shop"))
 	hub.GrantTell(role(stack, "Support"))
 }
 
 func role(stack awscdk.Stack, name string) awsiam.Role {
-	return awsiam.NewRole(stack, jsii.String(name), &awsiam.RoleProps{AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil)})
+	return awsiam.NewRole(stack, jsii.String(name), &awsiam.RoleProps{
+		AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+	})
 }

@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The stack is made of this module's code: it needs no account, and no binaries but their folders.
-func TestTheStackHasTheHubAndTheLedger(t *testing.T) {
+// The test needs no AWS account and only empty binaries.
+func TestAddStack_hasTheHubAndTheLedger(t *testing.T) {
 	binaries, out := t.TempDir(), t.TempDir()
 	for _, function := range []string{"orchestrator", "worker", "renewer", "api"} {
 		dir := filepath.Join(binaries, function)
@@ -61,6 +61,6 @@ func TestTheStackHasTheHubAndTheLedger(t *testing.T) {
 		}
 	}
 	if !ledger {
-		t.Error("the worker of payments may not use the ledger")
+		t.Error("the worker of payments has no access to the ledger")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hub is a hub in memory, and the time at which something is started in it.
+// hub is a hub in memory with the time of its next instance.
 type hub struct {
 	*fakeprovider.Provider
 	*fakeprovider.Letters
@@ -22,7 +22,7 @@ type hub struct {
 
 const (
 	instances = 10_000
-	// events are those of the largest instance.
+	// events is the number of events of the largest instance.
 	events = 50_000
 
 	alice = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
@@ -34,18 +34,18 @@ const (
 	v100, v110, v120       = "1.0.0", "1.1.0", "1.2.0"
 )
 
-// Ask answers for all instances: two queries, and what is none.
+// Ask answers the query progress for every instance and rejects other queries.
 func (h *hub) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
 	if q.Name == "progress" {
 		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil
 	}
 	return nil, &provider.QueryError{
 		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnknown, Known: []string{"progress"},
-		Message: `its code has set no handler for that, as far as it has come; it has ["progress"]`,
+		Message: `unknown query, known queries: ["progress"]`,
 	}
 }
 
-// fill makes what the tests look at. The newest are those that have a story.
+// fill creates the instances of the tests. The newest ones have individual histories.
 func (h *hub) fill() {
 	versions := map[string][]string{}
 	for _, name := range []string{fulfil, "charge", ship, "poller", "import", "report"} {
@@ -68,7 +68,7 @@ func (h *hub) fill() {
 	h.now = end
 }
 
-// start starts an instance long enough ago, and returns its execution.
+// start starts an instance in the past and returns its execution ID.
 func (h *hub) start(id, name, version string, ago time.Duration, tags map[string]string, input string) string {
 	now := h.now
 	h.now = now.Add(-ago)
@@ -82,7 +82,7 @@ func (h *hub) start(id, name, version string, ago time.Duration, tags map[string
 	return in.ExecutionID
 }
 
-// common is an instance as there are many.
+// common starts one of the many similar instances.
 func (h *hub) common(n int) {
 	names := []string{fulfil, "charge", ship, "report"}
 	id := fmt.Sprintf("order-%05d", n)
@@ -101,7 +101,7 @@ func (h *hub) common(n int) {
 	}
 }
 
-// script appends events at times since a start.
+// script appends events at times relative to the start of an instance.
 type script struct {
 	h    *hub
 	id   string
@@ -175,7 +175,7 @@ func (h *hub) blocked(end time.Time) {
 	s.at(900*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: chargeCard, Queue: payments, Input: history.Payload(`{"amount":1200}`)})
 	parked := history.Event{Kind: history.ActivityCompleted, ID: 7, Time: s.from.Add(2 * time.Minute), SourceEventID: 6, Attempt: 1, Result: history.Payload(`"c-1"`)}
 	s.at(2*time.Minute, history.Event{Kind: history.InputsParked, BuildID: "b8", Inputs: []history.Event{parked}, Error: &history.Failure{
-		Type: history.TypeNondeterminism, Message: "the code decides otherwise than its history", EventID: 6,
+		Type: history.TypeNondeterminism, Message: "the code does not match the history", EventID: 6,
 		Expected: "ActivityScheduled \"chargeCard\"\n  queue payments\n  input {\"amount\":1200}", Got: "ActivityScheduled \"authoriseCard\"\n  queue payments\n  input {\"amount\":1200}",
 	}})
 }
@@ -206,7 +206,7 @@ func (h *hub) waiting(end time.Time) {
 	h.Work(map[string]time.Time{payments: end, defaultQueue: end})
 }
 
-// order goes through all that there is.
+// order starts an instance whose history has most kinds of events.
 func (h *hub) order(end time.Time) {
 	const id, long = "order-7", 25*time.Hour + 52*time.Second
 	x := h.start(id, fulfil, v110, long, map[string]string{customer: "7", region: "eu"}, `{"order":7,"lines":[{"sku":"knock-box","quantity":2},{"sku":"tamper","quantity":1}],"express":true}`)
@@ -249,7 +249,7 @@ func (h *hub) order(end time.Time) {
 		provider.ActivityRecord{ActivityID: 22, BeatenAt: end.Add(-9 * time.Second), Details: []byte(`{"seen":3}`)})
 }
 
-// bury makes dead letters of each kind, and many of one.
+// bury adds dead letters of every kind, and many of one kind.
 func (h *hub) bury() {
 	for n := range 30 {
 		h.Bury(provider.QueueInbox, "corrupt: item x#7 h#3", fmt.Sprintf(`{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"packed","data":{"parcel":%d}}`, n))

@@ -1,5 +1,6 @@
-// Command server serves the page over the real HTTP API and a hub in memory, for make test-ui: 10,000 instances, one of 50,000 events, and some
-// of different fates. It prints its address, and ends when its standard input does.
+// Command server serves the web UI with the HTTP API and a hub in memory for make test-ui. The hub has 10,000
+// instances, including one with 50,000 events and several with different statuses. The command prints its address and
+// exits when its standard input closes.
 package main
 
 import (
@@ -45,7 +46,7 @@ func run() error {
 	}
 	fmt.Printf("http://%s\n", l.Addr())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when whoever started this is done, or gone
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent process closes it or exits
 		os.Exit(0)
 	}()
 	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
@@ -56,8 +57,8 @@ func run() error {
 	return nil
 }
 
-// guarded protects the server as perdure ui and the listening API are protected, unless PERDURE_UNGUARDED is set: the
-// signing proxy of make run stands in front of it then.
+// guarded protects the server in the same way as perdure ui and a listening API. If PERDURE_UNGUARDED is set, the
+// server has no protection, because the signing proxy of make run protects it.
 func guarded(h http.Handler, port int) http.Handler {
 	if os.Getenv("PERDURE_UNGUARDED") != "" {
 		return h

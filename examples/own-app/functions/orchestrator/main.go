@@ -10,6 +10,6 @@ import (
 )
 
 func main() {
-	outside := subscriptions.Sandbox{Log: slog.Default()}
-	lambdahandler.StartOrchestrator(subscriptions.Registry(outside, outside))
+	sandbox := subscriptions.Sandbox{Log: slog.Default()}
+	lambdahandler.StartOrchestrator(subscriptions.Registry(sandbox, sandbox))
 }

@@ -1,4 +1,4 @@
-// Command renewer serves timers, and keeps watch over what got stuck.
+// Command renewer handles due timers and runs the sweeper.
 package main
 
 import (
@@ -10,6 +10,6 @@ import (
 )
 
 func main() {
-	outside := subscriptions.Sandbox{Log: slog.Default()}
-	lambdahandler.StartRenewer(subscriptions.Registry(outside, outside))
+	sandbox := subscriptions.Sandbox{Log: slog.Default()}
+	lambdahandler.StartRenewer(subscriptions.Registry(sandbox, sandbox))
 }

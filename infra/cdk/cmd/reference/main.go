@@ -1,5 +1,4 @@
-// Command reference synthesises the reference stack: one task hub with the
-// functions of this repository, or of any folder of the same shape.
+// Command reference synthesizes the reference stack, which has one task hub with the functions of a directory.
 package main
 
 import (
@@ -12,12 +11,13 @@ import (
 )
 
 func main() {
-	functions := flag.String("functions", "dist", "folder with orchestrator/, worker/, renewer/ and api/, each with a bootstrap")
-	queues := flag.String("work-queues", "default", "names of the work queues, separated by commas")
-	exclusive := flag.Bool("exclusive", false, "whether each work queue has the FIFO queue beside it that perdure.Exclusive needs")
-	client := flag.Bool("client", false, "whether the activities of each work queue may hold a client of the hub")
-	large := flag.Bool("large-payloads", false, "whether there is a bucket for payloads that are too large for histories")
-	out := flag.String("out", "", "where the cloud assembly goes when not run by the cdk command")
+	functions := flag.String("functions", "dist",
+		"directory with orchestrator/, worker/, renewer/ and api/, each with a bootstrap binary")
+	queues := flag.String("work-queues", "default", "comma-separated names of the work queues")
+	exclusive := flag.Bool("exclusive", false, "FIFO queues for exclusive keys")
+	client := flag.Bool("client", false, "permissions for clients in activities")
+	large := flag.Bool("large-payloads", false, "bucket for large payloads")
+	out := flag.String("out", "", "directory of the cloud assembly, if the cdk command does not run the program")
 	flag.Parse()
 
 	defer jsii.Close()
