@@ -29,7 +29,7 @@ func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q)
 func OnQueue(name string) ActivityOption {
 	mustName("OnQueue", name)
 	if _, exclusive := history.OfExclusiveQueue(name); exclusive {
-		panic(fmt.Sprintf("perdure: OnQueue: name %q ends as the queues do that perdure.Exclusive leads to: name the queue beside it", name))
+		panic(fmt.Sprintf("perdure: OnQueue: name %q has a suffix reserved for perdure.Exclusive; remove it", name))
 	}
 	return queueOption(name)
 }
@@ -49,7 +49,8 @@ func (d cancelPollOption) applyToActivity(a *registry.Activity) {
 // immediately.
 func CancelPollInterval(d time.Duration) ActivityOption {
 	if d < minCancelPoll || d > maxCancelPoll {
-		panic(fmt.Sprintf("perdure: CancelPollInterval of %v: want %v to %v", d, minCancelPoll, maxCancelPoll))
+		panic(fmt.Sprintf("perdure: CancelPollInterval: %v is out of range; use %v to %v",
+			d, minCancelPoll, maxCancelPoll))
 	}
 	return cancelPollOption(d)
 }
@@ -69,7 +70,7 @@ const (
 func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption) {
 	a := newActivity(name, opts)
 	if fn == nil {
-		panic("perdure: activity " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: activity %q: function is nil", name))
 	}
 	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {

@@ -74,7 +74,8 @@ const maxFairnessKey = 256
 // history stores the key; SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
 	if len(key) > maxFairnessKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: WithFairnessKey: a key of %d bytes, of %d at most, in UTF-8: %.64q", len(key), maxFairnessKey, key))
+		panic(fmt.Sprintf("perdure: WithFairnessKey: key %.64q has %d bytes; use at most %d bytes of UTF-8",
+			key, len(key), maxFairnessKey))
 	}
 	return fairnessKey(key)
 }
@@ -108,7 +109,8 @@ const maxExclusiveKey = 256
 // digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
 	if key == "" || len(key) > maxExclusiveKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: Exclusive: field key has %d bytes: it must have 1 to %d, in UTF-8: %.64q", len(key), maxExclusiveKey, key))
+		panic(fmt.Sprintf("perdure: Exclusive: key %.64q has %d bytes; use 1 to %d bytes of UTF-8",
+			key, len(key), maxExclusiveKey))
 	}
 	return exclusiveKey(key)
 }

@@ -16,12 +16,12 @@ import (
 var (
 	// ErrInstancePurged means that the instance was purged. Whether it accepted the update, and with which result, is
 	// unknown.
-	ErrInstancePurged = errors.New("perdure: the instance is purged")
+	ErrInstancePurged = errors.New("perdure: instance was purged")
 	// ErrUpdateRejected means that the update was rejected and had no effect.
-	ErrUpdateRejected = errors.New("perdure: the update was rejected")
+	ErrUpdateRejected = errors.New("perdure: update rejected")
 	// ErrUpdateLeft means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
-	ErrUpdateLeft = errors.New("perdure: the update was left")
+	ErrUpdateLeft = errors.New("perdure: execution ended before the update handler returned")
 )
 
 // CallUpdateError is the error of an update that CallUpdate or CallEntity sent. errors.Is finds ErrInstanceNotFound,
@@ -154,7 +154,7 @@ func CallUpdate[Out any](ctx *OrchestrationContext, instanceID, name string, in 
 // complete adds the inputs, if all is well.
 func (c *updateCall) complete(ctx *OrchestrationContext, in any) (err error) {
 	if err := c.check(); err != nil {
-		return fmt.Errorf("perdure: CallUpdate of %q: %w", bounded(c.Name), err)
+		return fmt.Errorf("perdure: CallUpdate %q: %w", bounded(c.Name), err)
 	}
 	if c.Data, err = ctx.encode(payload{input, update, c.Name}, in); err != nil || !c.starts {
 		return err
@@ -170,13 +170,14 @@ func (c *updateCall) check() error {
 	if err := checkShort("name", c.Name); err != nil || !c.hasID {
 		return err
 	}
-	return checkShort("update id", c.ID)
+	return checkShort("update ID", c.ID)
 }
 
 // checkShort holds a text against the rule that clients' are held against.
 func checkShort(what, s string) error {
 	if s == "" || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return fmt.Errorf("the %s must be 1 to %d bytes of UTF-8 without control characters, has %d bytes", what, maxNameBytes, len(s))
+		return fmt.Errorf("%s has %d bytes; use 1 to %d bytes of UTF-8 without control characters",
+			what, len(s), maxNameBytes)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func payloadLimit(large bool) int {
 func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {
 	doc, err := payloadjson.Marshal(v)
 	if err != nil {
-		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("%s does not encode", p), cause: err}
+		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("encode %s", p), cause: err}
 	}
 	if len(doc) > limit {
 		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: limit}
@@ -90,7 +90,7 @@ func decode(p payload, doc json.RawMessage, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(doc, v); err != nil {
-		return &codecError{failure: history.TypeDecode, message: fmt.Sprintf("%s does not decode", p), cause: err}
+		return &codecError{failure: history.TypeDecode, message: fmt.Sprintf("decode %s", p), cause: err}
 	}
 	return nil
 }

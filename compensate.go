@@ -43,16 +43,16 @@ import (
 func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationContext) error) {
 	switch {
 	case err == nil:
-		panic("perdure: Compensate without the address of the error that the function returns")
+		panic("perdure: Compensate: err is nil; pass the address of the function's named error result")
 	case undo == nil:
-		panic("perdure: Compensate with a nil function")
+		panic("perdure: Compensate: undo is nil")
 	case ctx.replay.IsUnwinding():
 		return // not the code's own end: it is only dropped from memory
 	}
 	if r := recover(); r != nil {
 		f := replay.Panicked(r) // while its stack is there
 		if failed := ctx.undo(undo); failed != nil {
-			f.Message = bounded(failed.Error() + "\nwhile undoing what had been done before: " + f.Message)
+			f.Message = bounded(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}
 		panic(&compensatedPanic{f})
 	}

@@ -48,13 +48,14 @@ func (p *PollPolicy) wrong() string {
 	case p.Interval < 0:
 		return fmt.Sprintf("Interval %v is negative", p.Interval)
 	case p.Coefficient != 0 && !(p.Coefficient >= 1 && p.Coefficient <= math.MaxFloat64):
-		return fmt.Sprintf("Coefficient %v is not a number from 1 on", p.Coefficient)
+		return fmt.Sprintf("Coefficient %v is invalid; use a number of at least 1", p.Coefficient)
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.Interval, defaultPollInterval):
-		return fmt.Sprintf("MaxInterval %v is below Interval %v", p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
+		return fmt.Sprintf("MaxInterval %v is less than Interval %v",
+			p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
+		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	default:
 		return ""
 	}
@@ -86,7 +87,7 @@ type ConditionNotMetError struct {
 
 // Error returns a message with the number of checks and the time waited. The message does not contain the state.
 func (e *ConditionNotMetError) Error() string {
-	return fmt.Sprintf("the condition is not met after %d checks in %v", e.Attempts, e.Waited)
+	return fmt.Sprintf("condition not met after %d checks in %v", e.Attempts, e.Waited)
 }
 
 // Is reports whether the policy timed out and target is context.DeadlineExceeded.

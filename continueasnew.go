@@ -44,7 +44,8 @@ type continueAsNewError struct {
 
 // Error implements error, for code that logs it and for other executions.
 func (e *continueAsNewError) Error() string {
-	return fmt.Sprintf("perdure: instance %q continues as new when its execution %s returns this error", e.execution.InstanceID(), e.execution.ExecutionID())
+	return fmt.Sprintf("perdure: ContinueAsNew: return this error from execution %s of instance %q",
+		e.execution.ExecutionID(), e.execution.InstanceID())
 }
 
 // ErrorType names the error where it travels, which it does only by mistake.
@@ -62,9 +63,9 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	case len(orders) == 0:
 		// A failure, as most are.
 	case len(rest) > 0:
-		err = fmt.Errorf("perdure: the orchestration fails instead of continuing as new, because it returned another error with ContinueAsNew's: %w", errors.Join(rest...))
+		err = fmt.Errorf("perdure: ContinueAsNew: returned together with another error: %w", errors.Join(rest...))
 	case ofSeveralCalls(orders):
-		err = errors.New("perdure: the orchestration fails instead of continuing as new, because it returned the errors of several calls of ContinueAsNew: only one can be the next")
+		err = errors.New("perdure: ContinueAsNew: errors of several calls returned; return only one")
 	default:
 		return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: orders[0].input}
 	}

@@ -42,7 +42,7 @@ func (e *detailedError) Unwrap() error { return e.cause }
 func (e *detailedError) As(target any) bool { return errdetails.As(target, e.details, nil) }
 
 // ErrNoDetails is returned by DetailsOf for an error without details.
-var ErrNoDetails = errors.New("perdure: the error has no details")
+var ErrNoDetails = errors.New("perdure: error has no details")
 
 // DetailsError is returned by DetailsOf if the error has details that cannot be read.
 type DetailsError struct {
@@ -55,7 +55,7 @@ type DetailsError struct {
 
 // Error returns a message with the problem.
 func (e *DetailsError) Error() string {
-	return "perdure: the details of the error are not here: " + e.Problem
+	return "perdure: error details are not available: " + e.Problem
 }
 
 // Unwrap returns the decoding error, or nil.
@@ -78,7 +78,7 @@ func DetailsOf[T any](err error) (T, error) {
 		return details, &DetailsError{Problem: found.Omitted}
 	}
 	if err := json.Unmarshal(found.Doc, &details); err != nil {
-		return *new(T), &DetailsError{Problem: fmt.Sprintf("they do not fit %T: %v", details, err), Err: err}
+		return *new(T), &DetailsError{Problem: fmt.Sprintf("decode into %T: %v", details, err), Err: err}
 	}
 	return details, nil
 }

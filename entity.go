@@ -62,7 +62,7 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 		panic("perdure: operation: " + err.Error())
 	}
 	if fn == nil {
-		panic("perdure: operation " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: operation %q: function is nil", name))
 	}
 	var o operationOptions
 	for _, opt := range opts {
@@ -95,12 +95,12 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
 	mustEntity(name)
 	if len(operations) == 0 {
-		panic("perdure: entity " + name + " has no operation")
+		panic(fmt.Sprintf("perdure: entity %q: no operations", name))
 	}
 	known := map[string]bool{}
 	for i := range operations {
 		if known[operations[i].name] {
-			panic("perdure: entity " + name + " has two operations " + operations[i].name)
+			panic(fmt.Sprintf("perdure: entity %q: duplicate operation %q", name, operations[i].name))
 		}
 		known[operations[i].name] = true
 	}
@@ -120,7 +120,7 @@ type entity[S any] struct {
 }
 
 // errEntityEnds is why a cancelled entity takes no more: under load there is always one more, and it would never end.
-var errEntityEnds = errors.New("the entity is cancelled: it ends when the operations are done that came before")
+var errEntityEnds = errors.New("entity is cancelled and accepts no more operations")
 
 // live is the orchestration of an entity.
 func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
@@ -172,7 +172,7 @@ func operate[S, In, Out any](ctx *OrchestrationContext, e *entity[S], name strin
 	}
 	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, state)
 	if err != nil {
-		return out, fmt.Errorf("the state: %w", err)
+		return out, fmt.Errorf("entity state: %w", err)
 	}
 	e.set(doc)
 	return out, nil
@@ -217,7 +217,7 @@ func CallEntity[Out any](ctx *OrchestrationContext, entity, key, operation strin
 func mustEntity(name string) {
 	mustName("entity", name)
 	if registry.HasKey(name) {
-		panic("perdure: entity " + name + ": the name has an " + registry.EntityMark)
+		panic(fmt.Sprintf("perdure: entity %q: name contains %q", name, registry.EntityMark))
 	}
 }
 

@@ -31,7 +31,7 @@ func (v versionOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.
 // As an option of a call or start of another orchestration, WithVersion selects exactly that version.
 func WithVersion(version string) VersionOption {
 	if version == "" {
-		panic("perdure: WithVersion with an empty version")
+		panic("perdure: WithVersion: version is empty")
 	}
 	return versionOption(version)
 }
@@ -48,7 +48,7 @@ func WithVersion(version string) VersionOption {
 func AddOrchestration[In, Out any](r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption) {
 	mustName("orchestration", name)
 	if fn == nil {
-		panic("perdure: orchestration " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: orchestration %q: function is nil", name))
 	}
 	o := replay.Orchestration{Name: name, Version: defaultVersion}
 	for _, opt := range opts {
@@ -99,7 +99,7 @@ func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
 // early.
 func WithRetention(d time.Duration) OrchestrationOption {
 	if d != KeepForEver && d < minRetention {
-		panic(fmt.Sprintf("perdure: WithRetention of %v: neither KeepForEver nor an hour or more", d))
+		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or KeepForEver", d))
 	}
 	return retentionOption(d)
 }

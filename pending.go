@@ -10,4 +10,4 @@ import "errors"
 // The token can be used before the function has returned. Pass the token on last: if the process dies after that and
 // before the return, the function runs again with the same token. An error that wraps ErrPending has the same effect.
 // See docs/guides/asynchronous-completion.md.
-var ErrPending = errors.New("perdure: the activity is completed from outside")
+var ErrPending = errors.New("perdure: result pending; waiting for asynchronous completion")

@@ -2,7 +2,6 @@ package perdure
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -32,9 +31,10 @@ const maxQueryNameBytes = 256
 func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(In) (Out, error)) error {
 	switch {
 	case name == "" || len(name) > maxQueryNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: SetQueryHandler: the name of a query has 1 to %d bytes of UTF-8, is %q", maxQueryNameBytes, bounded(name))
+		return fmt.Errorf("perdure: SetQueryHandler: invalid name %q; use 1 to %d bytes of UTF-8",
+			bounded(name), maxQueryNameBytes)
 	case handler == nil:
-		return errors.New("perdure: SetQueryHandler: the handler of query " + name + " is nil")
+		return fmt.Errorf("perdure: SetQueryHandler %q: handler is nil", name)
 	}
 	replay.SetQueryHandler(ctx.replay, name, func(doc json.RawMessage) replay.QueryAnswer { return answerQuery(name, handler, doc) })
 	return nil

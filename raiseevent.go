@@ -11,9 +11,9 @@ import (
 // Errors that errors.Is finds in a *RaiseEventError.
 var (
 	// ErrInstanceNotFound means that no instance has the ID.
-	ErrInstanceNotFound = errors.New("perdure: there is no such instance")
+	ErrInstanceNotFound = errors.New("perdure: instance not found")
 	// ErrInstanceOver means that the instance has ended.
-	ErrInstanceOver = errors.New("perdure: the instance is over")
+	ErrInstanceOver = errors.New("perdure: instance has ended")
 )
 
 // RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
@@ -79,10 +79,10 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 
 func checkReceiver(instanceID, name string) error {
 	if err := checkInstanceID(instanceID, history.MaxInstanceIDBytes, ""); err != nil {
-		return fmt.Errorf("perdure: RaiseEvent of %q: %w", name, err)
+		return fmt.Errorf("perdure: RaiseEvent %q: %w", name, err)
 	}
 	if err := checkShort("name", name); err != nil {
-		return fmt.Errorf("perdure: RaiseEvent of %q: %w", bounded(name), err)
+		return fmt.Errorf("perdure: RaiseEvent %q: %w", bounded(name), err)
 	}
 	return nil
 }

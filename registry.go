@@ -21,9 +21,9 @@ func (r *Registry) code() *registry.Registry { return (*registry.Registry)(r) }
 // mustName panics if name is empty or not valid UTF-8. JSON in the history would change invalid UTF-8.
 func mustName(kind, name string) {
 	if name == "" {
-		panic("perdure: " + kind + " with an empty name")
+		panic("perdure: " + kind + ": name is empty")
 	}
 	if !utf8.ValidString(name) {
-		panic(fmt.Sprintf("perdure: %s with a name that is not UTF-8: %q", kind, name))
+		panic(fmt.Sprintf("perdure: %s: name %q is not valid UTF-8", kind, name))
 	}
 }

@@ -94,13 +94,13 @@ func (p *RetryPolicy) wrong() string {
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < p.InitialInterval:
-		return fmt.Sprintf("MaxInterval %v is below InitialInterval %v", p.MaxInterval, p.InitialInterval)
+		return fmt.Sprintf("MaxInterval %v is less than InitialInterval %v", p.MaxInterval, p.InitialInterval)
 	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
-		return fmt.Sprintf("BackoffCoefficient %v is not a number from 1 on", p.BackoffCoefficient)
+		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
+		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	case slices.Contains(p.NonRetryable, ""):
-		return "NonRetryable has an empty name"
+		return "NonRetryable contains an empty name"
 	default:
 		return ""
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-var errNoFutures = errors.New("perdure: nothing to wait for: no futures were given")
+var errNoFutures = errors.New("perdure: no futures to wait for")
 
 // WhenAny waits until one of the futures has settled, and returns the index of the first argument that has settled. The
 // other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error if there

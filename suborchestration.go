@@ -92,7 +92,9 @@ func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...
 	}
 	c := newSubOrchestrationCall(name, opts)
 	if c.Retry != nil {
-		return "", fmt.Errorf("perdure: StartOrchestration of %q: WithRetry needs somebody who waits, and nobody waits for what is started so: use CallSubOrchestrationByName", name)
+		return "", fmt.Errorf(
+			"perdure: StartOrchestration %q: WithRetry is not supported; use CallSubOrchestrationByName", name,
+		)
 	}
 	if err := c.complete(ctx, in); err != nil {
 		return "", err
@@ -111,10 +113,11 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 // complete adds the input, if all is well.
 func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) error {
 	if err := c.checkID(); err != nil {
-		return fmt.Errorf("perdure: WithInstanceID of orchestration %q: %w", c.Name, err)
+		return fmt.Errorf("perdure: WithInstanceID: orchestration %q: %w", c.Name, err)
 	}
 	if c.Delay < 0 || c.Delay > maxDelay {
-		return fmt.Errorf("perdure: WithDelay of orchestration %q: must be 0 to %v, is %v", c.Name, maxDelay, c.Delay)
+		return fmt.Errorf("perdure: WithDelay: orchestration %q: %v is out of range; use 0 to %v",
+			c.Name, c.Delay, maxDelay)
 	}
 	doc, err := ctx.encode(payload{input, orchestration, c.Name}, in)
 	c.Input = doc
@@ -126,7 +129,7 @@ func (c *subOrchestrationCall) checkID() error {
 	longest, room := history.MaxInstanceIDBytes, ""
 	if c.Retry != nil { // each attempt is an instance of its own
 		longest -= history.RetrySuffixBytes
-		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", history.RetrySuffixBytes)
+		room = fmt.Sprintf(" (WithRetry reserves %d bytes for the attempt number)", history.RetrySuffixBytes)
 	}
 	if !c.hasID {
 		return nil
@@ -138,13 +141,13 @@ func (c *subOrchestrationCall) checkID() error {
 func checkInstanceID(id string, longest int, room string) error {
 	switch at := strings.IndexFunc(id, unicode.IsControl); {
 	case id == "":
-		return errors.New("the instance id is empty")
+		return errors.New("instance ID is empty")
 	case len(id) > longest:
-		return fmt.Errorf("the instance id must be 1 to %d bytes, is %d%s", longest, len(id), room)
+		return fmt.Errorf("instance ID has %d bytes; use 1 to %d bytes%s", len(id), longest, room)
 	case !utf8.ValidString(id):
-		return fmt.Errorf("the instance id %q is not valid UTF-8", id)
+		return fmt.Errorf("instance ID %q is not valid UTF-8", id)
 	case at >= 0:
-		return fmt.Errorf("the instance id %q has a control character at byte %d", id, at)
+		return fmt.Errorf("instance ID %q has a control character at byte %d", id, at)
 	default:
 		return nil
 	}

@@ -71,9 +71,10 @@ func OneAtATime() UpdateHandlerOption { return oneAtATime{} }
 func HandleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: HandleUpdate: the name of an update has 1 to %d bytes of UTF-8, is %q", maxNameBytes, bounded(name))
+		return fmt.Errorf("perdure: HandleUpdate: invalid name %q; use 1 to %d bytes of UTF-8",
+			bounded(name), maxNameBytes)
 	case handler == nil:
-		return errors.New("perdure: HandleUpdate: the handler of update " + name + " is nil")
+		return fmt.Errorf("perdure: HandleUpdate %q: handler is nil", name)
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) { return handler(ctx, in) }, opts...)
 }
@@ -88,7 +89,8 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 	for i, v := range o.validators {
 		validate, fits := v.(func(In) error)
 		if !fits || validate == nil {
-			return fmt.Errorf("perdure: HandleUpdate: the validator of update %q is a %T, and its handler takes a %T", name, v, *new(In))
+			return fmt.Errorf("perdure: HandleUpdate %q: validator has type %T, but the handler takes %T",
+				name, v, *new(In))
 		}
 		validators[i] = validate
 	}
@@ -141,7 +143,7 @@ func UpdatesDone(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)
 	switch {
 	case own:
-		return errors.New("perdure: UpdatesDone in the handler of an update would wait for that handler")
+		return errors.New("perdure: UpdatesDone: called in an update handler, which it would wait for")
 	case cancelled != nil:
 		return cancelledError(cancelled)
 	default:

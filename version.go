@@ -38,7 +38,8 @@ const maxChangeBytes = 256
 // Version panics if change is empty, longer than 256 bytes or not valid UTF-8.
 func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
 	if change == "" || len(change) > maxChangeBytes || !utf8.ValidString(change) {
-		panic(fmt.Sprintf("perdure: Version: the name of a change has 1 to %d bytes of UTF-8, is %q", maxChangeBytes, bounded(change)))
+		panic(fmt.Sprintf("perdure: Version: invalid change %q; use 1 to %d bytes of UTF-8",
+			bounded(change), maxChangeBytes))
 	}
 	return replay.Version(ctx.replay, change, minVersion, maxVersion)
 }

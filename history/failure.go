@@ -93,7 +93,7 @@ func (f *Failure) OmitTooLarge() *Failure {
 	return f
 }
 
-// unfit says why the details may not come into history; empty where they may.
+// unfit returns why the history cannot store the details, or an empty string if it can.
 func (f *Failure) unfit() string {
 	if f == nil || len(f.Details) == 0 {
 		return ""
@@ -103,7 +103,7 @@ func (f *Failure) unfit() string {
 	case f.Details.IsSealed() && f.Details.StoredAt() == "":
 		return ""
 	case !plain:
-		return "they lie where nobody can read them"
+		return "stored where no program can read them"
 	case len(doc) > MaxFailureDetails:
 		return TooLargeDetails(len(doc))
 	default:
@@ -113,7 +113,7 @@ func (f *Failure) unfit() string {
 
 // TooLargeDetails says that details are left out since they are too large.
 func TooLargeDetails(bytes int) string {
-	return fmt.Sprintf("they are %d bytes of JSON, of %d at most", bytes, MaxFailureDetails)
+	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetails)
 }
 
 // Cut returns the part of a failure that is kept where there is no room for all of it: its type, its reason and the
@@ -130,7 +130,7 @@ func (f *Failure) Cut(bytes, causes int) *Failure {
 	case n <= bytes:
 		c.Details = f.Details
 	default:
-		c.OmitDetails(fmt.Sprintf("there is no room here for their %d bytes", n))
+		c.OmitDetails(fmt.Sprintf("%d bytes do not fit here", n))
 	}
 	if len(c.Message) > bytes {
 		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"

@@ -179,7 +179,7 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	clear(b.objects)
-	h.unread("the store of large payloads does not have it, or no longer", "takes")
+	h.unread("not found in the payload store", "takes")
 
 	h, b = scanning(t, false, 300<<10)
 	for key := range b.objects {
