@@ -73,11 +73,13 @@ func TestOutputThatDoesNotEncode(t *testing.T) {
 	perdure.AddActivity(r, "a", func(context.Context, int) (any, error) { return make(chan int), nil })
 	a, _ := codeOf(r).Activity("a")
 	_, f := a.Run(t.Context(), json.RawMessage("1"))
-	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable || !strings.Contains(f.Message, `encode result of activity "a": json: unsupported type: chan int`) {
+	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable ||
+		!strings.Contains(f.Message, `encode result of activity "a": json: unsupported type: chan int`) {
 		t.Errorf("%+v", f)
 	}
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (any, error) { return make(chan int), nil })
-	if f := w.failure(); f.Type != history.TypeEncode || !strings.Contains(f.Message, `encode output of orchestration "o"`) {
+	if f := w.failure(); f.Type != history.TypeEncode ||
+		!strings.Contains(f.Message, `encode output of orchestration "o"`) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -102,7 +104,8 @@ func TestResultThatDoesNotDecodeIsAnErrorOfTheAwait(t *testing.T) {
 		_, err := f.Await(ctx)
 		return 0, err
 	})
-	if f := w.run().replayed().failure(); f.Type != history.TypeDecode || !strings.Contains(f.Message, `decode result of activity "inc"`) {
+	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
+		!strings.Contains(f.Message, `decode result of activity "inc"`) {
 		t.Errorf("%+v", f)
 	}
 }
