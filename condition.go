@@ -100,9 +100,11 @@ func (e *ConditionNotMetError) Is(target error) bool {
 // state of the previous check. Both functions are orchestration code: check calls activities, usually inline ones, and
 // until decides by the state only.
 //
-//	job, err := perdure.WaitForCondition(ctx, Job{ID: id}, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
+//	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
-//	}, Job.isOver, perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: time.Minute, Timeout: time.Hour})
+//	}
+//	policy := perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: time.Minute}
+//	job, err := perdure.WaitForCondition(ctx, Job{ID: id}, check, Job.isDone, policy)
 //
 // WaitForCondition returns early in these cases:
 //

@@ -48,7 +48,7 @@ type Beginning struct {
 	// Anchor is the time from which rates count. All times up to Seen have been processed.
 	Anchor time.Time `json:"anchor,omitzero"`
 	Seen   time.Time `json:"seen,omitzero"`
-	// Queue are the times that wait for their runs, ByHand those of them that were asked for.
+	// Queue are the times that wait for their runs. ByHand are those of them that were requested manually.
 	Queue  []time.Time `json:"queue,omitempty"`
 	ByHand []time.Time `json:"byHand,omitempty"`
 	// Kept is the missed time in Queue that CatchUpLast keeps until a pause ends.
