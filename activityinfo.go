@@ -17,8 +17,8 @@ type ActivityInfo struct {
 	// this attempt has been delivered, from 1.
 	Attempt, AttemptCount int
 	Queue                 string
-	// Token is the completion token of this attempt. After the activity's function has returned ErrPending, the token
-	// holder completes or fails the attempt, or sends heartbeats for it, with Client.Complete, Client.Fail and
+	// Token is the completion token of this attempt. If the activity's function returns ErrPending, the token holder
+	// completes or fails the attempt, or sends heartbeats for it, with Client.Complete, Client.Fail and
 	// Client.Heartbeat, the HTTP API or the CLI. The token is the same in every delivery of the attempt, differs
 	// between attempts, and becomes invalid when the attempt ends. It is a secret: do not log it. Interceptors do not
 	// receive it.

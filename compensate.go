@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Compensate runs undo if the orchestration's function returns an error, panics or is cancelled. Defer Compensate
-// directly after the call, before you check its error, with the address of the function's named error result. A call
-// that failed, timed out or was cancelled can have succeeded.
+// Compensate runs undo if the function that defers it returns an error, for example because of a cancellation, or
+// panics. Defer Compensate directly after the call, before you check its error, with the address of the function's
+// named error result. A call that failed, timed out or was cancelled can have succeeded.
 //
 //	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (r Receipt, err error) {
 //		r, err = perdure.CallActivity(ctx, charge, o, perdure.WaitForCancellation()).Await(ctx)
@@ -31,8 +31,8 @@ import (
 // undo does not run if the function succeeds or continues as new. If the instance was cancelled, it does not continue
 // as new and undo runs. undo also does not run if the instance is terminated, purged or removed from memory.
 //
-// Before the first undo, Compensate cancels the outstanding calls of its scope that were made with
-// [WaitForCancellation] and waits until they have ended. The reason of the cancellation is ReasonDroppedFuture. If a
+// Before the first undo, Compensate cancels the outstanding calls of its scope and nested scopes that were made with
+// [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonDroppedFuture. If a
 // scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. A
 // failure of one of several parallel steps cancels the calls of all steps in the same scope, so give each step its own
 // scope with [WithCancel]. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the calls that

@@ -95,10 +95,10 @@ func (e *ConditionNotMetError) Is(target error) bool {
 	return e.TimedOut && target == context.DeadlineExceeded
 }
 
-// WaitForCondition calls check until until returns true for the state that check returned, and returns that state. The
-// first check runs immediately with the initial state. Each later check runs after the interval of the policy, with the
-// state of the previous check. Both functions are orchestration code: check calls activities, usually inline ones, and
-// until decides by the state only.
+// WaitForCondition calls check repeatedly until the function until returns true for the returned state, and returns
+// that state. The first check runs immediately with the initial state. Each later check runs after the interval of the
+// policy, with the state of the previous check. Both functions are orchestration code: check calls activities, usually
+// inline ones, and until decides by the state only.
 //
 //	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
