@@ -185,7 +185,7 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	for key := range b.objects {
 		b.objects[key] = []byte(`"another"`)
 	}
-	h.unread("stored was one with", "takes")
+	h.unread("encoded payload at ", "takes")
 
 	h, b = scanning(t, false, 300<<10)
 	b.fails = func(int) error { return &provider.Error{Op: "S3.GetObject", Err: errors.New("AccessDenied")} }
